@@ -1,1 +1,41 @@
-fn main() {}
+//! `cargo xtask COMMAND`: what developers and CI run. See `COMMANDS` for the list.
+#![forbid(unsafe_code)]
+
+mod bench;
+mod clients;
+mod run;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+const COMMANDS: &str = "\
+cargo xtask COMMAND
+
+  test            format, tidy, clippy, then every test; fetches the stock PostgreSQL
+                  clients (psql, pgbench) first where the machine has none
+  test --fast     the same without the server's end-to-end tests
+  tidy            file and function length, leftover markers, unenforced rules
+  clients         print the directory of the stock PostgreSQL clients, fetching them if need be
+  bench [NAME…]   compare with PostgreSQL 18 on this machine: select, simple, tpcb, load
+                  (--seconds N, --rounds N, --scale N, --clients N)
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let rest = args.get(1..).unwrap_or(&[]);
+    let outcome = match args.first().map(String::as_str) {
+        Some("test") => test::test(rest),
+        Some("tidy") => tidy::tidy(),
+        Some("clients") => clients::directory().map(|dir| println!("{}", dir.display())),
+        Some("bench") => bench::bench(rest),
+        _ => Err(format!("which command?\n\n{COMMANDS}")),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("xtask: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Running other programs, with errors that say which one failed and how.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The workspace's root directory.
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map(Path::to_path_buf)
+        .unwrap_or_default()
+}
+
+/// The cargo that started this program.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    command
+}
+
+/// Where cargo puts what it builds.
+pub fn target_dir() -> PathBuf {
+    let exe = std::env::current_exe().unwrap_or_default();
+    exe.parent()
+        .and_then(Path::parent)
+        .map(Path::to_path_buf)
+        .unwrap_or_else(|| root().join("target"))
+}
+
+/// Runs `command` with its output passed through; an exit code other than 0 is an error.
+pub fn check(what: &str, command: &mut Command) -> Result<(), String> {
+    let status = command
+        .status()
+        .map_err(|e| format!("{what}: cannot start {command:?}: {e}"))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{what} failed ({status}): {command:?}"))
+    }
+}
+
+/// Runs `command` and returns what it printed; an exit code other than 0 is an error.
+pub fn output(what: &str, command: &mut Command) -> Result<String, String> {
+    let out = command
+        .output()
+        .map_err(|e| format!("{what}: cannot start {command:?}: {e}"))?;
+    if out.status.success() {
+        return Ok(String::from_utf8_lossy(&out.stdout).into_owned());
+    }
+    let stderr = String::from_utf8_lossy(&out.stderr);
+    Err(format!(
+        "{what} failed ({}): {command:?}\n{stderr}",
+        out.status
+    ))
+}

@@ -1,0 +1,53 @@
+//! `cargo xtask test`: everything that must hold before a change lands.
+
+use crate::{clients, run, tidy};
+
+/// Debug assertions for this workspace's crates; the dependencies' settings stay as they are,
+/// so that nothing is compiled twice.
+const CHECKED: [&str; 5] = [
+    "--release",
+    "--config",
+    "profile.release.debug-assertions=true",
+    "--config",
+    "profile.release.overflow-checks=true",
+];
+
+pub fn test(args: &[String]) -> Result<(), String> {
+    let fast = args.iter().any(|arg| arg == "--fast");
+    let pg_bin = clients::directory()?;
+    step("format");
+    run::check("formatting", run::cargo().args(["fmt", "--all", "--check"]))?;
+    step("tidy");
+    tidy::tidy()?;
+    step("clippy");
+    let mut clippy = run::cargo();
+    clippy.args([
+        "clippy",
+        "--release",
+        "--workspace",
+        "--all-targets",
+        "--quiet",
+    ]);
+    run::check("clippy", clippy.args(["--", "-D", "warnings"]))?;
+    step("build");
+    let mut build = run::cargo();
+    build.arg("build").args(CHECKED).args(["--workspace"]);
+    run::check("building", &mut build)?;
+    step("test");
+    let mut tests = run::cargo();
+    tests
+        .arg("test")
+        .args(CHECKED)
+        .arg("--workspace")
+        .arg("--no-fail-fast");
+    if fast {
+        tests.args(["--exclude", "evenkeel-tests"]);
+    }
+    tests.env("EVENKEEL_PG_BIN", pg_bin);
+    tests.env("EVENKEEL_BIN", run::target_dir().join("release/evenkeel"));
+    run::check("the tests", &mut tests)
+}
+
+fn step(name: &str) {
+    eprintln!("== {name}");
+}
