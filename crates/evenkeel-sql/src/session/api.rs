@@ -1,0 +1,171 @@
+//! The plain values that cross the boundary to the server.
+
+use std::sync::Arc;
+
+use crate::error::SqlState;
+
+/// PostgreSQL's object id.
+pub type Oid = u32;
+
+/// The format of one value on the wire.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// Code 0.
+    #[default]
+    Text,
+    /// Code 1.
+    Binary,
+}
+
+impl Format {
+    /// The format for a wire code; `None` for a code that does not exist.
+    pub fn from_code(code: i16) -> Option<Format> {
+        match code {
+            0 => Some(Format::Text),
+            1 => Some(Format::Binary),
+            _ => None,
+        }
+    }
+
+    /// The wire code.
+    pub fn code(self) -> i16 {
+        match self {
+            Format::Text => 0,
+            Format::Binary => 1,
+        }
+    }
+
+    /// The format of item `index` under PostgreSQL's rule: no codes mean text for all, one
+    /// code is meant for all.
+    pub fn of(formats: &[Format], index: usize) -> Format {
+        match formats {
+            [] => Format::Text,
+            [all] => *all,
+            each => each.get(index).copied().unwrap_or_default(),
+        }
+    }
+}
+
+/// A result column as RowDescription gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// The name.
+    pub name: String,
+    /// Type oid.
+    pub type_oid: Oid,
+    /// Type modifier, -1 for none.
+    pub typmod: i32,
+    /// `typlen`: bytes, or -1 for a type of variable length.
+    pub len: i16,
+    /// The table the column comes from, or 0.
+    pub table_oid: Oid,
+    /// The column's number in that table, or 0.
+    pub attnum: i16,
+}
+
+/// What a client said at its start.
+#[derive(Debug, Clone, Default)]
+pub struct SessionParams {
+    /// The role.
+    pub user: String,
+    /// The database; a server has one, under any name.
+    pub database: String,
+    /// Settings from the startup message (`application_name`, `client_encoding`, `options`).
+    pub settings: Vec<(String, String)>,
+    /// The number shown as `pg_backend_pid()`.
+    pub pid: i32,
+}
+
+/// Limits of the SQL layer.
+#[derive(Debug, Clone)]
+pub struct SqlConfig {
+    /// Compiled statements kept by the engine.
+    pub plan_cache_size: usize,
+    /// Memory one analytic statement may use, in bytes.
+    pub work_memory: usize,
+    /// Partitions of an analytic plan.
+    pub target_partitions: usize,
+    /// Settings that every session starts with.
+    pub settings: Vec<(String, String)>,
+}
+
+impl Default for SqlConfig {
+    fn default() -> SqlConfig {
+        SqlConfig {
+            plan_cache_size: 1024,
+            work_memory: 256 << 20,
+            target_partitions: 1,
+            settings: Vec::new(),
+        }
+    }
+}
+
+/// The state that ReadyForQuery reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TransactionStatus {
+    /// `I`: no transaction block.
+    Idle,
+    /// `T`: in a block.
+    InBlock,
+    /// `E`: in a failed block.
+    Failed,
+}
+
+impl TransactionStatus {
+    /// The byte of ReadyForQuery.
+    pub fn as_byte(self) -> u8 {
+        match self {
+            TransactionStatus::Idle => b'I',
+            TransactionStatus::InBlock => b'T',
+            TransactionStatus::Failed => b'E',
+        }
+    }
+}
+
+/// A notice or warning for the client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notice {
+    /// `NOTICE`, `WARNING`, `INFO`.
+    pub severity: &'static str,
+    /// The code.
+    pub sqlstate: SqlState,
+    /// The text.
+    pub message: String,
+}
+
+/// The format of a COPY.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CopyFormat {
+    /// Tab-separated with backslash escapes.
+    Text,
+    /// Comma-separated values.
+    Csv,
+}
+
+/// A statement made ready. Cheap to share; stays valid over catalog changes (it is compiled
+/// anew when they concern it).
+#[derive(Debug)]
+pub struct Prepared {
+    /// The text it came from.
+    pub(crate) text: Arc<str>,
+    /// Type oids of `$1`, `$2`, ….
+    pub param_types: Vec<Oid>,
+    /// The result columns; `None` for a statement without rows.
+    pub columns: Option<Arc<[Column]>>,
+    /// The command, as in a command tag (`SELECT`, `INSERT`, `BEGIN`); empty for an empty
+    /// query.
+    pub tag: &'static str,
+}
+
+/// Cancels whatever a session is doing; from any thread.
+#[derive(Clone)]
+pub struct CancelHandle {
+    pub(crate) flag: evenkeel_engine::CancelFlag,
+}
+
+impl CancelHandle {
+    /// Asks the running statement to end with 57014. Does nothing to an idle session.
+    pub fn cancel(&self) {
+        self.flag.cancel();
+    }
+}
