@@ -1,1 +1,71 @@
-fn main() {}
+//! The command `evenkeel`: a server over a data directory, and tools that look into one.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod serve;
+mod waldump;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A transactional database engine of PostgreSQL's shape.
+#[derive(Parser)]
+#[command(version, about, max_term_width = 100)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Serve the database in a directory to PostgreSQL clients; a new one is made if the
+    /// directory is absent or empty
+    #[command(after_help = serve::settings_help())]
+    Serve {
+        /// The data directory
+        data: PathBuf,
+        /// TCP port on 127.0.0.1, 0 for any that is free
+        #[arg(long)]
+        port: Option<u16>,
+        /// A setting, stronger than the directory's evenkeel.conf; may be repeated
+        #[arg(short = 'c', value_name = "NAME=VALUE")]
+        settings: Vec<String>,
+    },
+    /// Check a directory that no server uses: page checksums, heaps, indexes, and that they agree
+    Check {
+        /// The data directory
+        data: PathBuf,
+    },
+    /// Print the log's records
+    Waldump {
+        /// The data directory
+        data: PathBuf,
+        /// Print counts and sizes by kind of record instead
+        #[arg(long)]
+        stats: bool,
+        /// Begin at this log position instead of the redo point, as printed (X/X)
+        #[arg(long)]
+        start: Option<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Serve { data, port, settings } => serve::serve(&data, port, &settings),
+        Command::Check { data } => check::check(&data),
+        Command::Waldump { data, stats, start } => waldump::waldump(&data, stats, start.as_deref()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("evenkeel: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// What ends a command: the message for the user, complete.
+type Failure = Box<dyn std::error::Error>;

@@ -1,0 +1,238 @@
+//! One client's connection: reads messages, runs them in its session, answers.
+//!
+//! Output is buffered and sent when the protocol says the client waits for it (server rule 2).
+
+use std::sync::Arc;
+
+use evenkeel_sql::{Session, SessionParams, SqlError, SqlState};
+use pgwire::messages::response::{ReadyForQuery, TransactionStatus as WireStatus};
+use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
+use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
+
+use crate::copy::CopyIn;
+use crate::error::{ConnectionError, error_response, notice_response};
+use crate::extended::Named;
+use crate::server::Shared;
+use crate::startup::{Request, StartupParameters, negotiate};
+use crate::wire::{Transport, Wire};
+
+/// What the next message may be.
+pub(crate) enum Mode {
+    /// Anything.
+    Ready,
+    /// After an error in the extended protocol: everything up to Sync is skipped.
+    SkipToSync,
+    /// Data of COPY FROM STDIN.
+    CopyIn(Box<CopyIn>),
+}
+
+/// Whether the connection goes on after a message.
+pub(crate) enum Next {
+    Go,
+    Close,
+}
+
+/// A connection that has become a session.
+pub(crate) struct Connection<'w, T> {
+    pub wire: &'w mut Wire<T>,
+    pub session: Session,
+    pub named: Named,
+    pub mode: Mode,
+}
+
+/// Serves one connection from its first byte to its last.
+pub(crate) async fn serve<T: Transport>(transport: T, shared: Arc<Shared>) {
+    let mut wire = Wire::new(transport);
+    match start(&mut wire, &shared).await {
+        Err(ConnectionError::Fatal(error)) => {
+            tracing::info!(
+                sqlstate = error.sqlstate.0,
+                "connection ended: {}",
+                error.message
+            );
+            wire.put(&error_response("FATAL", &error));
+        }
+        Err(ConnectionError::Io(error)) => tracing::debug!("connection lost: {error}"),
+        Ok(()) => {}
+    }
+    wire.close().await;
+}
+
+async fn start<T: Transport>(
+    wire: &mut Wire<T>,
+    shared: &Arc<Shared>,
+) -> Result<(), ConnectionError> {
+    let request = tokio::time::timeout(shared.authentication_timeout, negotiate(wire)).await;
+    match request {
+        Ok(Ok(Request::Session(parameters))) => run_session(wire, shared, parameters).await,
+        Ok(Ok(Request::Cancel { pid, secret })) => {
+            shared.registry.cancel(pid, &secret);
+            Ok(())
+        }
+        Ok(Err(e)) => Err(e),
+        Ok(Ok(Request::Closed)) | Err(_) => Ok(()),
+    }
+}
+
+/// Takes the session's entry out of the registry, however the session ends.
+struct Registered<'a> {
+    shared: &'a Shared,
+    pid: i32,
+}
+
+impl Drop for Registered<'_> {
+    fn drop(&mut self) {
+        self.shared.registry.remove(self.pid);
+    }
+}
+
+async fn run_session<T: Transport>(
+    wire: &mut Wire<T>,
+    shared: &Arc<Shared>,
+    parameters: StartupParameters,
+) -> Result<(), ConnectionError> {
+    let _slot = shared.connection_slot()?;
+    let pid = shared.registry.next_pid();
+    let session = shared
+        .engine
+        .session(SessionParams {
+            user: parameters.user,
+            database: parameters.database,
+            settings: parameters.settings,
+            pid,
+        })
+        .map_err(ConnectionError::Fatal)?;
+    let secret = shared
+        .registry
+        .add(pid, parameters.long_cancel_key, session.cancel_handle());
+    let _registered = Registered { shared, pid };
+    let mut connection = Connection {
+        wire,
+        session,
+        named: Named::default(),
+        mode: Mode::Ready,
+    };
+    connection.put(PgWireBackendMessage::Authentication(Authentication::Ok));
+    for (name, value) in connection.session.initial_parameters() {
+        connection.put_parameter(name, value);
+    }
+    let secret_key = match <[u8; 4]>::try_from(secret.as_ref()) {
+        Ok(short) => SecretKey::I32(i32::from_be_bytes(short)),
+        Err(_) => SecretKey::Bytes(secret),
+    };
+    connection.put(PgWireBackendMessage::BackendKeyData(BackendKeyData::new(
+        pid, secret_key,
+    )));
+    connection.ready_for_query();
+    connection.run(shared).await
+}
+
+impl<T: Transport> Connection<'_, T> {
+    async fn run(&mut self, shared: &Shared) -> Result<(), ConnectionError> {
+        let mut stopping = shared.stopping.subscribe();
+        loop {
+            while let Some(message) = self.wire.buffered()? {
+                if let Next::Close = self.message(message).await? {
+                    return Ok(());
+                }
+                self.wire.flush_if_full().await?;
+            }
+            if *stopping.borrow() {
+                return Err(shutting_down());
+            }
+            self.wire.flush().await?;
+            let open = tokio::select! {
+                open = self.wire.fill() => open?,
+                _ = stopping.changed() => return Err(shutting_down()),
+            };
+            if !open {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn message(&mut self, message: PgWireFrontendMessage) -> Result<Next, ConnectionError> {
+        if let PgWireFrontendMessage::Terminate(_) = message {
+            return Ok(Next::Close);
+        }
+        match std::mem::replace(&mut self.mode, Mode::Ready) {
+            Mode::CopyIn(copy) => return self.copy_in(*copy, message).await.map(|()| Next::Go),
+            Mode::SkipToSync if !matches!(message, PgWireFrontendMessage::Sync(_)) => {
+                self.mode = Mode::SkipToSync;
+                return Ok(Next::Go);
+            }
+            Mode::SkipToSync | Mode::Ready => {}
+        }
+        match message {
+            PgWireFrontendMessage::Query(query) => self.simple_query(&query.query).await?,
+            PgWireFrontendMessage::Sync(_) => self.sync().await,
+            PgWireFrontendMessage::Flush(_) => self.wire.flush().await?,
+            // A COPY that has failed: what the client still had under way.
+            PgWireFrontendMessage::CopyData(_)
+            | PgWireFrontendMessage::CopyDone(_)
+            | PgWireFrontendMessage::CopyFail(_) => {}
+            other => match self.extended(other).await {
+                Ok(()) => {}
+                Err(ConnectionError::Fatal(error)) if !ends_session(&error) => {
+                    self.put(error_response("ERROR", &error));
+                    if !matches!(self.mode, Mode::CopyIn(_)) {
+                        self.mode = Mode::SkipToSync;
+                    }
+                }
+                Err(e) => return Err(e),
+            },
+        }
+        Ok(Next::Go)
+    }
+
+    async fn sync(&mut self) {
+        if let Err(error) = self.session.sync().await {
+            self.put(error_response("ERROR", &error));
+        }
+        self.named.transaction_boundary(self.session.status());
+        self.ready_for_query();
+    }
+
+    pub fn put(&mut self, message: PgWireBackendMessage) {
+        self.wire.put(&message);
+    }
+
+    fn put_parameter(&mut self, name: &str, value: String) {
+        let status = ParameterStatus::new(name.to_owned(), value);
+        self.put(PgWireBackendMessage::ParameterStatus(status));
+    }
+
+    /// What a statement had to say besides its result.
+    pub fn put_side_effects(&mut self) {
+        for notice in self.session.take_notices() {
+            self.put(notice_response(&notice));
+        }
+        for (name, value) in self.session.take_parameter_changes() {
+            self.put_parameter(name, value);
+        }
+    }
+
+    pub fn ready_for_query(&mut self) {
+        self.put_side_effects();
+        let status = match self.session.status() {
+            evenkeel_sql::TransactionStatus::Idle => WireStatus::Idle,
+            evenkeel_sql::TransactionStatus::InBlock => WireStatus::Transaction,
+            evenkeel_sql::TransactionStatus::Failed => WireStatus::Error,
+        };
+        self.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(
+            status,
+        )));
+    }
+}
+
+/// The instance is gone, or has lost its log: no statement can follow.
+pub(crate) fn ends_session(error: &SqlError) -> bool {
+    error.sqlstate == SqlState::ADMIN_SHUTDOWN
+}
+
+fn shutting_down() -> ConnectionError {
+    ConnectionError::Fatal(SqlError::new(
+        SqlState::ADMIN_SHUTDOWN,
+        "terminating connection due to administrator command",
+    ))
+}

@@ -1,0 +1,226 @@
+//! The server: listens, accepts, and stops cleanly.
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_sql::{SqlEngine, SqlError, SqlState};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+
+use crate::cancel::Registry;
+use crate::connection;
+use crate::error::ConnectionError;
+
+/// Where and how the server listens.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// TCP port on 127.0.0.1; 0 lets the system choose.
+    pub port: u16,
+    /// Directory of the Unix socket `.s.PGSQL.<port>`; `None` for no Unix socket.
+    pub socket_directory: Option<PathBuf>,
+    /// Sessions at once; one more gets 53300.
+    pub max_connections: usize,
+    /// How long a client may take to say who it is.
+    pub authentication_timeout: Duration,
+}
+
+impl Default for ServerConfig {
+    fn default() -> ServerConfig {
+        ServerConfig {
+            port: 5432,
+            socket_directory: Some(PathBuf::from("/tmp")),
+            max_connections: 1000,
+            authentication_timeout: Duration::from_secs(60),
+        }
+    }
+}
+
+/// Why the server could not start listening.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// Another program has the port, most likely.
+    #[error("could not listen on {address}: {source}; is another server running on that port?")]
+    Tcp {
+        /// The address.
+        address: SocketAddr,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The Unix socket could not be made.
+    #[error("could not create the Unix socket {}: {source}", path.display())]
+    Unix {
+        /// The socket's path.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+}
+
+/// What all connections share.
+pub(crate) struct Shared {
+    pub engine: Arc<SqlEngine>,
+    pub registry: Registry,
+    pub stopping: watch::Sender<bool>,
+    pub authentication_timeout: Duration,
+    slots: Arc<Semaphore>,
+}
+
+impl Shared {
+    /// A place among `max_connections`, given back when it is dropped.
+    pub fn connection_slot(&self) -> Result<OwnedSemaphorePermit, ConnectionError> {
+        Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
+            ConnectionError::Fatal(SqlError::new(
+                SqlState::TOO_MANY_CONNECTIONS,
+                "sorry, too many clients already",
+            ))
+        })
+    }
+}
+
+/// A server that is listening.
+pub struct Server {
+    shared: Arc<Shared>,
+    tcp: TcpListener,
+    unix: Option<(UnixListener, SocketFile)>,
+}
+
+/// Stops a server from anywhere.
+#[derive(Clone)]
+pub struct StopHandle(Arc<Shared>);
+
+impl StopHandle {
+    /// Ends every session (running statements are cancelled and rolled back) and lets
+    /// `Server::run` return.
+    pub fn stop(&self) {
+        self.0.stopping.send_replace(true);
+        self.0.registry.cancel_all();
+    }
+}
+
+/// Removes the socket's file in the end.
+struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Server {
+    /// Listens on loopback: authentication is `trust`, so nobody from outside may come in
+    /// (server rule 1).
+    pub async fn bind(
+        engine: Arc<SqlEngine>,
+        config: &ServerConfig,
+    ) -> Result<Server, ServerError> {
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, config.port));
+        let tcp_error = |source| ServerError::Tcp { address, source };
+        let tcp = TcpListener::bind(address).await.map_err(tcp_error)?;
+        let port = tcp.local_addr().map_err(tcp_error)?.port();
+        let unix = match &config.socket_directory {
+            Some(directory) => Some(unix_listener(directory, port)?),
+            None => None,
+        };
+        let shared = Shared {
+            engine,
+            registry: Registry::new(),
+            stopping: watch::Sender::new(false),
+            authentication_timeout: config.authentication_timeout,
+            slots: Arc::new(Semaphore::new(config.max_connections)),
+        };
+        Ok(Server {
+            shared: Arc::new(shared),
+            tcp,
+            unix,
+        })
+    }
+
+    /// The address it listens on.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+
+    /// The directory of the Unix socket, if there is one.
+    pub fn socket_directory(&self) -> Option<&Path> {
+        self.unix.as_ref().and_then(|(_, file)| file.0.parent())
+    }
+
+    /// A handle that stops it.
+    pub fn stop_handle(&self) -> StopHandle {
+        StopHandle(Arc::clone(&self.shared))
+    }
+
+    /// Accepts and serves connections until it is stopped and the last one has ended.
+    pub async fn run(self) {
+        let mut connections = JoinSet::new();
+        let mut stopping = self.shared.stopping.subscribe();
+        loop {
+            let shared = Arc::clone(&self.shared);
+            tokio::select! {
+                accepted = self.tcp.accept() => match accepted {
+                    Ok((stream, _)) => {
+                        let _ = stream.set_nodelay(true);
+                        connections.spawn(connection::serve(stream, shared));
+                    }
+                    Err(e) => accept_failed(&e).await,
+                },
+                accepted = accept_unix(self.unix.as_ref()) => match accepted {
+                    Ok(stream) => {
+                        connections.spawn(connection::serve(stream, shared));
+                    }
+                    Err(e) => accept_failed(&e).await,
+                },
+                Some(ended) = connections.join_next() => report(ended),
+                _ = stopping.wait_for(|stop| *stop) => break,
+            }
+        }
+        drop(self.tcp);
+        drop(self.unix);
+        while !connections.is_empty() {
+            // A statement that began just as the others were cancelled is cancelled here.
+            self.shared.registry.cancel_all();
+            let wait = tokio::time::timeout(Duration::from_millis(100), connections.join_next());
+            if let Ok(Some(ended)) = wait.await {
+                report(ended);
+            }
+        }
+    }
+}
+
+/// A connection's panic ends that connection only; the session's drop has rolled it back.
+fn report(ended: Result<(), tokio::task::JoinError>) {
+    if let Err(e) = ended
+        && e.is_panic()
+    {
+        tracing::error!("a connection ended by a panic: {e}");
+    }
+}
+
+/// Too many open files, most likely: waiting lets some connection end first.
+async fn accept_failed(error: &io::Error) {
+    tracing::warn!("could not accept a connection: {error}");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+}
+
+async fn accept_unix(
+    unix: Option<&(UnixListener, SocketFile)>,
+) -> io::Result<tokio::net::UnixStream> {
+    match unix {
+        Some((listener, _)) => listener.accept().await.map(|(stream, _)| stream),
+        None => std::future::pending().await,
+    }
+}
+
+fn unix_listener(directory: &Path, port: u16) -> Result<(UnixListener, SocketFile), ServerError> {
+    let path = directory.join(format!(".s.PGSQL.{port}"));
+    // The TCP port is ours, so a socket file of that number is left over from a dead server.
+    let _ = std::fs::remove_file(&path);
+    match UnixListener::bind(&path) {
+        Ok(listener) => Ok((listener, SocketFile(path))),
+        Err(source) => Err(ServerError::Unix { path, source }),
+    }
+}

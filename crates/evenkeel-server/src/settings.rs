@@ -1,0 +1,443 @@
+//! Settings: `evenkeel.conf` and `-c name=value`, with PostgreSQL's names and units.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use evenkeel_engine::Config;
+use evenkeel_io::IoMethod;
+use evenkeel_sql::SqlConfig;
+use evenkeel_storage::TornPageProtection;
+
+use crate::ServerConfig;
+
+const KIB: u64 = 1 << 10;
+const MIB: u64 = 1 << 20;
+const IO_WORKERS: usize = 4;
+
+/// A setting that was not accepted.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum SettingError {
+    /// No setting has this name.
+    #[error("unrecognized configuration parameter \"{0}\"; `evenkeel serve --help` lists them")]
+    Unknown(String),
+    /// The value does not fit.
+    #[error("invalid value for parameter \"{name}\": \"{value}\" ({expected})")]
+    Invalid {
+        /// The setting.
+        name: String,
+        /// What was given.
+        value: String,
+        /// What it takes.
+        expected: String,
+    },
+    /// A line of the file is not `name = value`.
+    #[error("line {0} is not of the form name = value")]
+    Line(usize),
+}
+
+/// Everything that can be set, by the layer it goes to.
+pub struct Settings {
+    /// The engine and storage.
+    pub database: Config,
+    /// The SQL layer.
+    pub sql: SqlConfig,
+    /// The wire.
+    pub server: ServerConfig,
+    /// How files are read and written.
+    pub io_method: IoMethod,
+}
+
+/// What kind of value a setting takes; numbers without a unit are in the one given here.
+#[derive(Clone, Copy)]
+enum Kind {
+    Bytes(u64),
+    Time(Duration),
+    Bool,
+    Number,
+    Fraction,
+    Choice(&'static [&'static str]),
+    Text,
+}
+
+enum Value {
+    Bytes(u64),
+    Time(Duration),
+    Bool(bool),
+    Number(u64),
+    Fraction(f64),
+    Text(String),
+}
+
+/// One setting: name, kind, default as shown, effect.
+struct Setting {
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    effect: &'static str,
+}
+
+const fn setting(
+    name: &'static str,
+    kind: Kind,
+    default: &'static str,
+    effect: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        kind,
+        default,
+        effect,
+    }
+}
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+const SECOND: Duration = Duration::from_secs(1);
+
+const SETTINGS: &[Setting] = &[
+    setting("port", Kind::Number, "5432", "TCP port on 127.0.0.1"),
+    setting(
+        "unix_socket_directories",
+        Kind::Text,
+        "/tmp",
+        "directory of the Unix socket, or ''",
+    ),
+    setting("max_connections", Kind::Number, "1000", "sessions at once"),
+    setting(
+        "authentication_timeout",
+        Kind::Time(SECOND),
+        "1min",
+        "time to complete start-up",
+    ),
+    setting(
+        "shared_buffers",
+        Kind::Bytes(8 * KIB),
+        "128MB",
+        "memory for pages",
+    ),
+    setting(
+        "wal_buffers",
+        Kind::Bytes(8 * KIB),
+        "16MB",
+        "memory for the log, a power of two",
+    ),
+    setting(
+        "max_wal_size",
+        Kind::Bytes(MIB),
+        "1GB",
+        "log volume that forces a checkpoint",
+    ),
+    setting(
+        "min_wal_size",
+        Kind::Bytes(MIB),
+        "80MB",
+        "log kept as recycled segments",
+    ),
+    setting(
+        "checkpoint_timeout",
+        Kind::Time(SECOND),
+        "5min",
+        "longest time between checkpoints",
+    ),
+    setting(
+        "checkpoint_completion_target",
+        Kind::Fraction,
+        "0.9",
+        "share of the interval over which a checkpoint is spread",
+    ),
+    setting(
+        "wal_writer_delay",
+        Kind::Time(MILLISECOND),
+        "10ms",
+        "delay of asynchronous commits",
+    ),
+    setting(
+        "fsync",
+        Kind::Bool,
+        "on",
+        "off: a crash of the machine loses the database",
+    ),
+    setting(
+        "torn_page_protection",
+        Kind::Choice(&["double_write", "off"]),
+        "double_write",
+        "how a page survives a write torn by a crash",
+    ),
+    setting(
+        "io_method",
+        Kind::Choice(&["worker", "sync"]),
+        "worker",
+        "who issues page writes: a pool of threads, or the writer itself",
+    ),
+    setting(
+        "io_direct",
+        Kind::Text,
+        "''",
+        "bypass the page cache for: data, wal",
+    ),
+    setting(
+        "lock_timeout",
+        Kind::Time(MILLISECOND),
+        "0",
+        "longest wait for a lock, 0: no limit",
+    ),
+    setting(
+        "work_mem",
+        Kind::Bytes(KIB),
+        "256MB",
+        "memory of one analytic statement",
+    ),
+    setting(
+        "ignore_log_damage",
+        Kind::Bool,
+        "off",
+        "open a database whose log is damaged, losing what follows the damage",
+    ),
+];
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            database: Config::default(),
+            sql: SqlConfig::default(),
+            server: ServerConfig::default(),
+            io_method: IoMethod::Worker {
+                threads: IO_WORKERS,
+            },
+        }
+    }
+}
+
+impl Settings {
+    /// Applies the text of a settings file: `name = value` lines, `#` begins a comment.
+    pub fn apply_file(&mut self, text: &str) -> Result<(), SettingError> {
+        for (index, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let (name, value) = line.split_once('=').ok_or(SettingError::Line(index + 1))?;
+            self.apply(name.trim(), value.trim())?;
+        }
+        Ok(())
+    }
+
+    /// Applies one setting.
+    pub fn apply(&mut self, name: &str, value: &str) -> Result<(), SettingError> {
+        let name = name.to_ascii_lowercase();
+        let setting = SETTINGS.iter().find(|setting| setting.name == name);
+        let setting = setting.ok_or_else(|| SettingError::Unknown(name.clone()))?;
+        let text = value
+            .strip_prefix('\'')
+            .and_then(|v| v.strip_suffix('\''))
+            .unwrap_or(value);
+        let invalid = |expected: String| SettingError::Invalid {
+            name: name.clone(),
+            value: text.to_owned(),
+            expected,
+        };
+        let parsed = parse(setting.kind, text).ok_or_else(|| invalid(setting.kind.expected()))?;
+        self.store(setting.name, parsed)
+            .map_err(|expected| invalid(expected.to_owned()))?;
+        self.sql.settings.retain(|(known, _)| *known != name);
+        self.sql.settings.push((name, text.to_owned()));
+        Ok(())
+    }
+
+    fn store(&mut self, name: &str, value: Value) -> Result<(), &'static str> {
+        let storage = &mut self.database.storage;
+        match (name, value) {
+            ("port", Value::Number(n)) => {
+                self.server.port = u16::try_from(n).map_err(|_| "a port is at most 65535")?;
+            }
+            ("unix_socket_directories", Value::Text(text)) => {
+                self.server.socket_directory = (!text.is_empty()).then(|| PathBuf::from(text));
+            }
+            ("max_connections", Value::Number(n)) => {
+                let n = usize::try_from(n)
+                    .ok()
+                    .filter(|n| (1..=100_000).contains(n));
+                self.server.max_connections = n.ok_or("1 to 100000")?;
+            }
+            ("authentication_timeout", Value::Time(t)) => self.server.authentication_timeout = t,
+            ("shared_buffers", Value::Bytes(n)) => storage.shared_buffers = n,
+            ("wal_buffers", Value::Bytes(n)) => storage.wal_buffers = n,
+            ("max_wal_size", Value::Bytes(n)) => storage.max_wal_size = n,
+            ("min_wal_size", Value::Bytes(n)) => storage.min_wal_size = n,
+            ("checkpoint_timeout", Value::Time(t)) => storage.checkpoint_timeout = t,
+            ("checkpoint_completion_target", Value::Fraction(f)) => {
+                storage.checkpoint_completion_target = f;
+            }
+            ("wal_writer_delay", Value::Time(t)) => storage.wal_writer_delay = t,
+            ("fsync", Value::Bool(on)) => storage.fsync = on,
+            ("ignore_log_damage", Value::Bool(on)) => storage.ignore_log_damage = on,
+            ("torn_page_protection", Value::Text(text)) => {
+                storage.torn_page_protection = match &*text {
+                    "off" => TornPageProtection::Off,
+                    _ => TornPageProtection::DoubleWrite,
+                };
+            }
+            ("io_method", Value::Text(text)) => {
+                self.io_method = match &*text {
+                    "sync" => IoMethod::Sync,
+                    _ => IoMethod::Worker {
+                        threads: IO_WORKERS,
+                    },
+                };
+            }
+            ("io_direct", Value::Text(text)) => {
+                let wanted: Vec<&str> = text
+                    .split(',')
+                    .map(str::trim)
+                    .filter(|part| !part.is_empty())
+                    .collect();
+                if wanted.iter().any(|part| !matches!(*part, "data" | "wal")) {
+                    return Err("a list of data, wal");
+                }
+                storage.io_direct_data = wanted.contains(&"data");
+                storage.io_direct_wal = wanted.contains(&"wal");
+            }
+            ("lock_timeout", Value::Time(t)) => {
+                self.database.lock_timeout = (!t.is_zero()).then_some(t);
+            }
+            ("work_mem", Value::Bytes(n)) => {
+                self.sql.work_memory = usize::try_from(n).map_err(|_| "too large")?;
+            }
+            _ => return Err("a value of another kind"),
+        }
+        Ok(())
+    }
+
+    /// The settings with unit, default and effect, a line each: for `--help` and for the file
+    /// that a new data directory gets.
+    #[must_use]
+    pub fn describe(prefix: &str) -> String {
+        SETTINGS
+            .iter()
+            .map(|s| format!("{prefix}{} = {}  # {}\n", s.name, s.default, s.effect))
+            .collect()
+    }
+}
+
+impl Kind {
+    fn expected(self) -> String {
+        match self {
+            Kind::Bytes(_) => "a size with unit B, kB, MB, GB or TB".to_owned(),
+            Kind::Time(_) => "a time with unit us, ms, s, min, h or d".to_owned(),
+            Kind::Bool => "on or off".to_owned(),
+            Kind::Number => "a whole number".to_owned(),
+            Kind::Fraction => "a number from 0 to 1".to_owned(),
+            Kind::Choice(choices) => format!("one of {}", choices.join(", ")),
+            Kind::Text => "a text".to_owned(),
+        }
+    }
+}
+
+fn parse(kind: Kind, text: &str) -> Option<Value> {
+    match kind {
+        Kind::Bytes(unit) => {
+            let (number, suffix) = number_and_unit(text)?;
+            let unit = match suffix {
+                "" => unit,
+                "B" => 1,
+                "kB" => KIB,
+                "MB" => MIB,
+                "GB" => MIB << 10,
+                "TB" => MIB << 20,
+                _ => return None,
+            };
+            number.checked_mul(unit).map(Value::Bytes)
+        }
+        Kind::Time(unit) => {
+            let (number, suffix) = number_and_unit(text)?;
+            let unit = match suffix {
+                "" => unit,
+                "us" => Duration::from_micros(1),
+                "ms" => MILLISECOND,
+                "s" => SECOND,
+                "min" => SECOND * 60,
+                "h" => SECOND * 3600,
+                "d" => SECOND * 86_400,
+                _ => return None,
+            };
+            unit.checked_mul(u32::try_from(number).ok()?)
+                .map(Value::Time)
+        }
+        Kind::Bool => match text.to_ascii_lowercase().as_str() {
+            "on" | "true" | "yes" | "1" => Some(Value::Bool(true)),
+            "off" | "false" | "no" | "0" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        Kind::Number => text.parse().ok().map(Value::Number),
+        Kind::Fraction => text
+            .parse()
+            .ok()
+            .filter(|f| (0.0..=1.0).contains(f))
+            .map(Value::Fraction),
+        Kind::Choice(choices) => choices
+            .contains(&text)
+            .then(|| Value::Text(text.to_owned())),
+        Kind::Text => Some(Value::Text(text.to_owned())),
+    }
+}
+
+fn number_and_unit(text: &str) -> Option<(u64, &str)> {
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    Some((number.parse().ok()?, unit.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_takes_its_own_default() {
+        let mut settings = Settings::default();
+        for setting in SETTINGS {
+            settings.apply(setting.name, setting.default).unwrap();
+        }
+        let fresh = Settings::default();
+        assert_eq!(settings.server.port, fresh.server.port);
+        assert_eq!(
+            settings.server.socket_directory,
+            fresh.server.socket_directory
+        );
+        assert_eq!(settings.sql.work_memory, fresh.sql.work_memory);
+        let (ours, theirs) = (&settings.database.storage, &fresh.database.storage);
+        assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+    }
+
+    #[test]
+    fn units_are_postgresqls() {
+        let mut settings = Settings::default();
+        settings
+            .apply_file("# sizes\nshared_buffers = 1GB\nmax_wal_size=2048 # MB\n")
+            .unwrap();
+        assert_eq!(settings.database.storage.shared_buffers, 1 << 30);
+        assert_eq!(settings.database.storage.max_wal_size, 2 << 30);
+        settings.apply("checkpoint_timeout", "30").unwrap();
+        assert_eq!(
+            settings.database.storage.checkpoint_timeout,
+            Duration::from_secs(30)
+        );
+        settings.apply("shared_buffers", "16384").unwrap();
+        assert_eq!(settings.database.storage.shared_buffers, 128 << 20);
+    }
+
+    #[test]
+    fn a_bad_setting_says_what_it_takes() {
+        let mut settings = Settings::default();
+        assert_eq!(
+            settings.apply("shared_bufers", "1").unwrap_err(),
+            SettingError::Unknown("shared_bufers".to_owned())
+        );
+        let error = settings.apply("shared_buffers", "1 parsec").unwrap_err();
+        assert!(error.to_string().contains("kB, MB"), "{error}");
+        assert_eq!(
+            settings.apply_file("\nport 5\n").unwrap_err(),
+            SettingError::Line(2)
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! The bytes of one connection: framing what comes in, buffering what goes out.
+//!
+//! Messages are taken apart and put together by `pgwire`. It reads a message's body from
+//! whatever follows in the buffer, so each message is cut out first and decoded alone: what a
+//! client gets wrong in one message can then not reach into the next.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bytes::{Buf, BufMut, BytesMut};
+use pgwire::messages::{DecodeContext, PgWireBackendMessage, PgWireFrontendMessage};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::error::ConnectionError;
+
+/// A message longer than this is refused before any of it is kept.
+pub(crate) const MESSAGE_BYTES_MAX: usize = 1 << 30;
+/// Start-up packets are small; anything longer is not PostgreSQL's protocol.
+const STARTUP_BYTES_MAX: usize = 10_000;
+/// Output is sent on when this much has gathered, whatever the protocol says.
+const OUTPUT_BYTES: usize = 64 * 1024;
+/// Buffers that once grew beyond this are given back when idle.
+const KEPT_BYTES_MAX: usize = 1 << 20;
+
+/// What a connection is made of: TCP or a Unix socket.
+pub(crate) trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
+
+/// A connection's two buffers around its transport.
+pub(crate) struct Wire<T> {
+    transport: T,
+    input: BytesMut,
+    output: BytesMut,
+    context: DecodeContext,
+}
+
+impl<T: Transport> Wire<T> {
+    pub fn new(transport: T) -> Wire<T> {
+        let mut context = DecodeContext::new(pgwire::messages::ProtocolVersion::PROTOCOL3_0);
+        context.awaiting_frontend_ssl = false;
+        context.awaiting_frontend_startup = false;
+        Wire {
+            transport,
+            input: BytesMut::with_capacity(8 * 1024),
+            output: BytesMut::with_capacity(8 * 1024),
+            context,
+        }
+    }
+
+    /// The body of the next start-up packet (those have no type byte); `None` at the end of
+    /// the connection.
+    pub async fn startup_packet(&mut self) -> Result<Option<BytesMut>, ConnectionError> {
+        loop {
+            if let Some(mut length) = self.input.get(..4) {
+                let length = length.get_u32() as usize;
+                if !(8..=STARTUP_BYTES_MAX).contains(&length) {
+                    return Err(ConnectionError::protocol(
+                        "invalid length of startup packet",
+                    ));
+                }
+                if self.input.len() >= length {
+                    let mut packet = self.input.split_to(length);
+                    packet.advance(4);
+                    return Ok(Some(packet));
+                }
+            }
+            if !self.fill().await? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// The next message that is in the buffer already, complete.
+    pub fn buffered(&mut self) -> Result<Option<PgWireFrontendMessage>, ConnectionError> {
+        let Some(mut header) = self.input.get(..5) else {
+            return Ok(None);
+        };
+        let kind = header.get_u8();
+        let length = header.get_u32() as usize;
+        if !(4..=MESSAGE_BYTES_MAX).contains(&length) {
+            return Err(ConnectionError::protocol(format!(
+                "invalid message length {length} in message of type {:?}",
+                char::from(kind)
+            )));
+        }
+        if self.input.len() <= length {
+            return Ok(None);
+        }
+        let mut message = self.input.split_to(length + 1);
+        // The library's decoders read counts and lengths without checking that the body goes
+        // on for so long; in this frame that ends in a panic, which is the client's error.
+        let decoded = catch_unwind(AssertUnwindSafe(|| {
+            PgWireFrontendMessage::decode(&mut message, &self.context)
+        }));
+        match decoded {
+            Ok(Ok(Some(message))) => Ok(Some(message)),
+            Ok(Err(e)) => Err(ConnectionError::protocol(format!("malformed message: {e}"))),
+            Ok(Ok(None)) | Err(_) => Err(ConnectionError::protocol(format!(
+                "malformed message of type {:?}",
+                char::from(kind)
+            ))),
+        }
+    }
+
+    /// Reads more; `false` when the client has closed the connection. Cancel safe.
+    pub async fn fill(&mut self) -> io::Result<bool> {
+        Ok(self.transport.read_buf(&mut self.input).await? > 0)
+    }
+
+    /// Puts `message` into the output buffer.
+    pub fn put(&mut self, message: &PgWireBackendMessage) {
+        // Encoding fails only for a body longer than its type allows; a part of one would
+        // break the protocol for what follows, so it is taken back.
+        let before = self.output.len();
+        if let Err(e) = message.encode(&mut self.output) {
+            tracing::error!("a message could not be encoded: {e}");
+            self.output.truncate(before);
+        }
+    }
+
+    /// Puts a DataRow whose fields are encoded already.
+    pub fn put_row(&mut self, field_count: u16, fields: &[u8]) {
+        self.output.put_u8(b'D');
+        self.output.put_u32((fields.len() + 6) as u32);
+        self.output.put_u16(field_count);
+        self.output.put_slice(fields);
+    }
+
+    /// Puts CopyData.
+    pub fn put_copy_data(&mut self, data: &[u8]) {
+        self.output.put_u8(b'd');
+        self.output.put_u32((data.len() + 4) as u32);
+        self.output.put_slice(data);
+    }
+
+    /// Puts a byte outside of any message: the answer to an encryption request.
+    pub fn put_raw(&mut self, byte: u8) {
+        self.output.put_u8(byte);
+    }
+
+    /// Sends what has gathered once it is worth a system call.
+    pub async fn flush_if_full(&mut self) -> io::Result<()> {
+        if self.output.len() >= OUTPUT_BYTES {
+            self.flush().await
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Sends everything in the output buffer.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        if !self.output.is_empty() {
+            self.transport.write_all(&self.output).await?;
+            self.output.clear();
+            if self.output.capacity() > KEPT_BYTES_MAX {
+                self.output = BytesMut::with_capacity(8 * 1024);
+            }
+        }
+        self.transport.flush().await
+    }
+
+    /// Sends what is left and closes the sending side.
+    pub async fn close(&mut self) {
+        if self.flush().await.is_ok() {
+            let _ = self.transport.shutdown().await;
+        }
+    }
+}
