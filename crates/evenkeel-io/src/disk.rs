@@ -1,0 +1,203 @@
+//! The two traits through which everything above reaches storage.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::error::{IoError, IoErrorKind, IoResult, OpKind};
+use crate::queue::IoQueue;
+
+/// How [`crate::FileDisk`] carries out queued operations (`io_method`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IoMethod {
+    /// In `submit`, on the calling thread.
+    Sync,
+    /// By this many threads that all queues of the disk share (at least one).
+    Worker {
+        /// Number of worker threads.
+        threads: usize,
+    },
+}
+
+/// How a file is opened. Start from [`OpenOptions::read_only`], [`OpenOptions::read_write`] or
+/// [`OpenOptions::create`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OpenOptions {
+    /// Reading is allowed.
+    pub read: bool,
+    /// Writing, cutting and allocating are allowed.
+    pub write: bool,
+    /// A missing file is created, empty.
+    pub create: bool,
+    /// The file is created; an existing one is an error.
+    pub create_new: bool,
+    /// An existing file is cut to length zero.
+    pub truncate: bool,
+    /// Direct I/O: buffers, offsets and lengths are multiples of [`crate::IO_ALIGN`]; reads give
+    /// what the disk holds, not what the page cache remembers.
+    pub direct: bool,
+}
+
+impl OpenOptions {
+    /// Opens an existing file for reading.
+    pub const fn read_only() -> Self {
+        Self {
+            read: true,
+            write: false,
+            create: false,
+            create_new: false,
+            truncate: false,
+            direct: false,
+        }
+    }
+
+    /// Opens an existing file for reading and writing.
+    pub const fn read_write() -> Self {
+        Self {
+            write: true,
+            ..Self::read_only()
+        }
+    }
+
+    /// Opens a file for reading and writing, creating it if it is missing.
+    pub const fn create() -> Self {
+        Self {
+            create: true,
+            ..Self::read_write()
+        }
+    }
+
+    /// Creates a file that must not exist, for reading and writing.
+    pub const fn create_new() -> Self {
+        Self {
+            create_new: true,
+            ..Self::read_write()
+        }
+    }
+
+    /// Cuts an existing file to length zero.
+    pub const fn truncate(self) -> Self {
+        Self {
+            truncate: true,
+            ..self
+        }
+    }
+
+    /// Direct I/O, or not.
+    pub const fn direct(self, direct: bool) -> Self {
+        Self { direct, ..self }
+    }
+}
+
+/// A lock that lasts until it is dropped, or the process ends.
+pub trait LockGuard: Send + Sync {
+    /// The lock file, so that its holder can write who it is.
+    fn file(&self) -> &dyn File;
+}
+
+/// A disk: a tree of files, a source of time and one of randomness.
+///
+/// Paths are used verbatim: absolute, or relative to the process. What survives a crash is said
+/// in the README's rules and nowhere else.
+pub trait Disk: Send + Sync + 'static {
+    /// Opens a file. The entry of a file created here is durable after [`Disk::sync_dir`] of its
+    /// directory. `Unsupported` if direct I/O was asked for and the file system has none.
+    fn open(&self, path: &Path, opts: OpenOptions) -> IoResult<Arc<dyn File>>;
+
+    /// Renames a file atomically, replacing an existing one; durable after [`Disk::sync_dir`].
+    fn rename(&self, from: &Path, to: &Path) -> IoResult<()>;
+
+    /// Unlinks a file; durable after [`Disk::sync_dir`]. Open handles go on working.
+    fn remove(&self, path: &Path) -> IoResult<()>;
+
+    /// Creates a directory and its missing ancestors. Each new entry is durable after
+    /// [`Disk::sync_dir`] of the directory it is in.
+    fn create_dir_all(&self, path: &Path) -> IoResult<()>;
+
+    /// Names in a directory, sorted.
+    fn list(&self, dir: &Path) -> IoResult<Vec<String>>;
+
+    /// Whether the path names a file or directory.
+    fn exists(&self, path: &Path) -> IoResult<bool>;
+
+    /// Makes the entries of a directory durable: created, renamed and removed ones.
+    fn sync_dir(&self, dir: &Path) -> IoResult<()>;
+
+    /// Locks a file, creating it if missing; `Locked` at once if anyone, this process included,
+    /// holds it.
+    fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>>;
+
+    /// A queue for one I/O thread, carrying out up to `depth` (at least one) operations at once.
+    fn queue(&self, depth: usize) -> Box<dyn IoQueue>;
+
+    /// Random bits; unpredictable on a real disk, by seed on a simulated one.
+    fn random_u64(&self) -> u64;
+
+    /// Microseconds since 1970-01-01 UTC; never goes back within one disk.
+    fn now_micros(&self) -> u64;
+}
+
+/// An open file. All operations are positioned and may run at the same time.
+pub trait File: Send + Sync {
+    /// Reads into the slices in turn from `offset` on; short at the end of the file only. The
+    /// slices are used up by the call.
+    fn read_vectored_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> IoResult<usize>;
+
+    /// Writes all slices in turn from `offset` on, extending the file as needed. The slices are
+    /// used up by the call. After an error any part may have been written.
+    fn write_all_vectored_at(&self, bufs: &mut [IoSlice<'_>], offset: u64) -> IoResult<()>;
+
+    /// Makes content and length durable. After an error nothing is known of what was written
+    /// since the last success, and calling again proves nothing.
+    fn sync_data(&self) -> IoResult<()>;
+
+    /// As [`File::sync_data`], and all metadata.
+    fn sync_all(&self) -> IoResult<()>;
+
+    /// Length in bytes.
+    fn len(&self) -> IoResult<u64>;
+
+    /// Whether the length is zero.
+    fn is_empty(&self) -> IoResult<bool> {
+        self.len().map(|len| len == 0)
+    }
+
+    /// Cuts the file, or extends it by a hole that reads as zero.
+    fn set_len(&self, len: u64) -> IoResult<()>;
+
+    /// Reserves real space, which reads as zero where it was not written, and extends the file
+    /// to `offset + len` if it is shorter. A full disk is `NoSpace`.
+    fn allocate(&self, offset: u64, len: u64) -> IoResult<()>;
+
+    /// Advises the system to begin writing the range back; proves nothing about durability.
+    fn start_writeback(&self, offset: u64, len: u64) -> IoResult<()>;
+
+    /// The path it was opened by.
+    fn path(&self) -> &Path;
+
+    /// Reads from `offset` on; short at the end of the file only.
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> IoResult<usize> {
+        self.read_vectored_at(&mut [IoSliceMut::new(buf)], offset)
+    }
+
+    /// Reads exactly `buf.len()` bytes; `UnexpectedEof` if the file ends before.
+    fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> IoResult<()> {
+        let want = buf.len();
+        let got = self.read_at(buf, offset)?;
+        if got == want {
+            return Ok(());
+        }
+        let end = offset.saturating_add(got as u64);
+        Err(IoError::new(
+            OpKind::Read,
+            self.path(),
+            Some(end),
+            IoErrorKind::UnexpectedEof,
+        ))
+    }
+
+    /// Writes all of `buf` at `offset`, extending the file as needed.
+    fn write_all_at(&self, buf: &[u8], offset: u64) -> IoResult<()> {
+        self.write_all_vectored_at(&mut [IoSlice::new(buf)], offset)
+    }
+}

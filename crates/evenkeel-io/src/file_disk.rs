@@ -1,0 +1,291 @@
+//! The operating system's files.
+
+use std::ffi::OsString;
+use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{FallocateFlags, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::disk::{Disk, File, IoMethod, LockGuard, OpenOptions};
+use crate::error::{IoError, IoErrorKind, IoResult, OpKind};
+use crate::queue::{IoQueue, SyncQueue};
+use crate::transfer::{read_full, retry, write_full};
+use crate::worker::{WorkerPool, WorkerQueue};
+use crate::{syscalls, transfer};
+
+/// The operating system's files, with queues of one [`IoMethod`].
+pub struct FileDisk {
+    workers: Option<Arc<WorkerPool>>,
+    /// Wall clock at `started`, in microseconds since 1970; what lies after it is monotonic.
+    epoch_micros: u64,
+    started: Instant,
+}
+
+impl FileDisk {
+    /// A disk whose queues work by `method`; worker threads start here.
+    pub fn new(method: IoMethod) -> Self {
+        let since_epoch = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Self {
+            workers: match method {
+                IoMethod::Sync => None,
+                IoMethod::Worker { threads } => Some(WorkerPool::start(threads)),
+            },
+            epoch_micros: u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX),
+            started: Instant::now(),
+        }
+    }
+}
+
+/// The directory itself where a relative path's parent is the empty path.
+fn directory(path: &Path) -> &Path {
+    if path.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        path
+    }
+}
+
+fn check<T>(op: OpKind, path: &Path, result: Result<T, Errno>) -> IoResult<T> {
+    result.map_err(|errno| IoError::from_errno(op, path, None, errno))
+}
+
+fn open_file(path: &Path, opts: OpenOptions) -> Result<OsFile, Errno> {
+    let mut flags = OFlags::CLOEXEC;
+    flags |= match (opts.read, opts.write) {
+        (true, true) => OFlags::RDWR,
+        (false, true) => OFlags::WRONLY,
+        (true, false) => OFlags::RDONLY,
+        (false, false) => return Err(Errno::INVAL),
+    };
+    if opts.create_new {
+        flags |= OFlags::CREATE | OFlags::EXCL;
+    } else if opts.create {
+        flags |= OFlags::CREATE;
+    }
+    if opts.truncate {
+        flags |= OFlags::TRUNC;
+    }
+    if opts.direct {
+        flags |= OFlags::DIRECT;
+    }
+    let mode = Mode::RUSR | Mode::WUSR;
+    let fd = retry(|| rustix::fs::open(path, flags, mode)).map_err(|errno| {
+        // This is how a file system without direct I/O refuses the flag.
+        if opts.direct && errno == Errno::INVAL {
+            Errno::OPNOTSUPP
+        } else {
+            errno
+        }
+    })?;
+    Ok(OsFile {
+        fd,
+        path: path.to_owned(),
+        direct: opts.direct,
+    })
+}
+
+fn create_dir_all(path: &Path) -> Result<(), Errno> {
+    let path = directory(path);
+    match retry(|| rustix::fs::mkdir(path, Mode::RWXU)) {
+        Err(Errno::EXIST) => {
+            let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::stat(path)?.st_mode);
+            if kind.is_dir() {
+                Ok(())
+            } else {
+                Err(Errno::EXIST)
+            }
+        }
+        Err(Errno::NOENT) => {
+            create_dir_all(path.parent().ok_or(Errno::NOENT)?)?;
+            match retry(|| rustix::fs::mkdir(path, Mode::RWXU)) {
+                Err(Errno::EXIST) => Ok(()),
+                other => other,
+            }
+        }
+        other => other,
+    }
+}
+
+fn list(dir: &Path) -> Result<Vec<String>, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let fd = retry(|| rustix::fs::open(directory(dir), flags, Mode::empty()))?;
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(fd)? {
+        let name = OsString::from_vec(entry?.file_name().to_bytes().to_vec());
+        if name != "." && name != ".." {
+            names.push(name.to_string_lossy().into_owned());
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+impl Disk for FileDisk {
+    fn open(&self, path: &Path, opts: OpenOptions) -> IoResult<Arc<dyn File>> {
+        let file = check(OpKind::Open, path, open_file(path, opts))?;
+        Ok(Arc::new(file))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
+        check(OpKind::Rename, from, retry(|| rustix::fs::rename(from, to)))
+    }
+
+    fn remove(&self, path: &Path) -> IoResult<()> {
+        check(OpKind::Remove, path, retry(|| rustix::fs::unlink(path)))
+    }
+
+    fn create_dir_all(&self, path: &Path) -> IoResult<()> {
+        check(OpKind::CreateDir, path, create_dir_all(path))
+    }
+
+    fn list(&self, dir: &Path) -> IoResult<Vec<String>> {
+        check(OpKind::List, dir, list(dir))
+    }
+
+    fn exists(&self, path: &Path) -> IoResult<bool> {
+        match retry(|| rustix::fs::stat(path)) {
+            Ok(_) => Ok(true),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(errno) => Err(IoError::from_errno(OpKind::Exists, path, None, errno)),
+        }
+    }
+
+    fn sync_dir(&self, dir: &Path) -> IoResult<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let synced = retry(|| rustix::fs::open(directory(dir), flags, Mode::empty()))
+            .and_then(|fd| retry(|| rustix::fs::fsync(&fd)));
+        check(OpKind::SyncDir, dir, synced)
+    }
+
+    fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
+        let file = check(OpKind::Lock, path, open_file(path, OpenOptions::create()))?;
+        match retry(|| syscalls::try_lock(file.fd.as_fd())) {
+            Ok(()) => Ok(Box::new(OsLock(file))),
+            Err(Errno::AGAIN | Errno::ACCESS) => {
+                Err(IoError::new(OpKind::Lock, path, None, IoErrorKind::Locked))
+            }
+            Err(errno) => Err(IoError::from_errno(OpKind::Lock, path, None, errno)),
+        }
+    }
+
+    fn queue(&self, depth: usize) -> Box<dyn IoQueue> {
+        match &self.workers {
+            Some(pool) => Box::new(WorkerQueue::new(Arc::clone(pool), depth)),
+            None => Box::new(SyncQueue::default()),
+        }
+    }
+
+    fn random_u64(&self) -> u64 {
+        getrandom::u64().unwrap_or_else(|_| {
+            use std::hash::BuildHasher;
+            std::collections::hash_map::RandomState::new().hash_one(self.now_micros())
+        })
+    }
+
+    fn now_micros(&self) -> u64 {
+        let elapsed = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.epoch_micros.saturating_add(elapsed)
+    }
+}
+
+struct OsLock(OsFile);
+
+impl LockGuard for OsLock {
+    fn file(&self) -> &dyn File {
+        &self.0
+    }
+}
+
+struct OsFile {
+    fd: OwnedFd,
+    path: PathBuf,
+    direct: bool,
+}
+
+impl OsFile {
+    fn check<T>(&self, op: OpKind, offset: Option<u64>, result: Result<T, Errno>) -> IoResult<T> {
+        result.map_err(|errno| IoError::from_errno(op, &self.path, offset, errno))
+    }
+
+    fn broken(&self, op: OpKind, offset: u64, broken: transfer::Broken) -> IoError {
+        let at = offset.saturating_add(broken.done as u64);
+        IoError::from_errno(op, &self.path, Some(at), broken.errno)
+    }
+}
+
+impl File for OsFile {
+    fn read_vectored_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> IoResult<usize> {
+        read_full(bufs, offset, self.direct, |bufs, at| {
+            rustix::io::preadv(&self.fd, bufs, at)
+        })
+        .map_err(|broken| self.broken(OpKind::Read, offset, broken))
+    }
+
+    fn write_all_vectored_at(&self, bufs: &mut [IoSlice<'_>], offset: u64) -> IoResult<()> {
+        write_full(bufs, offset, |bufs, at| {
+            rustix::io::pwritev(&self.fd, bufs, at)
+        })
+        .map_err(|broken| self.broken(OpKind::Write, offset, broken))
+    }
+
+    fn sync_data(&self) -> IoResult<()> {
+        self.check(
+            OpKind::SyncData,
+            None,
+            retry(|| rustix::fs::fdatasync(&self.fd)),
+        )
+    }
+
+    fn sync_all(&self) -> IoResult<()> {
+        self.check(OpKind::SyncAll, None, retry(|| rustix::fs::fsync(&self.fd)))
+    }
+
+    fn len(&self) -> IoResult<u64> {
+        let stat = self.check(OpKind::Len, None, retry(|| rustix::fs::fstat(&self.fd)))?;
+        u64::try_from(stat.st_size)
+            .map_err(|_| IoError::new(OpKind::Len, &self.path, None, IoErrorKind::Io))
+    }
+
+    fn set_len(&self, len: u64) -> IoResult<()> {
+        self.check(
+            OpKind::SetLen,
+            Some(len),
+            retry(|| rustix::fs::ftruncate(&self.fd, len)),
+        )
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> IoResult<()> {
+        if len == 0 {
+            return Ok(());
+        }
+        let result =
+            retry(|| rustix::fs::fallocate(&self.fd, FallocateFlags::empty(), offset, len));
+        self.check(OpKind::Allocate, Some(offset), result)
+    }
+
+    fn start_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
+        let result = match (i64::try_from(offset), i64::try_from(len)) {
+            (_, Ok(0)) => Ok(()),
+            (Ok(offset), Ok(len)) => {
+                retry(|| syscalls::sync_file_range(self.fd.as_fd(), offset, len))
+            }
+            _ => Err(Errno::INVAL),
+        };
+        match result {
+            // It is advice: a file system that cannot take it is not an error.
+            Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::SPIPE) => Ok(()),
+            other => self.check(OpKind::StartWriteback, Some(offset), other),
+        }
+    }
+
+    fn path(&self) -> &Path {
+        &self.path
+    }
+}

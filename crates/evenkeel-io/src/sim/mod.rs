@@ -1,0 +1,22 @@
+//! The simulated disk: in memory, deterministic by seed, and only as kind as the README's rules.
+
+mod blocks;
+mod disk;
+mod fault;
+mod file;
+mod image;
+mod inode;
+mod journal;
+mod latency;
+mod queue;
+mod rng;
+mod state;
+
+pub use disk::SimDisk;
+pub use fault::{Fault, FaultKind};
+pub use image::Outcome;
+pub use journal::{CrashImage, ImageSeries, JournalOp};
+pub use latency::{LatencyMode, LatencyModel};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! The system calls that no safe wrapper covers.
+#![allow(unsafe_code)]
+
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use rustix::io::Errno;
+
+fn last_errno() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
+
+/// Takes an exclusive open-file-description lock on the whole file, without waiting.
+/// `AGAIN` or `ACCESS` if another description holds one.
+pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    // SAFETY: `flock` is plain data, for which all zeroes is a valid value.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_whence = libc::SEEK_SET as libc::c_short;
+    // SAFETY: the descriptor is open for the call and `lock` is a valid `flock`.
+    let result = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(last_errno())
+    }
+}
+
+/// Begins writing a range back. `len` zero means to the end of the file.
+pub(crate) fn sync_file_range(fd: BorrowedFd<'_>, offset: i64, len: i64) -> Result<(), Errno> {
+    // SAFETY: the descriptor is open for the call; no memory is passed.
+    let result =
+        unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(last_errno())
+    }
+}
