@@ -1,0 +1,229 @@
+//! A server process under test, and the stock clients that talk to it.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+const STOP_LIMIT: Duration = Duration::from_secs(60);
+
+/// A running server. Dropping it kills it.
+pub struct TestServer {
+    child: Child,
+    port: u16,
+    log: PathBuf,
+}
+
+/// What a client program left behind.
+pub struct Output {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Output {
+    /// Standard output of a program that must have succeeded.
+    ///
+    /// # Panics
+    /// When it has not, with all it printed.
+    #[must_use]
+    pub fn ok(self) -> String {
+        assert!(
+            self.status.success(),
+            "{}\n{}\n{}",
+            self.status,
+            self.stdout,
+            self.stderr
+        );
+        self.stdout
+    }
+}
+
+impl TestServer {
+    /// Starts a server over `data` on a free port with `settings`, and waits until it listens.
+    ///
+    /// # Panics
+    /// When it does not come up, with its log.
+    #[must_use]
+    pub fn start(data: &Path, settings: &[&str]) -> TestServer {
+        TestServer::try_start(data, settings).unwrap_or_else(|log| panic!("no server:\n{log}"))
+    }
+
+    /// The same, giving what the server printed when it does not come up.
+    ///
+    /// # Errors
+    /// The server's log.
+    pub fn try_start(data: &Path, settings: &[&str]) -> Result<TestServer, String> {
+        let log = data.with_extension("log");
+        let log_file = File::options()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .expect("a log file");
+        let mut command = Command::new(server_binary());
+        command.arg("serve").arg(data).args(["--port", "0"]);
+        for setting in settings {
+            command.args(["-c", setting]);
+        }
+        command.stdout(Stdio::piped()).stderr(log_file);
+        let mut child = command.spawn().expect("the evenkeel binary");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
+        let first = lines.next().and_then(Result::ok);
+        let port = first
+            .as_deref()
+            .and_then(|line| line.rsplit(' ').next()?.parse().ok());
+        let Some(port) = port else {
+            let _ = child.wait();
+            return Err(std::fs::read_to_string(&log).unwrap_or_default());
+        };
+        // The rest of the greeting is read so that the server never blocks on the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        Ok(TestServer { child, port, log })
+    }
+
+    /// The TCP port.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The server's process id.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// What the server has logged.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// A connection string for `tokio-postgres`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!(
+            "host=127.0.0.1 port={} user=postgres dbname=postgres",
+            self.port
+        )
+    }
+
+    /// Kills the server as a crash of the process would.
+    pub fn kill(mut self) {
+        self.child.kill().expect("kill");
+        self.child.wait().expect("wait");
+    }
+
+    /// Stops the server as an administrator would, and waits for it.
+    ///
+    /// # Panics
+    /// When it does not stop within a minute.
+    pub fn stop(mut self) -> ExitStatus {
+        let pid = self.pid().to_string();
+        let sent = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "kill -TERM");
+        let deadline = Instant::now() + STOP_LIMIT;
+        loop {
+            if let Some(status) = self.child.try_wait().expect("wait") {
+                return status;
+            }
+            assert!(
+                Instant::now() < deadline,
+                "the server does not stop:\n{}",
+                self.log()
+            );
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Runs psql's `-c` with unaligned output; errors stop it.
+    #[must_use]
+    pub fn psql(&self, sql: &str) -> Output {
+        self.client(
+            "psql",
+            &["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql],
+        )
+    }
+
+    /// Runs psql with `arguments`.
+    #[must_use]
+    pub fn psql_with(&self, arguments: &[&str]) -> Output {
+        self.client("psql", arguments)
+    }
+
+    /// Runs pgbench with `arguments`.
+    #[must_use]
+    pub fn pgbench(&self, arguments: &[&str]) -> Output {
+        self.client("pgbench", arguments)
+    }
+
+    fn client(&self, program: &str, arguments: &[&str]) -> Output {
+        let mut command = Command::new(client_binary(program));
+        command.args([
+            "-h",
+            "127.0.0.1",
+            "-p",
+            &self.port.to_string(),
+            "-U",
+            "postgres",
+        ]);
+        command
+            .env("PGDATABASE", "postgres")
+            .env("PGCONNECT_TIMEOUT", "20");
+        let out = command
+            .args(arguments)
+            .output()
+            .expect("a stock PostgreSQL client");
+        Output {
+            status: out.status,
+            stdout: String::from_utf8_lossy(&out.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&out.stderr).into_owned(),
+        }
+    }
+}
+
+impl Drop for TestServer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Runs the `evenkeel` command with `arguments`.
+#[must_use]
+pub fn evenkeel(arguments: &[&str]) -> Output {
+    let out = Command::new(server_binary())
+        .args(arguments)
+        .output()
+        .expect("evenkeel");
+    Output {
+        status: out.status,
+        stdout: String::from_utf8_lossy(&out.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&out.stderr).into_owned(),
+    }
+}
+
+/// `EVENKEEL_BIN`, or the binary beside the test's own.
+fn server_binary() -> PathBuf {
+    if let Some(path) = std::env::var_os("EVENKEEL_BIN") {
+        return path.into();
+    }
+    let test = std::env::current_exe().expect("the test's path");
+    let profile = test
+        .parent()
+        .and_then(Path::parent)
+        .expect("target/PROFILE/deps");
+    profile.join("evenkeel")
+}
+
+/// A program from `EVENKEEL_PG_BIN`, or from the path.
+fn client_binary(program: &str) -> PathBuf {
+    match std::env::var_os("EVENKEEL_PG_BIN") {
+        Some(dir) => Path::new(&dir).join(program),
+        None => program.into(),
+    }
+}

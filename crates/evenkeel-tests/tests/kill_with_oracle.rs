@@ -1,0 +1,177 @@
+//! SIGKILL under load, over and over on one directory, with an oracle outside the server that
+//! knows what was acknowledged: nothing of it may be lost, and nothing may be there by half.
+//!
+//! `EVENKEEL_KILLS` sets how many times (the default keeps the suite short).
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use evenkeel_tests::server::{TestServer, evenkeel};
+use rand::rngs::SmallRng;
+use rand::{Rng, SeedableRng};
+use tokio_postgres::{Client, NoTls};
+
+const CLIENTS: usize = 8;
+const KILLS: usize = 5;
+
+/// What one client knows of itself: how many transactions it began, and which of them were
+/// acknowledged.
+#[derive(Default)]
+struct Progress {
+    attempted: AtomicI64,
+    acknowledged: Mutex<BTreeSet<i64>>,
+}
+
+#[test]
+fn sigkill_loses_nothing_acknowledged_and_leaves_nothing_half_done() {
+    let kills = std::env::var("EVENKEEL_KILLS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(KILLS);
+    let seed: u64 = rand::rng().random();
+    println!("seed {seed}");
+    let mut rng = SmallRng::seed_from_u64(seed);
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let server = TestServer::start(&data, &[]);
+    server.pgbench(&["-i", "-s", "1"]).ok();
+    server
+        .psql("CREATE TABLE ledger (client int, seq bigint, PRIMARY KEY (client, seq))")
+        .ok();
+    server.stop();
+    let progress: Arc<Vec<Progress>> =
+        Arc::new((0..CLIENTS).map(|_| Progress::default()).collect());
+    for round in 1..=kills {
+        let server = TestServer::start(&data, &["checkpoint_timeout=1s"]);
+        verify(&server, &progress);
+        run_until_killed(server, &progress, rng.random_range(300..1500));
+        check(&data, round);
+    }
+    let server = TestServer::start(&data, &[]);
+    verify(&server, &progress);
+    let total: usize = progress
+        .iter()
+        .map(|p| p.acknowledged.lock().unwrap().len())
+        .sum();
+    println!("{kills} kills, {total} acknowledged transactions, none lost");
+    assert!(total > 0);
+}
+
+fn run_until_killed(server: TestServer, progress: &Arc<Vec<Progress>>, millis: u64) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all();
+    let runtime = { runtime }.build().unwrap();
+    let tasks: Vec<_> = (0..CLIENTS)
+        .map(|client| {
+            let (url, progress, stop) = (server.url(), Arc::clone(progress), Arc::clone(&stop));
+            runtime.spawn(async move { work(client, &url, &progress[client], &stop).await })
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(millis));
+    server.kill();
+    stop.store(true, Ordering::Relaxed);
+    runtime.block_on(async {
+        for task in tasks {
+            task.await.unwrap();
+        }
+    });
+}
+
+/// Runs transactions until the server is gone.
+async fn work(client: usize, url: &str, progress: &Progress, stop: &AtomicBool) {
+    let Ok((connection, driver)) = tokio_postgres::connect(url, NoTls).await else {
+        return;
+    };
+    let driver = tokio::spawn(driver);
+    while !stop.load(Ordering::Relaxed) {
+        let seq = progress.attempted.fetch_add(1, Ordering::Relaxed) + 1;
+        match transaction(&connection, client as i32, seq).await {
+            Ok(()) => drop(progress.acknowledged.lock().unwrap().insert(seq)),
+            Err(e) if e.is_closed() || e.as_db_error().is_none() => break,
+            Err(e) => panic!("client {client}: {e:?}"),
+        }
+    }
+    driver.abort();
+}
+
+/// TPC-B's transaction, with a line in the ledger that names it.
+async fn transaction(
+    connection: &Client,
+    client: i32,
+    seq: i64,
+) -> Result<(), tokio_postgres::Error> {
+    let delta = i32::try_from(seq % 1000).unwrap_or(1);
+    let aid = (client * 12_345 + delta * 97) % 100_000 + 1;
+    let teller = (client + delta) % 10 + 1;
+    connection.batch_execute("BEGIN").await?;
+    let accounts = "UPDATE pgbench_accounts SET abalance = abalance + $1 WHERE aid = $2";
+    connection.execute(accounts, &[&delta, &aid]).await?;
+    connection
+        .query(
+            "SELECT abalance FROM pgbench_accounts WHERE aid = $1",
+            &[&aid],
+        )
+        .await?;
+    let tellers = "UPDATE pgbench_tellers SET tbalance = tbalance + $1 WHERE tid = $2";
+    connection.execute(tellers, &[&delta, &teller]).await?;
+    let branches = "UPDATE pgbench_branches SET bbalance = bbalance + $1 WHERE bid = $2";
+    connection.execute(branches, &[&delta, &1_i32]).await?;
+    let history = "INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) \
+                   VALUES ($1, $2, $3, $4, CURRENT_TIMESTAMP)";
+    connection
+        .execute(history, &[&teller, &1_i32, &aid, &delta])
+        .await?;
+    let ledger = "INSERT INTO ledger (client, seq) VALUES ($1, $2)";
+    connection.execute(ledger, &[&client, &seq]).await?;
+    connection.batch_execute("COMMIT").await
+}
+
+/// The oracle's verdict on a server that has recovered.
+fn verify(server: &TestServer, progress: &[Progress]) {
+    let sums = "SELECT (SELECT sum(abalance) FROM pgbench_accounts), \
+                (SELECT sum(bbalance) FROM pgbench_branches), \
+                (SELECT sum(tbalance) FROM pgbench_tellers), \
+                (SELECT coalesce(sum(delta), 0) FROM pgbench_history), \
+                (SELECT coalesce(sum(seq % 1000), 0) FROM ledger)";
+    let sums = server.psql(sums).ok();
+    let sums: Vec<&str> = sums.trim().split('|').collect();
+    assert!(
+        sums.windows(2).all(|pair| pair[0] == pair[1]),
+        "half a transaction: {sums:?}"
+    );
+    for (client, progress) in progress.iter().enumerate() {
+        let query = format!("SELECT seq FROM ledger WHERE client = {client}");
+        let answer = server.psql(&query).ok();
+        let kept: BTreeSet<i64> = answer
+            .lines()
+            .map(|line| line.trim().parse().expect("a number"))
+            .collect();
+        let acknowledged = progress.acknowledged.lock().unwrap();
+        let lost: Vec<_> = acknowledged.difference(&kept).collect();
+        assert!(
+            lost.is_empty(),
+            "client {client} lost acknowledged transactions: {lost:?}"
+        );
+        let attempted = progress.attempted.load(Ordering::Relaxed);
+        let max = kept.last().copied().unwrap_or(0);
+        assert!(
+            max <= attempted,
+            "client {client}: {max} was never attempted ({attempted})"
+        );
+    }
+}
+
+fn check(data: &Path, round: usize) {
+    let output = evenkeel(&["check", &data.display().to_string()]);
+    assert!(
+        output.status.success(),
+        "round {round}: {}\n{}",
+        output.stdout,
+        output.stderr
+    );
+}
