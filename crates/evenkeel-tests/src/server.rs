@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Runtime;
+
 const STOP_LIMIT: Duration = Duration::from_secs(60);
 
 /// A running server. Dropping it kills it.
@@ -30,7 +32,6 @@ impl Output {
     ///
     /// # Panics
     /// When it has not, with all it printed.
-    #[must_use]
     pub fn ok(self) -> String {
         assert!(
             self.status.success(),
@@ -205,6 +206,20 @@ pub fn evenkeel(arguments: &[&str]) -> Output {
         stdout: String::from_utf8_lossy(&out.stdout).into_owned(),
         stderr: String::from_utf8_lossy(&out.stderr).into_owned(),
     }
+}
+
+/// A runtime for clients of the server under test.
+///
+/// # Panics
+/// When the system gives no threads.
+#[must_use]
+pub fn client_runtime() -> Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime")
 }
 
 /// `EVENKEEL_BIN`, or the binary beside the test's own.

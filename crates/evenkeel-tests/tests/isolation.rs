@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use evenkeel_tests::history::{Key, Level, Op, Outcome, Transaction, Value, check};
-use evenkeel_tests::server::TestServer;
+use evenkeel_tests::server::{TestServer, client_runtime};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tokio_postgres::{Client, Error, NoTls};
@@ -37,10 +37,7 @@ fn run(level: &str, allowed: Level) {
             .psql(&format!("INSERT INTO lists VALUES ({key}, '')"))
             .ok();
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all();
-    let runtime = { runtime }.build().unwrap();
+    let runtime = client_runtime();
     let next = Arc::new(AtomicI64::new(1));
     let tasks: Vec<_> = (0..CLIENTS)
         .map(|client| {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use evenkeel_tests::server::{TestServer, evenkeel};
+use evenkeel_tests::server::{TestServer, client_runtime, evenkeel};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use tokio_postgres::{Client, NoTls};
@@ -62,10 +62,7 @@ fn sigkill_loses_nothing_acknowledged_and_leaves_nothing_half_done() {
 
 fn run_until_killed(server: TestServer, progress: &Arc<Vec<Progress>>, millis: u64) {
     let stop = Arc::new(AtomicBool::new(false));
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .enable_all();
-    let runtime = { runtime }.build().unwrap();
+    let runtime = client_runtime();
     let tasks: Vec<_> = (0..CLIENTS)
         .map(|client| {
             let (url, progress, stop) = (server.url(), Arc::clone(progress), Arc::clone(&stop));
