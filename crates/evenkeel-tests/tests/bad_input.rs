@@ -1,0 +1,295 @@
+//! What damaged files, wrong directories, broken clients and bad statements get: a specific
+//! error, while everything else goes on.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use evenkeel_tests::server::{TestServer, client_runtime, evenkeel};
+use tokio_postgres::NoTls;
+
+const PAGE: u64 = 8192;
+
+fn flip_byte(file: &Path, offset: u64) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let at = usize::try_from(offset).unwrap();
+    bytes[at] ^= 0x40;
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// The largest file under `base`, which is the one with the rows.
+fn largest_relation(data: &Path) -> PathBuf {
+    let files = std::fs::read_dir(data.join("base"))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    files
+        .max_by_key(|path| std::fs::metadata(path).unwrap().len())
+        .unwrap()
+}
+
+/// A database with a table of some hundred pages, cleanly shut down.
+fn with_rows(data: &Path) {
+    let server = TestServer::start(data, &["fsync=off"]);
+    server
+        .psql("CREATE TABLE t (a int PRIMARY KEY, b text)")
+        .ok();
+    server
+        .psql("INSERT INTO t SELECT g, repeat('x', 200) FROM generate_series(1, 20000) g")
+        .ok();
+    server.psql("CREATE TABLE other (a int)").ok();
+    server.psql("INSERT INTO other VALUES (1)").ok();
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_second_server_on_a_directory_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let server = TestServer::start(&data, &["fsync=off"]);
+    let second = evenkeel(&["serve", &data.display().to_string(), "--port", "0"]);
+    assert!(!second.status.success());
+    assert!(second.stderr.contains("evenkeel.pid"), "{}", second.stderr);
+    assert_eq!(server.psql("SELECT 1").ok().trim(), "1");
+}
+
+#[test]
+fn a_directory_of_something_else_is_refused_and_not_touched() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("holiday.txt"), "sun").unwrap();
+    let out = evenkeel(&["serve", &dir.path().display().to_string(), "--port", "0"]);
+    assert!(!out.status.success());
+    let says = out.stderr.to_lowercase();
+    assert!(
+        says.contains("not an evenkeel") || says.contains("not empty"),
+        "{}",
+        out.stderr
+    );
+    let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+#[test]
+fn one_damaged_control_copy_is_survived_and_two_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    with_rows(&data);
+    let control = data.join("control");
+    let whole = std::fs::read(&control).unwrap();
+    for copy in [0, 4096] {
+        std::fs::write(&control, &whole).unwrap();
+        flip_byte(&control, copy + 24);
+        let server = TestServer::start(&data, &["fsync=off"]);
+        assert_eq!(server.psql("SELECT count(*) FROM t").ok().trim(), "20000");
+        assert!(server.stop().success());
+    }
+    flip_byte(&control, 24);
+    flip_byte(&control, 4096 + 24);
+    let out = evenkeel(&["serve", &data.display().to_string(), "--port", "0"]);
+    assert!(!out.status.success());
+    assert!(out.stderr.contains("control"), "{}", out.stderr);
+}
+
+#[test]
+fn a_flipped_bit_fails_that_page_by_name_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    with_rows(&data);
+    let file = largest_relation(&data);
+    flip_byte(&file, 7 * PAGE + 4000);
+    let server = TestServer::start(&data, &["fsync=off"]);
+    let out = server.psql_with(&[
+        "-X",
+        "-v",
+        "VERBOSITY=verbose",
+        "-c",
+        "SELECT sum(length(b)) FROM t",
+    ]);
+    assert!(!out.status.success());
+    assert!(
+        out.stderr.contains("XX001") && out.stderr.contains("block 7"),
+        "{}",
+        out.stderr
+    );
+    assert_eq!(server.psql("SELECT a FROM other").ok().trim(), "1");
+    assert!(server.stop().success());
+    let check = evenkeel(&["check", &data.display().to_string()]);
+    assert!(!check.status.success());
+    let report = format!("{}{}", check.stdout, check.stderr);
+    assert!(report.contains("block 7"), "{report}");
+}
+
+#[test]
+fn a_truncated_file_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    with_rows(&data);
+    let file = largest_relation(&data);
+    let length = std::fs::metadata(&file).unwrap().len();
+    std::fs::File::options()
+        .write(true)
+        .open(&file)
+        .unwrap()
+        .set_len(length / 2)
+        .unwrap();
+    let check = evenkeel(&["check", &data.display().to_string()]);
+    assert!(!check.status.success(), "{}", check.stdout);
+}
+
+#[test]
+fn a_log_that_ends_in_rubbish_ends_there() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    with_rows(&data);
+    let server = TestServer::start(&data, &[]);
+    server.psql("INSERT INTO other VALUES (2)").ok();
+    server.kill();
+    let mut segments: Vec<_> = std::fs::read_dir(data.join("wal"))
+        .unwrap()
+        .flatten()
+        .collect();
+    segments.sort_by_key(std::fs::DirEntry::file_name);
+    for segment in segments {
+        // What was never written is zero up to the end of the segment: rubbish goes there.
+        let mut bytes = std::fs::read(segment.path()).unwrap();
+        let used = bytes
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |last| last + 1);
+        let from = (used + 64).next_multiple_of(64).min(bytes.len());
+        for (i, byte) in bytes.iter_mut().enumerate().skip(from) {
+            *byte = (i * 31 % 251) as u8;
+        }
+        std::fs::write(segment.path(), bytes).unwrap();
+    }
+    let server = TestServer::start(&data, &[]);
+    assert_eq!(server.psql("SELECT sum(a) FROM other").ok().trim(), "3");
+}
+
+fn raw_connection(server: &TestServer) -> TcpStream {
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
+    let body = b"\0\x03\0\0user\0postgres\0\0";
+    let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+    stream.write_all(&[&length[..], body].concat()).unwrap();
+    let mut greeting = Vec::new();
+    let mut chunk = [0; 1024];
+    while !greeting.ends_with(b"Z\0\0\0\x05I") {
+        let n = stream.read(&mut chunk).unwrap();
+        assert!(n > 0, "no greeting");
+        greeting.extend_from_slice(&chunk[..n]);
+    }
+    stream
+}
+
+#[test]
+fn malformed_and_oversized_messages_end_only_their_connection() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    let messages: [&[u8]; 5] = [
+        b"B\0\0\0\x08ab\xff\xff",      // Bind whose body ends before its counts
+        b"?\0\0\0\x04",                // no such type
+        b"Q\xff\xff\xff\xff",          // a length of 4 GiB
+        b"Q\0\0\0\x01",                // a length shorter than itself
+        b"P\0\0\0\x0a\0x\0\xff\xff\0", // Parse with more types than bytes
+    ];
+    for message in messages {
+        let mut stream = raw_connection(&server);
+        stream.write_all(message).unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).unwrap();
+        let text = String::from_utf8_lossy(&answer);
+        assert!(text.contains("08P01"), "{message:?}: {text}");
+        assert_eq!(server.psql("SELECT 1").ok().trim(), "1");
+    }
+    let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    assert_eq!(server.psql("SELECT 1").ok().trim(), "1");
+}
+
+#[test]
+fn a_bad_line_far_into_a_copy_undoes_all_of_it_and_names_the_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    server.psql("CREATE TABLE t (a int, b text)").ok();
+    let file = dir.path().join("lines");
+    let mut lines: Vec<String> = (1..=120_000).map(|i| format!("{i}\tline {i}")).collect();
+    lines[99_999] = "one hundred thousand\tbad".to_owned();
+    std::fs::write(&file, lines.join("\n") + "\n").unwrap();
+    let out = server.psql(&format!("\\copy t FROM '{}'", file.display()));
+    assert!(!out.status.success());
+    assert!(out.stderr.contains("line 100000"), "{}", out.stderr);
+    assert!(
+        out.stderr.contains("one hundred thousand"),
+        "{}",
+        out.stderr
+    );
+    assert_eq!(server.psql("SELECT count(*) FROM t").ok().trim(), "0");
+}
+
+#[test]
+fn errors_carry_postgresqls_sqlstates() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    server
+        .psql("CREATE TABLE t (a int PRIMARY KEY, b varchar(3) NOT NULL)")
+        .ok();
+    server.psql("INSERT INTO t VALUES (1, 'x')").ok();
+    let cases = [
+        ("SELEC 1", "42601"),
+        ("SELECT * FROM nowhere", "42P01"),
+        ("SELECT nothing FROM t", "42703"),
+        ("INSERT INTO t VALUES (1, 'y')", "23505"),
+        ("INSERT INTO t VALUES (2, NULL)", "23502"),
+        ("INSERT INTO t VALUES (2, 'long')", "22001"),
+        ("SELECT 1 / (a - 1) FROM t", "22012"),
+        ("SELECT a + 2147483647 FROM t", "22003"),
+        ("SELECT 'x'::int", "22P02"),
+        ("CREATE TABLE t (a int)", "42P07"),
+        ("BEGIN ISOLATION LEVEL SERIALIZABLE; SELECT 1", "0A000"),
+        (
+            "CREATE TRIGGER g BEFORE INSERT ON t EXECUTE FUNCTION f()",
+            "0A000",
+        ),
+        ("BEGIN; SELECT 1/0; SELECT 1", "22012"),
+    ];
+    for (sql, state) in cases {
+        let out = server.psql_with(&["-X", "-v", "VERBOSITY=verbose", "-c", sql]);
+        assert!(
+            out.stderr.contains(state),
+            "{sql}: wanted {state}, got {}",
+            out.stderr
+        );
+    }
+    assert_eq!(server.psql("SELECT count(*) FROM t").ok().trim(), "1");
+}
+
+#[test]
+fn a_cancelled_statement_ends_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    server.psql("CREATE TABLE t (a bigint)").ok();
+    client_runtime().block_on(async {
+        let (client, driver) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+        tokio::spawn(driver);
+        let token = client.cancel_token();
+        let canceller = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            token.cancel_query(NoTls).await.unwrap();
+        });
+        let long = "INSERT INTO t SELECT g FROM generate_series(1, 200000000) g";
+        let error = client.batch_execute(long).await.unwrap_err();
+        canceller.await.unwrap();
+        assert_eq!(error.code().unwrap().code(), "57014", "{error:?}");
+        let row = client
+            .query_one("SELECT count(*) FROM t", &[])
+            .await
+            .unwrap();
+        assert_eq!(row.get::<_, i64>(0), 0);
+    });
+}

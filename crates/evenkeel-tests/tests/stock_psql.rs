@@ -1,0 +1,180 @@
+//! psql's own commands, and a driver that speaks the extended protocol with binary values.
+
+use evenkeel_tests::server::{TestServer, client_runtime};
+use tokio_postgres::NoTls;
+
+fn psql(server: &TestServer, command: &str) -> String {
+    server.psql_with(&["-X", "-c", command]).ok()
+}
+
+#[test]
+fn psql_describes_tables_indexes_and_databases() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    server
+        .psql(
+            "CREATE TABLE fruit (id int PRIMARY KEY, name varchar(20) NOT NULL, \
+                 price numeric(8,2) DEFAULT 0, picked timestamptz)",
+        )
+        .ok();
+    server
+        .psql("CREATE INDEX fruit_name ON fruit (name, price)")
+        .ok();
+    let list = psql(&server, "\\d");
+    assert!(list.contains("public | fruit | table"), "{list}");
+    assert!(psql(&server, "\\dt").contains("fruit"));
+    let indexes = psql(&server, "\\di");
+    assert!(
+        indexes.contains("fruit_pkey") && indexes.contains("fruit_name"),
+        "{indexes}"
+    );
+    let fruit = psql(&server, "\\d fruit");
+    for expected in [
+        "Table \"public.fruit\"",
+        "character varying(20)",
+        "numeric(8,2)",
+        "timestamp with time zone",
+        "not null",
+        "\"fruit_pkey\" PRIMARY KEY, btree (id)",
+        "\"fruit_name\" btree (name, price)",
+    ] {
+        assert!(
+            fruit.contains(expected),
+            "{expected} is missing in\n{fruit}"
+        );
+    }
+    assert!(psql(&server, "\\l").contains("postgres"));
+    let nothing = server.psql_with(&["-X", "-c", "\\d vegetable"]);
+    assert!(
+        nothing.stderr.contains("Did not find any relation"),
+        "{}",
+        nothing.stderr
+    );
+}
+
+#[test]
+fn values_travel_in_binary_both_ways() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    server
+        .psql("CREATE TABLE v (a int2, b int4, c int8, d float4, e float8, f text, g bool)")
+        .ok();
+    client_runtime().block_on(async {
+        let (client, driver) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+        tokio::spawn(driver);
+        let insert = client
+            .prepare("INSERT INTO v VALUES ($1, $2, $3, $4, $5, $6, $7)")
+            .await
+            .unwrap();
+        let text = "häßlich".to_owned();
+        client
+            .execute(
+                &insert,
+                &[
+                    &-7_i16,
+                    &70_000_i32,
+                    &(1_i64 << 40),
+                    &1.5_f32,
+                    &-2.25_f64,
+                    &text,
+                    &true,
+                ],
+            )
+            .await
+            .unwrap();
+        let none: Option<i32> = None;
+        client
+            .execute("INSERT INTO v (b) VALUES ($1)", &[&none])
+            .await
+            .unwrap();
+        let row = client
+            .query_one("SELECT * FROM v WHERE b = $1", &[&70_000_i32])
+            .await
+            .unwrap();
+        assert_eq!(row.get::<_, i16>(0), -7);
+        assert_eq!(row.get::<_, i64>(2), 1 << 40);
+        assert!((row.get::<_, f32>(3) - 1.5).abs() < f32::EPSILON);
+        assert!((row.get::<_, f64>(4) + 2.25).abs() < f64::EPSILON);
+        assert_eq!(row.get::<_, String>(5), text);
+        assert!(row.get::<_, bool>(6));
+        let rows = client
+            .query("SELECT a FROM v WHERE b IS NULL", &[])
+            .await
+            .unwrap();
+        assert_eq!(rows[0].get::<_, Option<i16>>(0), None);
+    });
+}
+
+#[test]
+fn a_portal_gives_its_rows_in_portions() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    client_runtime().block_on(async {
+        let (mut client, driver) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+        tokio::spawn(driver);
+        let transaction = client.transaction().await.unwrap();
+        let query = "SELECT g::int FROM generate_series(1, 25) g ORDER BY 1";
+        let portal = transaction.bind(query, &[]).await.unwrap();
+        let mut seen = Vec::new();
+        for expected in [10, 10, 5] {
+            let rows = transaction.query_portal(&portal, 10).await.unwrap();
+            assert_eq!(rows.len(), expected);
+            seen.extend(rows.iter().map(|row| row.get::<_, i32>(0)));
+        }
+        assert_eq!(seen, (1..=25).collect::<Vec<_>>());
+        transaction.commit().await.unwrap();
+    });
+}
+
+#[test]
+fn after_an_error_everything_up_to_sync_is_skipped() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    client_runtime().block_on(async {
+        let (client, driver) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+        tokio::spawn(driver);
+        assert!(client.query("SELECT * FROM nowhere", &[]).await.is_err());
+        assert_eq!(
+            client
+                .query_one("SELECT 1::int", &[])
+                .await
+                .unwrap()
+                .get::<_, i32>(0),
+            1
+        );
+        client.batch_execute("BEGIN").await.unwrap();
+        assert!(client.query("SELECT 1/0", &[]).await.is_err());
+        let error = client.query("SELECT 1", &[]).await.unwrap_err();
+        assert_eq!(error.code().unwrap().code(), "25P02");
+        client.batch_execute("ROLLBACK").await.unwrap();
+        assert_eq!(
+            client
+                .query_one("SELECT 2::int", &[])
+                .await
+                .unwrap()
+                .get::<_, i32>(0),
+            2
+        );
+    });
+}
+
+#[test]
+fn five_hundred_idle_connections_and_64_busy_ones_are_no_trouble() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    server.pgbench(&["-i", "-s", "1"]).ok();
+    client_runtime().block_on(async {
+        let mut idle = Vec::new();
+        for _ in 0..500 {
+            let (client, driver) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+            tokio::spawn(driver);
+            idle.push(client);
+        }
+        server
+            .pgbench(&["-n", "-S", "-c", "64", "-j", "2", "-t", "100"])
+            .ok();
+        for client in &idle {
+            client.batch_execute("SELECT 1").await.unwrap();
+        }
+    });
+}
