@@ -126,11 +126,7 @@ fn free_port() -> Result<u16, String> {
 
 /// PostgreSQL refuses to run as root: then it runs as the user `postgres`.
 fn as_postgres_user(program: &Path) -> Command {
-    let root = std::fs::metadata("/proc/self").is_ok_and(|m| {
-        use std::os::unix::fs::MetadataExt;
-        m.uid() == 0
-    });
-    if root {
+    if run::is_root() {
         let mut command = Command::new("setpriv");
         command
             .args(["--reuid=postgres", "--regid=postgres", "--clear-groups"])

@@ -33,7 +33,13 @@ pub fn postgres_18() -> Result<PathBuf, String> {
     if let Some(dir) = std::env::var_os("EVENKEEL_PG18_BIN") {
         return Ok(dir.into());
     }
-    let venv = run::target_dir().join("postgresql-18");
+    // The server refuses to run as root, and another user could not reach root's directories.
+    let parent = if run::is_root() {
+        PathBuf::from("/var/tmp")
+    } else {
+        run::target_dir()
+    };
+    let venv = parent.join("evenkeel-postgresql-18");
     if let Some(bin) = find_bin(&venv) {
         return Ok(bin);
     }

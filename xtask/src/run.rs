@@ -53,3 +53,9 @@ pub fn output(what: &str, command: &mut Command) -> Result<String, String> {
         out.status
     ))
 }
+
+/// Whether this runs as root.
+pub fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0)
+}
