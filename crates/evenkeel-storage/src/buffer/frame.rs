@@ -1,0 +1,86 @@
+//! A frame's header.
+
+use std::cell::UnsafeCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::fork::ForkHandle;
+use super::latch::Latch;
+use super::word::Word;
+use crate::ids::{BlockNumber, Lsn, PageId};
+
+/// What the pool knows about one frame; the page itself is in the arena.
+#[repr(align(64))]
+pub(crate) struct Frame {
+    pub(crate) latch: Latch,
+    /// Lower bound of the LSNs of the changes that no write-out has copied. Means something only
+    /// while the frame is DIRTY; set before that flag, by the holder of the exclusive lock.
+    first_dirtied: AtomicU64,
+    /// The same for the changes in the copy on its way home. Means something only while WRITING.
+    writing: AtomicU64,
+    /// The page in the frame. Written only by the frame's one owner while the frame is not VALID,
+    /// read only by those who hold a pin (or are that owner).
+    owner: UnsafeCell<Option<Owner>>,
+}
+
+/// The page a frame holds.
+pub(crate) struct Owner {
+    pub(crate) fork: Arc<ForkHandle>,
+    pub(crate) block: BlockNumber,
+}
+
+impl Owner {
+    pub(crate) fn page_id(&self) -> PageId {
+        PageId { file: self.fork.file(), fork: self.fork.fork(), block: self.block }
+    }
+}
+
+// SAFETY: `owner` is guarded by the frame word as its comment says; the rest is atomics.
+unsafe impl Sync for Frame {}
+// SAFETY: as above; nothing is bound to a thread.
+unsafe impl Send for Frame {}
+
+impl Frame {
+    pub(crate) fn new() -> Self {
+        Frame {
+            latch: Latch::new(Word::FREE),
+            first_dirtied: AtomicU64::new(0),
+            writing: AtomicU64::new(0),
+            owner: UnsafeCell::new(None),
+        }
+    }
+
+    /// The page in the frame.
+    ///
+    /// # Safety
+    /// The caller holds a pin for as long as it uses the answer, or owns the frame.
+    pub(crate) unsafe fn owner(&self) -> Option<&Owner> {
+        // SAFETY: with a pin, or as the owner, nobody writes the cell (contract).
+        unsafe { (*self.owner.get()).as_ref() }
+    }
+
+    /// Sets or takes the page's identity.
+    ///
+    /// # Safety
+    /// The caller is the frame's one owner: it took it from the free list, or evicted it.
+    pub(crate) unsafe fn replace_owner(&self, owner: Option<Owner>) -> Option<Owner> {
+        // SAFETY: the frame is not VALID, so nobody holds a pin and reads (contract).
+        unsafe { self.owner.get().replace(owner) }
+    }
+
+    pub(crate) fn set_first_dirtied(&self, lsn: Lsn) {
+        self.first_dirtied.store(lsn.0, Ordering::Release);
+    }
+
+    pub(crate) fn first_dirtied(&self) -> Lsn {
+        Lsn(self.first_dirtied.load(Ordering::Acquire))
+    }
+
+    pub(crate) fn set_writing(&self, lsn: Lsn) {
+        self.writing.store(lsn.0, Ordering::Release);
+    }
+
+    pub(crate) fn writing(&self) -> Lsn {
+        Lsn(self.writing.load(Ordering::Acquire))
+    }
+}

@@ -1,0 +1,295 @@
+//! The pool: its forks, and what the writer and the checkpointer need of all frames.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use parking_lot::RwLock;
+
+use super::fork::ForkHandle;
+use super::pin::WriteGuard;
+use super::pool_core::{FrameReservation, PoolCore};
+use super::prefetch::Prefetcher;
+use super::stats::{Counters, PoolStats};
+use super::word::{Asker, Flag, Mode, Word};
+use crate::error::StorageResult;
+use crate::files::{FileSpace, ForkFiles};
+use crate::ids::{FileId, Fork, FrameId, Lsn, PageId};
+use crate::page::checksum;
+use crate::page::{PAGE_SIZE, PageBytes, PageRead, PageMut};
+use crate::poison::Poison;
+
+/// The one buffer pool of a store.
+pub struct BufferPool {
+    core: Arc<PoolCore>,
+    space: Arc<FileSpace>,
+    forks: RwLock<HashMap<(FileId, Fork), Arc<ForkHandle>>>,
+    prefetcher: Arc<Prefetcher>,
+}
+
+/// A page copied for writing, its frame now WRITING.
+pub(crate) struct Copied {
+    pub(crate) frame: FrameId,
+    pub(crate) page: PageId,
+    pub(crate) fork: Arc<ForkHandle>,
+    /// LSN of the copy: the log must be durable to there before the copy is written anywhere.
+    pub(crate) lsn: Lsn,
+}
+
+impl BufferPool {
+    /// A pool of `frames` empty frames over the files of `space`.
+    ///
+    /// # Errors
+    /// When the memory cannot be had.
+    pub fn new(
+        frames: usize,
+        space: Arc<FileSpace>,
+        poison: Arc<Poison>,
+    ) -> StorageResult<Arc<BufferPool>> {
+        Ok(Arc::new(BufferPool {
+            core: PoolCore::new(frames, poison)?,
+            space,
+            forks: RwLock::default(),
+            prefetcher: Arc::default(),
+        }))
+    }
+
+    /// A fork, opened if it is not yet. One that has no file is empty, and gets its file when it
+    /// is extended.
+    ///
+    /// # Errors
+    /// When its files cannot be opened.
+    pub fn fork(&self, file: FileId, fork: Fork) -> StorageResult<Arc<ForkHandle>> {
+        if let Some(handle) = self.forks.read().get(&(file, fork)) {
+            return Ok(Arc::clone(handle));
+        }
+        let mut forks = self.forks.write();
+        if let Some(handle) = forks.get(&(file, fork)) {
+            return Ok(Arc::clone(handle));
+        }
+        let (files, len) = ForkFiles::open(&self.space, file, fork)?;
+        let prefetcher = Arc::clone(&self.prefetcher);
+        let handle = ForkHandle::new(Arc::clone(&self.core), file, fork, files, len, prefetcher);
+        forks.insert((file, fork), Arc::clone(&handle));
+        Ok(handle)
+    }
+
+    /// Makes the file of a fork if there is none, empty. Its directory entry is durable with the
+    /// next sync of the table.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn create_fork(&self, file: FileId, fork: Fork) -> StorageResult<Arc<ForkHandle>> {
+        let handle = self.fork(file, fork)?;
+        handle.files().create()?;
+        Ok(handle)
+    }
+
+    /// Discards the frames of all forks of a file and unlinks it. Handles of it are good for
+    /// nothing afterwards. The directory is synced.
+    ///
+    /// # Errors
+    /// When it cannot be unlinked, or the directory not be synced.
+    pub fn drop_file(&self, file: FileId) -> StorageResult<()> {
+        for fork in Fork::ALL {
+            self.fork(file, fork)?.drop_files()?;
+            self.forks.write().remove(&(file, fork));
+        }
+        self.space.sync_table().sync_dir(self.space.dir_of(file))
+    }
+
+    /// Cuts a fork to `blocks`, discarding the frames beyond. The caller has made the record of
+    /// it durable and sees to it that nobody uses those blocks.
+    ///
+    /// # Errors
+    /// When the files cannot be cut.
+    pub fn truncate(&self, file: FileId, fork: Fork, blocks: u32) -> StorageResult<()> {
+        self.fork(file, fork)?.truncate(blocks)
+    }
+
+    /// The data files.
+    #[must_use]
+    pub fn files(&self) -> &Arc<FileSpace> {
+        &self.space
+    }
+
+    /// Promises `frames` frames to an operation that is about to pin so many pages at once, and
+    /// waits until other operations leave room for it. The caller holds no pin. In a pool of
+    /// ordinary size this does nothing.
+    pub fn reserve(&self, frames: usize) -> FrameReservation {
+        self.core.reserve(frames)
+    }
+
+    /// Marks a page dirty without changing it: recovery has every page that it looked at written
+    /// home again, since the page cache may hold content that the disk does not. `position` is
+    /// at or before the first record of the page that the redo point must not pass.
+    pub fn mark_dirty_for_rewrite(&self, page: &mut WriteGuard<'_>, position: Lsn) {
+        page.mark_dirty(position);
+    }
+
+    /// The least first-dirtied LSN of all frames that are dirty or being written; `None` when
+    /// none is. A change whose record is reserved after this call began is not before the log's
+    /// insert position at that time, so `min(position read before, this)` bounds the redo point.
+    /// For a checkpoint: call this first, sync all files then.
+    #[must_use]
+    pub fn min_first_dirtied(&self) -> Option<Lsn> {
+        // No write-out begins or ends meanwhile: a frame's change cannot slip from one field to
+        // the other behind the scan. Frames only become dirty.
+        let _still = self.core.transitions.lock();
+        let mut least: Option<Lsn> = None;
+        let mut include = |lsn: Lsn| least = Some(least.map_or(lsn, |least| least.min(lsn)));
+        for id in self.core.frame_ids() {
+            let frame = self.core.frame(id);
+            let word = frame.latch.load();
+            if word.has(Flag::DIRTY) {
+                include(frame.first_dirtied());
+            }
+            if word.has(Flag::WRITING) {
+                include(frame.writing());
+            }
+        }
+        // A page written for its hints alone holds nothing back.
+        least.filter(|lsn| *lsn != Lsn::MAX)
+    }
+
+    /// Frames that are dirty, by changes first made before `target`, in file order. With `hints`
+    /// also those that only hints changed.
+    pub(crate) fn dirty_before(&self, target: Lsn, hints: bool) -> Vec<(PageId, FrameId)> {
+        let mut found = Vec::new();
+        for id in self.core.frame_ids() {
+            let frame = self.core.frame(id);
+            let word = frame.latch.load();
+            let due = (word.has(Flag::DIRTY) && frame.first_dirtied() < target)
+                || (hints && word.has(Flag::HINT_DIRTY));
+            if due && let Some(page) = self.identity(id) {
+                found.push((page, id));
+            }
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// Whether a frame still holds the page with changes before `target`, or their write-out is
+    /// under way.
+    pub(crate) fn is_due(&self, page: PageId, id: FrameId, target: Lsn) -> bool {
+        let frame = self.core.frame(id);
+        let word = frame.latch.load();
+        let due = (word.has(Flag::DIRTY) && frame.first_dirtied() < target)
+            || (word.has(Flag::WRITING) && frame.writing() < target);
+        due && self.identity(id) == Some(page)
+    }
+
+    /// The page in a frame now.
+    pub(crate) fn identity(&self, id: FrameId) -> Option<PageId> {
+        let frame = self.core.frame(id);
+        frame.latch.update(Word::pinned_quietly).ok()?;
+        // SAFETY: pinned.
+        let page = unsafe { frame.owner() }.map(super::frame::Owner::page_id);
+        frame.latch.unpin();
+        page
+    }
+
+    pub(crate) fn core(&self) -> &Arc<PoolCore> {
+        &self.core
+    }
+
+    /// Copies a dirty page into `image` with its checksum, and marks the frame WRITING. Never
+    /// waits: `None` when the frame holds another page than `expected`, is not dirty, is being
+    /// written already, or its lock is taken. The caller holds the transitions mutex.
+    pub(crate) fn begin_write(
+        &self,
+        expected: PageId,
+        id: FrameId,
+        image: &mut PageBytes,
+    ) -> Option<Copied> {
+        let frame = self.core.frame(id);
+        frame.latch.update(Word::pinned_quietly).ok()?;
+        // SAFETY: pinned until the end of this function.
+        let owner = unsafe { frame.owner() };
+        let copied = owner.filter(|owner| owner.page_id() == expected).and_then(|owner| {
+            let lock = |word: Word| word.locked(Mode::ShareExclusive, Asker::Newcomer);
+            frame.latch.try_update(lock)?;
+            let begun = self.copy_locked(id, expected, image);
+            frame.latch.unlock(Mode::ShareExclusive, &self.core.waiters);
+            let lsn = begun?;
+            Some(Copied { frame: id, page: expected, fork: Arc::clone(&owner.fork), lsn })
+        });
+        frame.latch.unpin();
+        copied
+    }
+
+    /// Under share-exclusive: marks WRITING and copies.
+    fn copy_locked(&self, id: FrameId, page: PageId, image: &mut PageBytes) -> Option<Lsn> {
+        let frame = self.core.frame(id);
+        let word = frame.latch.load();
+        word.write_begun()?;
+        // Nobody makes the frame dirty now, so the LSN is the one that the flag stands for.
+        frame.set_writing(if word.has(Flag::DIRTY) { frame.first_dirtied() } else { Lsn::MAX });
+        frame.latch.try_update(Word::write_begun)?;
+        // SAFETY: share-exclusive keeps out whoever changes the page, hints included.
+        let bytes = unsafe { self.core.arena().page(id).as_ref() };
+        image.copy_from_slice(bytes);
+        checksum::stamp(image, page);
+        Some(PageMut::new(image).lsn())
+    }
+
+    /// Ends the write-out of frames whose home writes have completed and been counted. A frame
+    /// that was changed since it was copied stays dirty.
+    pub(crate) fn end_write(&self, frames: impl Iterator<Item = FrameId>) {
+        let _scans_wait = self.core.transitions.lock();
+        let mut ended = 0;
+        for id in frames {
+            let done = |word: Word| Some(word.without(Flag::WRITING));
+            let _ = self.core.frame(id).latch.try_update(done);
+            ended += 1;
+        }
+        Counters::add(&self.core.counters.writes, ended);
+    }
+
+    /// Counters since the start.
+    #[must_use]
+    pub fn stats(&self) -> PoolStats {
+        let counters = &self.core.counters;
+        PoolStats {
+            hits: counters.hits.sum(),
+            reads: counters.reads.load(Ordering::Relaxed),
+            prefetched: counters.prefetched.load(Ordering::Relaxed),
+            writes: counters.writes.load(Ordering::Relaxed),
+            evictions: counters.evictions.load(Ordering::Relaxed),
+            extends: counters.extends.load(Ordering::Relaxed),
+            allocations: counters.allocations.load(Ordering::Relaxed),
+            foreground_waits: counters.foreground_waits.load(Ordering::Relaxed),
+            foreground_evictions: counters.foreground_evictions.load(Ordering::Relaxed),
+            zeroed_advice: counters.zeroed_advice.load(Ordering::Relaxed),
+            frames: self.core.frame_count() as u64,
+            free: self.core.free_count() as u64,
+            dirty: 0,
+        }
+    }
+
+    /// As [`BufferPool::stats`], with the dirty frames counted by looking at every frame.
+    #[must_use]
+    pub fn census(&self) -> PoolStats {
+        let dirty = |id: &FrameId| self.core.frame(*id).latch.load().has(Flag::DIRTY);
+        PoolStats {
+            dirty: self.core.frame_ids().filter(dirty).count() as u64,
+            ..self.stats()
+        }
+    }
+}
+
+impl Drop for BufferPool {
+    /// Frames and forks refer to each other; here the circle is cut. A page that somebody has
+    /// pinned stays.
+    fn drop(&mut self) {
+        self.prefetcher.stop();
+        for id in self.core.frame_ids() {
+            let latch = &self.core.frame(id).latch;
+            if latch.update(Word::pinned_quietly).is_ok() && !self.core.discard(id) {
+                latch.unpin();
+            }
+        }
+    }
+}
+
+const _: () = assert!(PAGE_SIZE == size_of::<PageBytes>());

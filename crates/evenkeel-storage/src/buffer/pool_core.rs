@@ -1,0 +1,322 @@
+//! What forks, guards and the writer share: frames, their memory, and the free reserve.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::arena::Arena;
+use super::entry::MAX_FRAMES;
+use super::frame::{Frame, Owner};
+use super::stats::Counters;
+use super::waiters::WaitTable;
+use super::word::{Flag, Word};
+use crate::error::{StorageError, StorageResult};
+use crate::ids::FrameId;
+use crate::poison::Poison;
+
+/// A foreground thread that gets no frame for so long finds everything pinned for good.
+const FRAME_PATIENCE: Duration = Duration::from_secs(30);
+/// Frames a foreground thread looks at before it waits for the writer.
+const CLOCK_STEPS: usize = 256;
+
+pub(crate) struct PoolCore {
+    frames: Box<[Frame]>,
+    arena: Arena,
+    pub(crate) waiters: WaitTable,
+    pub(crate) counters: Counters,
+    pub(crate) poison: Arc<Poison>,
+    hand: AtomicUsize,
+    reserve: Reserve,
+    permits: Permits,
+    /// Held by a writer while it begins or ends write-outs of frames, and by who reads the
+    /// first-dirtied LSNs of all frames: a scan sees each frame before or after, not between.
+    pub(crate) transitions: Mutex<()>,
+}
+
+/// The free frames, and who waits for them or fills them up.
+struct Reserve {
+    free: Mutex<Vec<FrameId>>,
+    freed: Condvar,
+    /// Threads in `freed`.
+    hungry: AtomicUsize,
+    /// Below this many free frames the cleaner is called.
+    low: AtomicUsize,
+    /// The cleaner's alarm.
+    wanted: Mutex<bool>,
+    alarm: Condvar,
+    called: AtomicBool,
+}
+
+/// Frames promised to operations under way, in pools small enough for them to run out.
+struct Permits {
+    left: Mutex<usize>,
+    returned: Condvar,
+    counted: bool,
+    total: usize,
+}
+
+/// Pools of at least this many frames do not count reservations: all threads together cannot
+/// pin that many.
+const UNCOUNTED_FRAMES: usize = 4096;
+
+impl PoolCore {
+    pub(crate) fn new(frames: usize, poison: Arc<Poison>) -> StorageResult<Arc<PoolCore>> {
+        if !(1..=MAX_FRAMES).contains(&frames) {
+            return Err(StorageError::Config(format!("shared_buffers: {frames} frames")));
+        }
+        // In the order of their numbers from the end of the list on.
+        let free = (0..frames).rev().map(|frame| FrameId(frame as u32)).collect();
+        Ok(Arc::new(PoolCore {
+            frames: (0..frames).map(|_| Frame::new()).collect(),
+            arena: Arena::new(frames)?,
+            waiters: WaitTable::new(256),
+            counters: Counters::new(),
+            poison,
+            hand: AtomicUsize::new(0),
+            reserve: Reserve {
+                free: Mutex::new(free),
+                freed: Condvar::new(),
+                hungry: AtomicUsize::new(0),
+                low: AtomicUsize::new(1),
+                wanted: Mutex::new(false),
+                alarm: Condvar::new(),
+                called: AtomicBool::new(false),
+            },
+            permits: Permits {
+                left: Mutex::new(frames),
+                returned: Condvar::new(),
+                counted: frames < UNCOUNTED_FRAMES,
+                total: frames,
+            },
+            transitions: Mutex::new(()),
+        }))
+    }
+
+    #[inline]
+    pub(crate) fn frame(&self, id: FrameId) -> &Frame {
+        &self.frames[id.0 as usize]
+    }
+
+    pub(crate) fn frame_count(&self) -> usize {
+        self.frames.len()
+    }
+
+    pub(crate) fn frame_ids(&self) -> impl Iterator<Item = FrameId> + use<> {
+        // MAX_FRAMES fits a u32.
+        (0..self.frames.len() as u32).map(FrameId)
+    }
+
+    pub(crate) fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
+    pub(crate) fn free_count(&self) -> usize {
+        self.reserve.free.lock().len()
+    }
+
+    /// A free frame, the caller's alone; waits for the writer if need be.
+    ///
+    /// # Errors
+    /// [`StorageError::NoFreeFrame`] when everything stays pinned, or the instance's poison.
+    pub(crate) fn take_frame(&self) -> StorageResult<FrameId> {
+        Counters::add(&self.counters.allocations, 1);
+        if let Some(frame) = self.try_take_frame() {
+            return Ok(frame);
+        }
+        if let Some(frame) = self.evict_by_clock(CLOCK_STEPS) {
+            Counters::add(&self.counters.foreground_evictions, 1);
+            return Ok(frame);
+        }
+        Counters::add(&self.counters.foreground_waits, 1);
+        evenkeel_io::blocking(|| self.wait_for_frame())
+    }
+
+    /// A frame of the reserve, without waiting.
+    pub(crate) fn try_take_frame(&self) -> Option<FrameId> {
+        let (frame, left) = {
+            let mut free = self.reserve.free.lock();
+            (free.pop(), free.len())
+        };
+        if left < self.reserve.low.load(Ordering::Relaxed) {
+            self.call_cleaner();
+        }
+        frame
+    }
+
+    fn wait_for_frame(&self) -> StorageResult<FrameId> {
+        let deadline = Instant::now() + FRAME_PATIENCE;
+        loop {
+            self.poison.check()?;
+            if let Some(frame) = self.evict_by_clock(self.frames.len()) {
+                return Ok(frame);
+            }
+            let mut free = self.reserve.free.lock();
+            self.reserve.hungry.fetch_add(1, Ordering::SeqCst);
+            self.call_cleaner();
+            if free.is_empty() {
+                // Short, since an unpin by another thread makes no announcement.
+                self.reserve.freed.wait_for(&mut free, Duration::from_millis(2));
+            }
+            self.reserve.hungry.fetch_sub(1, Ordering::SeqCst);
+            if let Some(frame) = free.pop() {
+                return Ok(frame);
+            }
+            drop(free);
+            if Instant::now() > deadline {
+                return Err(StorageError::NoFreeFrame);
+            }
+        }
+    }
+
+    /// Gives back frames without a page.
+    pub(crate) fn put_frames(&self, frames: &[FrameId]) {
+        self.reserve.free.lock().extend_from_slice(frames);
+        if self.reserve.hungry.load(Ordering::SeqCst) != 0 {
+            self.reserve.freed.notify_all();
+        }
+    }
+
+    /// Threads waiting for a frame now.
+    pub(crate) fn hungry(&self) -> usize {
+        self.reserve.hungry.load(Ordering::SeqCst)
+    }
+
+    /// Sets the number of free frames below which the cleaner is called.
+    pub(crate) fn set_low_watermark(&self, low: usize) {
+        self.reserve.low.store(low, Ordering::Relaxed);
+    }
+
+    /// Wakes the cleaner.
+    pub(crate) fn call_cleaner(&self) {
+        if !self.reserve.called.swap(true, Ordering::SeqCst) {
+            *self.reserve.wanted.lock() = true;
+            self.reserve.alarm.notify_one();
+        }
+    }
+
+    /// The cleaner's sleep: until called, or for at most `limit`. Says whether it was called.
+    pub(crate) fn await_call(&self, limit: Duration) -> bool {
+        let mut wanted = self.reserve.wanted.lock();
+        if !*wanted {
+            self.reserve.alarm.wait_for(&mut wanted, limit);
+        }
+        let called = std::mem::take(&mut *wanted);
+        self.reserve.called.store(false, Ordering::SeqCst);
+        called
+    }
+
+    /// The next frame under the clock's hand.
+    pub(crate) fn tick(&self) -> FrameId {
+        let at = self.hand.fetch_add(1, Ordering::Relaxed) % self.frames.len();
+        FrameId(at as u32)
+    }
+
+    /// Moves the clock until a clean victim is found, and evicts it.
+    fn evict_by_clock(&self, steps: usize) -> Option<FrameId> {
+        (0..steps).find_map(|_| {
+            let id = self.tick();
+            match self.inspect(id) {
+                Candidate::Clean if self.evict(id) => Some(id),
+                _ => None,
+            }
+        })
+    }
+
+    /// The clock's look at one frame: cools a warm one, names a cold one.
+    pub(crate) fn inspect(&self, id: FrameId) -> Candidate {
+        let latch = &self.frame(id).latch;
+        let word = latch.load();
+        if !word.has(Flag::VALID) || word.pins() != 0 {
+            return Candidate::Busy;
+        }
+        if word.usage() > 0 {
+            let _ = latch.try_update(|word| if word.pins() == 0 { word.cooled() } else { None });
+            return Candidate::Warm;
+        }
+        if word.has(Flag::WRITING) {
+            return Candidate::Busy;
+        }
+        if word.has(Flag::UNCLEAN) { Candidate::Dirty } else { Candidate::Clean }
+    }
+
+    /// Evicts a clean page nobody has pinned; afterwards the frame is the caller's.
+    pub(crate) fn evict(&self, id: FrameId) -> bool {
+        let cold = |word: Word| if word.usage() == 0 { word.evicted() } else { None };
+        if self.frame(id).latch.try_update(cold).is_none() {
+            return false;
+        }
+        self.empty(id);
+        Counters::add(&self.counters.evictions, 1);
+        true
+    }
+
+    /// Takes the page out of a frame that may be dirty but is not being written. The caller has
+    /// pinned it; if nobody else has, the frame is the caller's afterwards, and the pin is gone.
+    pub(crate) fn discard(&self, id: FrameId) -> bool {
+        if self.frame(id).latch.try_update(Word::discarded).is_none() {
+            return false;
+        }
+        self.empty(id);
+        true
+    }
+
+    /// Clears the array entry of a frame just evicted: before the frame is used again.
+    fn empty(&self, id: FrameId) {
+        // SAFETY: the caller has won the frame's eviction and is its one owner.
+        if let Some(Owner { fork, block }) = unsafe { self.frame(id).replace_owner(None) } {
+            fork.clear_entry(block);
+        }
+    }
+
+    /// Promises `frames` frames; waits, holding nothing, until operations under way leave room.
+    pub(crate) fn reserve(self: &Arc<Self>, frames: usize) -> FrameReservation {
+        if !self.permits.counted {
+            return FrameReservation { core: None, frames: 0 };
+        }
+        let frames = frames.min(self.permits.total);
+        let mut left = self.permits.left.lock();
+        if *left < frames {
+            Counters::add(&self.counters.foreground_waits, 1);
+            evenkeel_io::blocking(|| {
+                while *left < frames {
+                    self.permits.returned.wait(&mut left);
+                }
+            });
+        }
+        *left -= frames;
+        drop(left);
+        FrameReservation { core: Some(Arc::clone(self)), frames }
+    }
+}
+
+/// What the clock found in a frame.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Candidate {
+    /// Free, pinned or being written.
+    Busy,
+    /// In use lately; cooled by one step.
+    Warm,
+    /// Cold, to be written before it can be evicted.
+    Dirty,
+    /// Cold and clean.
+    Clean,
+}
+
+/// A promise that so many frames can be pinned at once without waiting for another operation
+/// that itself waits. Costs nothing in a pool of ordinary size.
+#[must_use = "the promise ends when this is dropped"]
+pub struct FrameReservation {
+    core: Option<Arc<PoolCore>>,
+    frames: usize,
+}
+
+impl Drop for FrameReservation {
+    fn drop(&mut self) {
+        if let Some(core) = &self.core {
+            *core.permits.left.lock() += self.frames;
+            core.permits.returned.notify_all();
+        }
+    }
+}

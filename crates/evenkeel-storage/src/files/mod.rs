@@ -1,0 +1,108 @@
+//! The files of relation forks: segments, their growth and their syncs.
+
+mod fork_files;
+mod segment;
+mod sync_table;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use evenkeel_io::Disk;
+
+use crate::error::StorageResult;
+use crate::ids::{FileId, Fork};
+
+pub(crate) use fork_files::ForkFiles;
+pub(crate) use segment::Segment;
+pub use sync_table::{SyncStats, SyncTable};
+
+/// Blocks in a segment file of 1 GiB.
+pub const SEGMENT_BLOCKS: u32 = (1 << 30) / crate::page::PAGE_SIZE as u32;
+
+/// Where data files are and how they are opened; shared by all forks.
+pub struct FileSpace {
+    disk: Arc<dyn Disk>,
+    base: PathBuf,
+    status: PathBuf,
+    direct: bool,
+    segment_blocks: u32,
+    sync: Arc<SyncTable>,
+}
+
+impl FileSpace {
+    /// The files under `dir`, whose `base/` and `status/` are created if missing.
+    ///
+    /// # Errors
+    /// When the directories cannot be made durable.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        direct: bool,
+        segment_blocks: u32,
+        sync: Arc<SyncTable>,
+    ) -> StorageResult<Arc<FileSpace>> {
+        let (base, status) = (dir.join("base"), dir.join("status"));
+        for made in [&base, &status] {
+            if !disk.exists(made)? {
+                disk.create_dir_all(made)?;
+                disk.sync_dir(dir)?;
+            }
+        }
+        Ok(Arc::new(FileSpace { disk, base, status, direct, segment_blocks, sync }))
+    }
+
+    /// The table through which data files are synced.
+    #[must_use]
+    pub fn sync_table(&self) -> &Arc<SyncTable> {
+        &self.sync
+    }
+
+    pub(crate) fn disk(&self) -> &Arc<dyn Disk> {
+        &self.disk
+    }
+
+    /// The directory of a file's segments.
+    pub(crate) fn dir_of(&self, file: FileId) -> &Path {
+        if file.is_status() { &self.status } else { &self.base }
+    }
+
+    /// Name of a segment: `<number>[_fsm|_vm][.<segment>]`.
+    fn name(file: FileId, fork: Fork, segment: u32) -> String {
+        let number = file.number();
+        let fork = match fork {
+            Fork::Main => "",
+            Fork::Fsm => "_fsm",
+            Fork::Vm => "_vm",
+        };
+        if segment == 0 { format!("{number}{fork}") } else { format!("{number}{fork}.{segment}") }
+    }
+
+    pub(crate) fn path(&self, file: FileId, fork: Fork, segment: u32) -> PathBuf {
+        self.dir_of(file).join(Self::name(file, fork, segment))
+    }
+
+    /// Ids of all files that have a main fork on disk, in order.
+    ///
+    /// # Errors
+    /// When a directory cannot be read.
+    pub fn list(&self) -> StorageResult<Vec<FileId>> {
+        let mut files = Vec::new();
+        for (dir, is_status) in [(&self.base, false), (&self.status, true)] {
+            for name in self.disk.list(dir)? {
+                if let Ok(number) = name.parse::<u64>() {
+                    files.push(if is_status { FileId::status(number) } else { FileId(number) });
+                }
+            }
+        }
+        files.sort_unstable();
+        Ok(files)
+    }
+
+    /// Whether the fork has a first segment on disk.
+    ///
+    /// # Errors
+    /// When the disk cannot say.
+    pub fn exists(&self, file: FileId, fork: Fork) -> StorageResult<bool> {
+        Ok(self.disk.exists(&self.path(file, fork, 0))?)
+    }
+}

@@ -1,0 +1,18 @@
+//! Writing pages home: the one writer behind both the cleaner and checkpoints, and the
+//! double-write area. See this directory's README for the rules.
+
+use crate::error::StorageResult;
+use crate::ids::Lsn;
+
+/// What write-out needs of the log.
+pub trait LogFlush: Send + Sync {
+    /// Waits until the record that starts at `lsn` is durable.
+    ///
+    /// # Errors
+    /// When the log cannot be written any more.
+    fn flush(&self, lsn: Lsn) -> StorageResult<()>;
+    /// First position that is not durable yet.
+    fn durable_lsn(&self) -> Lsn;
+    /// Position at which the next record will be inserted, or before.
+    fn insert_lsn(&self) -> Lsn;
+}
