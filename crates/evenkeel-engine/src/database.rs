@@ -1,0 +1,236 @@
+//! The database: storage with transactions on it.
+
+use std::any::Any;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+
+use evenkeel_io::Disk;
+use evenkeel_storage::buffer::BufferPool;
+use evenkeel_storage::{Lsn, StorageClient, StorageError, Store};
+use parking_lot::Mutex;
+
+use crate::config::Config;
+use crate::error::{EngineError, EngineResult};
+use crate::lock::LockInfo;
+use crate::status::StatusPages;
+use crate::txn::core::TxnCore;
+use crate::txn::system::TxnSystem;
+use crate::txn::{Hint, Horizon, Removal, Transaction, TxnStatistics};
+use crate::types::{Isolation, Xid, XidStatus};
+
+/// An open database. Clones are handles of the same one; it closes when the last is dropped,
+/// or, saying whether all went well, with [`Database::close`].
+#[derive(Clone)]
+pub struct Database(Arc<Inner>);
+
+struct Inner {
+    system: Arc<TxnSystem>,
+    config: Config,
+    open: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
+    background: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Database {
+    /// Opens the database in `dir`, creating it if the directory is empty or missing, and
+    /// recovering it if it was not closed.
+    ///
+    /// # Errors
+    /// Storage's, see [`Store::open`].
+    pub fn open(disk: Arc<dyn Disk>, dir: &Path, config: Config) -> EngineResult<Database> {
+        let core = Arc::new(TxnCore::new(Arc::clone(&disk), dir, config.xid_window));
+        let client: Arc<dyn StorageClient> = Arc::clone(&core) as _;
+        let store = Store::open(disk, dir, config.storage.clone(), client)?;
+        let failing = Arc::downgrade(&core);
+        let poison = Arc::downgrade(store.poison());
+        store.poison().on_set(move || {
+            if let (Some(core), Some(poison)) = (failing.upgrade(), poison.upgrade()) {
+                core.fail(&poison.error());
+            }
+        });
+        let system = Arc::new(finish_recovery(core, store)?);
+        let runner = Arc::clone(&system);
+        let thread = std::thread::Builder::new()
+            .name("txn status".into())
+            .spawn(move || runner.run())
+            .map_err(|error| StorageError::Internal(error.to_string().into()))?;
+        Ok(Database(Arc::new(Inner {
+            system,
+            config,
+            open: Mutex::default(),
+            background: Mutex::new(Some(thread)),
+        })))
+    }
+
+    pub(crate) fn system(&self) -> &Arc<TxnSystem> {
+        &self.0.system
+    }
+
+    /// The store below.
+    pub fn store(&self) -> &Arc<Store> {
+        &self.0.system.store
+    }
+
+    /// The buffer pool.
+    pub fn pool(&self) -> &Arc<BufferPool> {
+        self.0.system.store.pool()
+    }
+
+    /// The settings it was opened with.
+    pub fn config(&self) -> &Config {
+        &self.0.config
+    }
+
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// 0A000 for SERIALIZABLE.
+    pub fn begin(&self, isolation: Isolation) -> EngineResult<Transaction> {
+        Transaction::new(self, isolation)
+    }
+
+    /// What became of a transaction, as of now.
+    ///
+    /// # Errors
+    /// If its status page cannot be read.
+    pub fn xid_status(&self, xid: Xid) -> EngineResult<XidStatus> {
+        self.0.system.status(xid)
+    }
+
+    /// The id the next transaction will get.
+    pub fn next_xid(&self) -> Xid {
+        self.0.system.core.next_xid()
+    }
+
+    /// What is dead to every snapshot, found by looking at all of them.
+    pub fn horizon(&self) -> Horizon {
+        self.0.system.horizon()
+    }
+
+    /// A recent horizon: as safe, not quite as far, and cheap.
+    pub fn recent_horizon(&self) -> Horizon {
+        self.0.system.recent_horizon()
+    }
+
+    /// What `horizon` says of an id, and the hint that may be set if the tuple has none.
+    ///
+    /// # Errors
+    /// If its status page cannot be read.
+    pub fn removal(
+        &self,
+        horizon: &Horizon,
+        xid: Xid,
+        hint: Hint,
+    ) -> EngineResult<(Removal, Option<Hint>)> {
+        self.0.system.removal(horizon, xid, hint)
+    }
+
+    /// Forgets the status of ids below `limit`: every tuple of theirs in every table has been
+    /// frozen or removed. Whole files go; the rest follows with a later limit.
+    ///
+    /// # Errors
+    /// If a file cannot be dropped.
+    pub fn truncate_status(&self, limit: Xid) -> EngineResult<()> {
+        self.0.system.truncate_status(limit)
+    }
+
+    /// The object cached under `id`, opened by `open` if nobody has it.
+    ///
+    /// # Errors
+    /// Those of `open`.
+    pub fn cached<T: Send + Sync + 'static>(
+        &self,
+        id: u64,
+        open: impl FnOnce() -> EngineResult<Arc<T>>,
+    ) -> EngineResult<Arc<T>> {
+        let mut cache = self.0.open.lock();
+        if let Some(found) = cache.get(&id).and_then(Weak::upgrade)
+            && let Ok(found) = found.downcast::<T>()
+        {
+            return Ok(found);
+        }
+        let opened = open()?;
+        let erased: Arc<dyn Any + Send + Sync> = opened.clone();
+        cache.retain(|_, open| open.strong_count() > 0);
+        cache.insert(id, Arc::downgrade(&erased));
+        Ok(opened)
+    }
+
+    /// Forgets what is cached under `id`, as when its definition changes.
+    pub fn forget(&self, id: u64) {
+        self.0.open.lock().remove(&id);
+    }
+
+    /// Locks held and waited for.
+    pub fn locks(&self) -> Vec<LockInfo> {
+        self.0.system.core.locks.list()
+    }
+
+    /// Counts since it was opened.
+    pub fn txn_statistics(&self) -> TxnStatistics {
+        let core = &self.0.system.core;
+        TxnStatistics {
+            commits: core.commits.load(Ordering::Relaxed),
+            rollbacks: core.rollbacks.load(Ordering::Relaxed),
+            deadlocks: core.locks.deadlocks(),
+            spilled_chunks: core.window.spilled_chunks(),
+            status_backlog: core.publisher.backlog(),
+        }
+    }
+
+    /// Closes the database: what is committed is applied, written and synced, so that the next
+    /// start needs no recovery. Transactions still open are rolled back by the next start.
+    ///
+    /// # Errors
+    /// If something could not be written: the next start recovers.
+    pub fn close(&self) -> EngineResult<()> {
+        self.0.stop_background();
+        let system = &self.0.system;
+        system.store.log().flush_all()?;
+        system.work()?;
+        system.store.shutdown()?;
+        Ok(())
+    }
+}
+
+impl Inner {
+    fn stop_background(&self) {
+        if let Some(thread) = self.background.lock().take() {
+            self.system.core.publisher.stop();
+            // A panic there has been reported by the panic hook; storage recovers on restart.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.stop_background();
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Database").field("dir", &self.store().dir()).finish_non_exhaustive()
+    }
+}
+
+/// Puts into effect what recovery learnt: statuses, and the fate of files.
+fn finish_recovery(core: Arc<TxnCore>, store: Arc<Store>) -> Result<TxnSystem, EngineError> {
+    let recovered = core.recovery.lock().take();
+    // New records start at the insert position; snapshots must not count them yet.
+    let position = Lsn(store.log().insert_lsn().0 - 1);
+    core.restart(recovered.next, position);
+    let status = StatusPages::new(Arc::clone(&store), core.status_oldest());
+    for (page, image) in &recovered.pages {
+        status.merge(*page, image)?;
+    }
+    core.recovery.lock().applied();
+    for file in recovered.to_drop {
+        tracing::info!(%file, "removing a file that no committed transaction has");
+        store.drop_file(file)?;
+    }
+    Ok(TxnSystem::new(core, store, status))
+}

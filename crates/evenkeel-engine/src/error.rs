@@ -1,0 +1,129 @@
+//! The engine's errors: one variant for each thing a caller would do differently.
+
+use std::sync::Arc;
+
+use evenkeel_storage::StorageError;
+
+/// Result of an engine call.
+pub type EngineResult<T> = Result<T, EngineError>;
+
+/// Why an engine call failed. [`EngineError::sqlstate`] gives PostgreSQL's code for it.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// The key exists in a unique index.
+    #[error("duplicate key value violates unique constraint \"{index}\"")]
+    UniqueViolation {
+        /// Name of the index.
+        index: String,
+    },
+    /// A row changed since the transaction's snapshot; retry the transaction.
+    #[error("could not serialize access due to concurrent {what}")]
+    SerializationFailure {
+        /// `update` or `delete`.
+        what: &'static str,
+    },
+    /// Waiting would have closed a cycle of waiting transactions.
+    #[error("deadlock detected: {detail}")]
+    Deadlock {
+        /// Who waits for what, one edge after the other.
+        detail: String,
+    },
+    /// The lock was not free (NOWAIT) or did not become free in time (`lock_timeout`).
+    #[error("could not obtain lock on {what}")]
+    LockNotAvailable {
+        /// The thing that is locked.
+        what: String,
+    },
+    /// The row does not fit into a page.
+    #[error("row is too big: size {size}, maximum size {max}")]
+    RowTooLarge {
+        /// Bytes needed.
+        size: usize,
+        /// Bytes available.
+        max: usize,
+    },
+    /// The index key is too long.
+    #[error("index row size {size} exceeds maximum {max} for index \"{index}\"")]
+    KeyTooLarge {
+        /// Name of the index.
+        index: String,
+        /// Bytes needed.
+        size: usize,
+        /// Bytes available.
+        max: usize,
+    },
+    /// The caller's cancel flag was raised.
+    #[error("canceling statement due to user request")]
+    Cancelled,
+    /// The transaction has failed and accepts only a rollback.
+    #[error("current transaction is aborted, commands ignored until end of transaction block")]
+    TransactionAborted,
+    /// There is no savepoint of this name.
+    #[error("savepoint \"{name}\" does not exist")]
+    NoSuchSavepoint {
+        /// The name asked for.
+        name: String,
+    },
+    /// The engine does not do this.
+    #[error("{what} is not supported")]
+    Unsupported {
+        /// The thing asked for.
+        what: &'static str,
+    },
+    /// A limit of the engine was reached.
+    #[error("{what}")]
+    LimitExceeded {
+        /// The limit.
+        what: String,
+    },
+    /// Stored data is damaged.
+    #[error("damaged data: {what}")]
+    Corrupted {
+        /// File, block and what is wrong there.
+        what: String,
+    },
+    /// The database is being shut down.
+    #[error("the database system is shutting down")]
+    ShuttingDown,
+    /// Storage failed; its error says whether the disk is full, damaged or gone.
+    #[error(transparent)]
+    Storage(Arc<StorageError>),
+}
+
+impl EngineError {
+    /// PostgreSQL's five-character code.
+    pub fn sqlstate(&self) -> &'static str {
+        match self {
+            EngineError::UniqueViolation { .. } => "23505",
+            EngineError::SerializationFailure { .. } => "40001",
+            EngineError::Deadlock { .. } => "40P01",
+            EngineError::LockNotAvailable { .. } => "55P03",
+            EngineError::RowTooLarge { .. }
+            | EngineError::KeyTooLarge { .. }
+            | EngineError::LimitExceeded { .. } => "54000",
+            EngineError::Cancelled => "57014",
+            EngineError::TransactionAborted => "25P02",
+            EngineError::NoSuchSavepoint { .. } => "3B001",
+            EngineError::Unsupported { .. } => "0A000",
+            EngineError::Corrupted { .. } => "XX001",
+            EngineError::ShuttingDown => "57P01",
+            EngineError::Storage(error) => storage_sqlstate(error),
+        }
+    }
+
+    /// A damage report.
+    pub fn corrupted(what: impl Into<String>) -> EngineError {
+        EngineError::Corrupted { what: what.into() }
+    }
+}
+
+impl From<StorageError> for EngineError {
+    fn from(error: StorageError) -> EngineError {
+        EngineError::Storage(Arc::new(error))
+    }
+}
+
+fn storage_sqlstate(_error: &StorageError) -> &'static str {
+    "58030"
+}

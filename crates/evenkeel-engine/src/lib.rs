@@ -1,0 +1,33 @@
+//! Transactions, heap, B-tree, vacuum and the embedded API of evenkeel.
+//!
+//! Entry points: [`Database::open`], [`Database::begin`], [`Transaction`]. The engine runs on
+//! plain threads and knows nothing of SQL or of an async runtime: what may wait for another
+//! transaction is an `async fn` over [`WaitTicket`], and [`block_on`] drives it for callers
+//! without a runtime.
+
+pub mod btree;
+pub mod config;
+pub mod database;
+pub mod error;
+pub mod fsm;
+pub mod heap;
+pub mod lock;
+mod redo;
+mod status;
+pub mod table;
+pub mod ticket;
+pub mod txn;
+pub mod types;
+pub mod vacuum;
+pub mod vm;
+
+pub use config::Config;
+pub use database::Database;
+pub use error::{EngineError, EngineResult};
+pub use lock::{LockKey, RowLockMode, TableLockMode, WaitPolicy};
+pub use table::Table;
+pub use ticket::{CancelFlag, WaitTicket, block_on};
+pub use txn::{
+    Hint, Horizon, OwnXids, Removal, Sight, Snapshot, Subtransaction, Transaction, TxnStatistics,
+};
+pub use types::{CommandId, Durability, Isolation, Tid, Xid, XidStatus};

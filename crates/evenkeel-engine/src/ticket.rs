@@ -1,0 +1,226 @@
+//! Waiting without a runtime: a ticket is completed once by whoever ends the wait, and is a
+//! future for whoever waits.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use crate::error::{EngineError, EngineResult};
+
+/// Wakers collected under a mutex, to be called after it is released.
+#[derive(Default)]
+pub(crate) struct WakeList(SmallVec<[Waker; 8]>);
+
+impl WakeList {
+    /// Calls the wakers. No mutex of the engine may be held.
+    pub(crate) fn wake(self) {
+        for waker in self.0 {
+            waker.wake();
+        }
+    }
+}
+
+/// The shared end of a wait: completed at most once.
+#[derive(Debug, Default)]
+pub(crate) struct TicketCell {
+    state: Mutex<CellState>,
+}
+
+#[derive(Debug, Default)]
+struct CellState {
+    outcome: Option<EngineResult<()>>,
+    waker: Option<Waker>,
+}
+
+impl TicketCell {
+    pub(crate) fn new() -> Arc<TicketCell> {
+        Arc::default()
+    }
+
+    /// Ends the wait unless it has ended already; says whether this call ended it.
+    pub(crate) fn complete(&self, outcome: EngineResult<()>, wakes: &mut WakeList) -> bool {
+        let mut state = self.state.lock();
+        if state.outcome.is_some() {
+            return false;
+        }
+        state.outcome = Some(outcome);
+        wakes.0.extend(state.waker.take());
+        true
+    }
+
+    /// [`TicketCell::complete`] for a caller that holds no mutex.
+    pub(crate) fn complete_now(&self, outcome: EngineResult<()>) -> bool {
+        let mut wakes = WakeList::default();
+        let won = self.complete(outcome, &mut wakes);
+        wakes.wake();
+        won
+    }
+
+    /// Whether the wait has ended, and ended well.
+    pub(crate) fn is_granted(&self) -> bool {
+        matches!(self.state.lock().outcome, Some(Ok(())))
+    }
+
+    fn poll(&self, context: &Context<'_>) -> Poll<EngineResult<()>> {
+        let mut state = self.state.lock();
+        if let Some(outcome) = &state.outcome {
+            return Poll::Ready(outcome.clone());
+        }
+        match &mut state.waker {
+            Some(waker) => waker.clone_from(context.waker()),
+            empty => *empty = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+}
+
+/// A wait of a session: for a lock, for another transaction's end, or for its own commit to be
+/// published. It borrows nothing, so a session may await it on any runtime.
+#[derive(Debug)]
+#[must_use = "a ticket does nothing unless awaited"]
+pub struct WaitTicket {
+    cell: Arc<TicketCell>,
+    cancel: Option<CancelFlag>,
+}
+
+impl WaitTicket {
+    /// A wait that only its completion ends.
+    pub(crate) fn new(cell: Arc<TicketCell>) -> WaitTicket {
+        WaitTicket { cell, cancel: None }
+    }
+
+    /// A wait that `cancel` ends too.
+    pub(crate) fn cancellable(cell: Arc<TicketCell>, cancel: &CancelFlag) -> WaitTicket {
+        cancel.watch(&cell);
+        WaitTicket { cell, cancel: Some(cancel.clone()) }
+    }
+}
+
+impl Future for WaitTicket {
+    type Output = EngineResult<()>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<EngineResult<()>> {
+        self.cell.poll(context)
+    }
+}
+
+impl Drop for WaitTicket {
+    fn drop(&mut self) {
+        if let Some(cancel) = &self.cancel {
+            cancel.unwatch(&self.cell);
+        }
+    }
+}
+
+/// Lets another thread cancel what a session does: loops look at it, waits end by it.
+#[derive(Clone, Debug, Default)]
+pub struct CancelFlag(Arc<CancelState>);
+
+#[derive(Debug, Default)]
+struct CancelState {
+    raised: AtomicBool,
+    waiting: Mutex<SmallVec<[Weak<TicketCell>; 1]>>,
+}
+
+impl CancelFlag {
+    /// A flag that is not raised.
+    pub fn new() -> CancelFlag {
+        CancelFlag::default()
+    }
+
+    /// Raises the flag and ends the waits that watch it with 57014.
+    pub fn cancel(&self) {
+        self.0.raised.store(true, Ordering::SeqCst);
+        let waiting = std::mem::take(&mut *self.0.waiting.lock());
+        for cell in waiting.iter().filter_map(Weak::upgrade) {
+            cell.complete_now(Err(EngineError::Cancelled));
+        }
+    }
+
+    /// Lowers the flag, for the session's next statement.
+    pub fn reset(&self) {
+        self.0.raised.store(false, Ordering::SeqCst);
+    }
+
+    /// Whether the flag is raised.
+    pub fn is_raised(&self) -> bool {
+        self.0.raised.load(Ordering::Relaxed)
+    }
+
+    /// Fails with 57014 if the flag is raised.
+    pub fn check(&self) -> EngineResult<()> {
+        if self.is_raised() { Err(EngineError::Cancelled) } else { Ok(()) }
+    }
+
+    fn watch(&self, cell: &Arc<TicketCell>) {
+        self.0.waiting.lock().push(Arc::downgrade(cell));
+        // Registered first, looked at second: a flag raised in between is seen here.
+        if self.0.raised.load(Ordering::SeqCst) {
+            cell.complete_now(Err(EngineError::Cancelled));
+        }
+    }
+
+    fn unwatch(&self, cell: &Arc<TicketCell>) {
+        self.0.waiting.lock().retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(cell)));
+    }
+}
+
+/// Runs a future of the engine to its end on this thread, which sleeps while it waits.
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        thread::park();
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_is_completed_once() {
+        let cell = TicketCell::new();
+        assert!(cell.complete_now(Ok(())));
+        assert!(!cell.complete_now(Err(EngineError::Cancelled)));
+        assert!(cell.is_granted());
+        assert!(block_on(WaitTicket::new(cell)).is_ok());
+    }
+
+    #[test]
+    fn a_raised_flag_ends_present_and_future_waits() {
+        let flag = CancelFlag::new();
+        let ticket = WaitTicket::cancellable(TicketCell::new(), &flag);
+        let canceller = flag.clone();
+        let thread = thread::spawn(move || canceller.cancel());
+        assert!(matches!(block_on(ticket), Err(EngineError::Cancelled)));
+        thread.join().unwrap();
+        let late = WaitTicket::cancellable(TicketCell::new(), &flag);
+        assert!(matches!(block_on(late), Err(EngineError::Cancelled)));
+        flag.reset();
+        assert!(flag.check().is_ok());
+        assert!(flag.0.waiting.lock().is_empty());
+    }
+}

@@ -1,0 +1,152 @@
+//! Commit and rollback.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use evenkeel_storage::FileId;
+
+use super::record::{ABORT, COMMIT, Ending, FLAG_SYNC};
+use super::shared::OnPublish;
+use super::transaction::Transaction;
+use crate::error::{EngineError, EngineResult};
+use crate::ticket::{WaitTicket, WakeList};
+use crate::types::{Durability, Xid};
+
+impl Transaction {
+    /// Commits. The record is in the log when this returns; the future waits for the commit to
+    /// be published, and need not be awaited for it to happen.
+    ///
+    /// # Errors
+    /// Before the record is written: the transaction rolls back. After it: the instance is
+    /// poisoned, and whether the commit is durable shows after recovery.
+    pub fn commit(
+        mut self,
+        durability: Durability,
+    ) -> impl Future<Output = EngineResult<()>> + Send + use<> {
+        let ticket = self.start_commit(durability);
+        async move {
+            match ticket? {
+                Some(ticket) => ticket.await,
+                None => Ok(()),
+            }
+        }
+    }
+
+    fn start_commit(&mut self, durability: Durability) -> EngineResult<Option<WaitTicket>> {
+        self.drop_snapshot();
+        match self.xid_if_any() {
+            Some(xid) => self.write_commit(xid, durability).map(Some),
+            None => {
+                self.end_without_changes();
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes nothing: there is nothing anyone could see or lose.
+    fn end_without_changes(&mut self) {
+        let core = &self.db.system().core;
+        self.ended = true;
+        self.hooks.get_mut().on_commit.drain(..).for_each(|hook| hook());
+        let mut wakes = WakeList::default();
+        core.locks.release_all(self.shared.locks(), &mut wakes);
+        wakes.wake();
+        core.commits.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn write_commit(&mut self, xid: Xid, durability: Durability) -> EngineResult<WaitTicket> {
+        let system = Arc::clone(self.db.system());
+        let (core, store) = (&system.core, &system.store);
+        store.admit()?;
+        let subxids = self.shared.own().subs();
+        let dead = self.dead_files.iter().map(|made| made.file);
+        let ending = Ending {
+            time_micros: store.disk().now_micros(),
+            dropped: self.drops.iter().copied().chain(dead).collect(),
+            subxids,
+        };
+        let payload = ending.encode(xid);
+        if payload.len() + 64 > store.config().max_record() {
+            let what = format!("a commit record of {} bytes is too large", payload.len());
+            return Err(EngineError::LimitExceeded { what });
+        }
+        let drops = ending.dropped.clone();
+        let hold = (!drops.is_empty()).then(|| store.hold_redo(store.log().insert_lsn()));
+        let hooks = std::mem::take(&mut self.hooks.get_mut().on_commit);
+        self.shared.set_on_publish(OnPublish { hooks, drops, hold });
+        // From here on the publisher ends the transaction.
+        self.ended = true;
+        core.publisher.will_end(xid, &self.shared);
+        let ticket = WaitTicket::new(Arc::clone(self.shared.cell()));
+        let mut change = store.change(xid.get());
+        change.payload(COMMIT, &payload);
+        if durability == Durability::Sync {
+            change.flags(FLAG_SYNC);
+        }
+        change.notify();
+        let lsn = change.commit_with(|lsn| {
+            // Before the record is complete: no snapshot can count it yet (txn rule 1).
+            core.window.commit(xid, lsn);
+            ending.subxids.iter().for_each(|xid| core.window.commit(*xid, lsn));
+        });
+        // The commit is in the log: what was made stays.
+        self.files.clear();
+        self.dead_files.clear();
+        if durability == Durability::Sync {
+            store.log().request_flush(lsn);
+        }
+        if let Err(error) = store.poison().check() {
+            core.fail(&error);
+        }
+        Ok(ticket)
+    }
+
+    /// Rolls back.
+    pub fn rollback(mut self) {
+        self.abort();
+    }
+
+    /// Rolls everything back; the session's hands hold nothing afterwards.
+    pub(super) fn abort(&mut self) {
+        self.ended = true;
+        self.drop_snapshot();
+        let system = Arc::clone(self.db.system());
+        let core = &system.core;
+        if let Some(xid) = self.xid_if_any() {
+            self.shared.own().for_each(|xid| core.window.abort(xid));
+            core.publisher.advance_floor(&core.window);
+            self.log_abort(xid);
+        }
+        self.hooks.get_mut().on_abort.drain(..).for_each(|hook| hook());
+        let mut wakes = WakeList::default();
+        core.end_ids_and_locks(&self.shared, &mut wakes);
+        wakes.wake();
+        for made in self.files.drain(..).chain(self.dead_files.drain(..)) {
+            core.drop_later(&[made.file], Some(made.hold));
+        }
+        core.rollbacks.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Tells standbys and the status pages. Nobody waits for it: what no record decides is
+    /// aborted after a crash.
+    fn log_abort(&self, xid: Xid) {
+        let system = self.db.system();
+        let store = &system.store;
+        if store.admit().is_err() {
+            return;
+        }
+        let ending = Ending {
+            time_micros: store.disk().now_micros(),
+            dropped: self.files.iter().map(|made| made.file).collect::<Vec<FileId>>(),
+            subxids: self.shared.own().subs(),
+        };
+        let mut payload = ending.encode(xid);
+        if payload.len() + 64 > store.config().max_record() {
+            payload = Ending { subxids: Vec::new(), dropped: Vec::new(), ..ending }.encode(xid);
+        }
+        system.core.publisher.will_end(xid, &self.shared);
+        let mut change = store.change(xid.get());
+        change.payload(ABORT, &payload).notify();
+        change.commit();
+    }
+}

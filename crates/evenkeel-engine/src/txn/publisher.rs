@@ -1,0 +1,246 @@
+//! Publication: commits become visible strictly in the order of the log.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evenkeel_storage::{CommitNote, Lsn, StorageError};
+use parking_lot::{Condvar, Mutex, MutexGuard};
+use smallvec::SmallVec;
+
+use super::record;
+use super::shared::TxnShared;
+use super::slots::View;
+use super::window::Window;
+use crate::types::Xid;
+
+const ENDING_SHARDS: u64 = 16;
+
+/// Orders what is decided: takes notes of complete records and of durability from the log, and
+/// hands back which transactions have ended.
+pub(crate) struct Publisher {
+    published: AtomicU64,
+    /// The id below which all is decided as of `published`; read before it.
+    floor: AtomicU64,
+    durable: AtomicU64,
+    queue: Mutex<Queue>,
+    /// Told when there is something to apply and nothing was before.
+    to_apply: Condvar,
+    ending: Box<[Mutex<HashMap<Xid, Arc<TxnShared>>>]>,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Complete records in log order that are not published.
+    pending: VecDeque<Pending>,
+    /// Published, to be applied to the status pages, in log order.
+    applying: VecDeque<Applied>,
+    /// Oldest of the batch that is being applied.
+    in_hand: Option<Lsn>,
+    urgent: bool,
+    stopped: bool,
+}
+
+struct Pending {
+    lsn: Lsn,
+    /// Kept from being published until it is durable.
+    sync: bool,
+    committed: bool,
+    txn: Arc<TxnShared>,
+}
+
+/// A decided transaction on its way to the status pages.
+#[derive(Clone, Debug)]
+pub(crate) struct Applied {
+    pub(crate) lsn: Lsn,
+    pub(crate) committed: bool,
+    pub(crate) xids: SmallVec<[Xid; 2]>,
+    /// All ids below are decided, by records up to this one.
+    pub(crate) floor: Xid,
+}
+
+/// Transactions that were just published, in order.
+pub(crate) type Published = SmallVec<[(Lsn, Arc<TxnShared>); 8]>;
+
+impl Publisher {
+    pub(crate) fn new() -> Publisher {
+        Publisher {
+            published: AtomicU64::new(0),
+            floor: AtomicU64::new(Xid::FIRST.get()),
+            durable: AtomicU64::new(0),
+            queue: Mutex::default(),
+            to_apply: Condvar::new(),
+            ending: (0..ENDING_SHARDS).map(|_| Mutex::default()).collect(),
+        }
+    }
+
+    /// The newest view: what a snapshot taken now sees.
+    pub(crate) fn view(&self) -> View {
+        // Floor first: it belongs to this or an earlier position, never to a later one.
+        let floor = Xid::new(self.floor.load(Ordering::Acquire));
+        View { floor, lsn: self.published() }
+    }
+
+    /// Commits up to here are visible.
+    pub(crate) fn published(&self) -> Lsn {
+        Lsn(self.published.load(Ordering::Acquire))
+    }
+
+    /// Records that start below are durable.
+    pub(crate) fn durable_upto(&self) -> Lsn {
+        Lsn(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Starts over after recovery: all below `next` is decided.
+    pub(crate) fn restart(&self, next: Xid, position: Lsn) {
+        self.floor.store(next.get(), Ordering::Release);
+        self.published.store(position.0, Ordering::Release);
+    }
+
+    fn shard(&self, xid: Xid) -> &Mutex<HashMap<Xid, Arc<TxnShared>>> {
+        &self.ending[(xid.get() % ENDING_SHARDS) as usize]
+    }
+
+    /// A transaction is about to write its commit or abort record.
+    pub(crate) fn will_end(&self, xid: Xid, txn: &Arc<TxnShared>) {
+        self.shard(xid).lock().insert(xid, Arc::clone(txn));
+    }
+
+    /// Records are complete, in log order.
+    pub(crate) fn completed(&self, notes: &[CommitNote], window: &Window) -> Published {
+        let mut queue = self.queue.lock();
+        for note in notes {
+            let xid = Xid::new(note.xid);
+            let Some(txn) = self.shard(xid).lock().remove(&xid) else { continue };
+            let committed = note.kind == record::COMMIT;
+            let sync = committed && note.flags & record::FLAG_SYNC != 0;
+            queue.pending.push_back(Pending { lsn: note.lsn, sync, committed, txn });
+        }
+        self.publish(&mut queue, window)
+    }
+
+    /// Records that start below `upto` are durable.
+    pub(crate) fn durable(&self, upto: Lsn, window: &Window) -> Published {
+        let mut queue = self.queue.lock();
+        self.durable.fetch_max(upto.0, Ordering::Release);
+        self.publish(&mut queue, window)
+    }
+
+    fn publish(&self, queue: &mut MutexGuard<'_, Queue>, window: &Window) -> Published {
+        let durable = self.durable_upto();
+        let was_idle = queue.applying.is_empty();
+        let mut published = Published::new();
+        while let Some(next) = queue.pending.front() {
+            if next.sync && next.lsn >= durable {
+                break;
+            }
+            let Some(next) = queue.pending.pop_front() else { break };
+            let mut xids = SmallVec::new();
+            next.txn.own().for_each(|xid| xids.push(xid));
+            queue.applying.push_back(Applied {
+                lsn: next.lsn,
+                committed: next.committed,
+                xids,
+                floor: Xid::NONE,
+            });
+            if next.committed {
+                self.published.store(next.lsn.0, Ordering::Release);
+                published.push((next.lsn, next.txn));
+            }
+        }
+        let floor = self.advance_floor_locked(window);
+        if let Some(last) = queue.applying.back_mut()
+            && last.floor == Xid::NONE
+        {
+            last.floor = floor;
+        }
+        if was_idle && !queue.applying.is_empty() {
+            self.to_apply.notify_one();
+        }
+        published
+    }
+
+    fn advance_floor_locked(&self, window: &Window) -> Xid {
+        let old = Xid::new(self.floor.load(Ordering::Relaxed));
+        let floor = window.decided_until(old, self.published());
+        if floor != old {
+            self.floor.store(floor.get(), Ordering::Release);
+        }
+        floor
+    }
+
+    /// After an abort, which no record's order publishes: the floor may move.
+    pub(crate) fn advance_floor(&self, window: &Window) {
+        let _queue = self.queue.lock();
+        self.advance_floor_locked(window);
+    }
+
+    /// The log from here on is needed to bring the status pages up to date.
+    pub(crate) fn redo_floor(&self) -> Option<Lsn> {
+        let queue = self.queue.lock();
+        let pending = queue.pending.front().map(|pending| pending.lsn);
+        let applying = queue.applying.front().map(|applied| applied.lsn);
+        [queue.in_hand, pending, applying].into_iter().flatten().min()
+    }
+
+    /// The instance is poisoned: nobody's commit will be published any more.
+    pub(crate) fn fail_pending(&self, error: &StorageError) -> Vec<Arc<TxnShared>> {
+        let mut queue = self.queue.lock();
+        let mut failed: Vec<_> = queue.pending.drain(..).map(|pending| pending.txn).collect();
+        for shard in &self.ending {
+            failed.extend(shard.lock().drain().map(|(_, txn)| txn));
+        }
+        tracing::debug!(count = failed.len(), %error, "commits left unpublished");
+        failed
+    }
+
+    /// Takes what is to be applied and durable. `finish_applying` is to follow.
+    pub(crate) fn take_batch(&self, most: usize) -> Vec<Applied> {
+        let mut queue = self.queue.lock();
+        let durable = self.durable_upto();
+        let ready = queue.applying.iter().take(most).take_while(|next| next.lsn < durable).count();
+        let batch: Vec<Applied> = queue.applying.drain(..ready).collect();
+        queue.in_hand = batch.first().map(|first| first.lsn);
+        batch
+    }
+
+    /// The batch taken last is on its pages, or given back.
+    pub(crate) fn finish_applying(&self, failed: Option<Vec<Applied>>) {
+        let mut queue = self.queue.lock();
+        for applied in failed.into_iter().flatten().rev() {
+            queue.applying.push_front(applied);
+        }
+        queue.in_hand = None;
+    }
+
+    /// How many wait to be applied.
+    pub(crate) fn backlog(&self) -> usize {
+        self.queue.lock().applying.len()
+    }
+
+    /// Sleeps until there is something to apply, then a little longer to let it become a
+    /// batch. `false` once stopped.
+    pub(crate) fn wait_for_work(&self, linger: std::time::Duration) -> bool {
+        let mut queue = self.queue.lock();
+        while !queue.stopped && !queue.urgent && queue.applying.is_empty() {
+            self.to_apply.wait(&mut queue);
+        }
+        if !queue.stopped && !queue.urgent {
+            self.to_apply.wait_for(&mut queue, linger);
+        }
+        queue.urgent = false;
+        !queue.stopped
+    }
+
+    /// Wakes the applier at once.
+    pub(crate) fn hurry(&self) {
+        self.queue.lock().urgent = true;
+        self.to_apply.notify_one();
+    }
+
+    /// Ends the applier's sleep for good.
+    pub(crate) fn stop(&self) {
+        self.queue.lock().stopped = true;
+        self.to_apply.notify_one();
+    }
+}

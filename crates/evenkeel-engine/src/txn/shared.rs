@@ -1,0 +1,62 @@
+//! The part of a transaction that outlives its session's hands: whoever publishes its commit
+//! finishes it, so a commit that nobody awaits any more still gives up its locks.
+
+use std::sync::Arc;
+
+use evenkeel_storage::{FileId, RedoHold};
+use parking_lot::Mutex;
+
+use super::own::OwnXids;
+use crate::lock::HeldLocks;
+use crate::ticket::TicketCell;
+
+/// Something to be done at a transaction's end. It must not block or call into the engine.
+pub type EndHook = Box<dyn FnOnce() + Send>;
+
+pub(crate) struct TxnShared {
+    locks: HeldLocks,
+    own: Arc<OwnXids>,
+    cell: Arc<TicketCell>,
+    on_publish: Mutex<OnPublish>,
+}
+
+/// What follows the publication of a commit.
+#[derive(Default)]
+pub(crate) struct OnPublish {
+    pub(crate) hooks: Vec<EndHook>,
+    /// Files to drop, and the hold that keeps the commit record until they are.
+    pub(crate) drops: Vec<FileId>,
+    pub(crate) hold: Option<RedoHold>,
+}
+
+impl TxnShared {
+    pub(crate) fn new(locks: HeldLocks) -> TxnShared {
+        TxnShared {
+            locks,
+            own: Arc::default(),
+            cell: TicketCell::new(),
+            on_publish: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn locks(&self) -> &HeldLocks {
+        &self.locks
+    }
+
+    pub(crate) fn own(&self) -> &Arc<OwnXids> {
+        &self.own
+    }
+
+    /// Completed when the transaction's commit is published.
+    pub(crate) fn cell(&self) -> &Arc<TicketCell> {
+        &self.cell
+    }
+
+    pub(crate) fn set_on_publish(&self, on_publish: OnPublish) {
+        *self.on_publish.lock() = on_publish;
+    }
+
+    pub(crate) fn take_on_publish(&self) -> OnPublish {
+        std::mem::take(&mut *self.on_publish.lock())
+    }
+}

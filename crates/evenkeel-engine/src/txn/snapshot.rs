@@ -1,0 +1,169 @@
+//! Snapshots, and what they see.
+
+use std::sync::Arc;
+
+use evenkeel_storage::Lsn;
+
+use super::own::OwnXids;
+use super::slots::{SlotIndex, View};
+use super::system::{Known, TxnSystem};
+use crate::error::{EngineError, EngineResult};
+use crate::types::{CommandId, Xid, XidStatus};
+
+/// What a tuple's header remembers of an id's fate: a fact, not visibility.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Hint {
+    /// Nothing.
+    #[default]
+    None,
+    /// It committed, durably.
+    Committed,
+    /// It aborted.
+    Aborted,
+}
+
+/// What a snapshot sees of an id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Sight {
+    /// The id's changes are visible. Never set for the transaction's own ids.
+    pub visible: bool,
+    /// The id is the transaction's own: command ids decide.
+    pub own: bool,
+    /// The id's status as of the snapshot.
+    pub status: XidStatus,
+    /// The hint that may be put into the tuple now, if it has none.
+    pub set: Option<Hint>,
+}
+
+/// A consistent state of the database: everything committed up to a log position, and the
+/// transaction's own changes before a command. It holds back the removal of what it sees until
+/// it is dropped. Clones share that.
+#[derive(Clone)]
+pub struct Snapshot {
+    held: Arc<HeldView>,
+    command: CommandId,
+}
+
+/// A view announced in a slot.
+struct HeldView {
+    system: Arc<TxnSystem>,
+    own: Arc<OwnXids>,
+    slot: SlotIndex,
+    view: View,
+}
+
+impl Drop for HeldView {
+    fn drop(&mut self) {
+        self.system.core.slots.release(self.slot);
+    }
+}
+
+impl Snapshot {
+    /// The newest state.
+    pub(super) fn take(
+        system: &Arc<TxnSystem>,
+        own: &Arc<OwnXids>,
+        command: CommandId,
+    ) -> EngineResult<Snapshot> {
+        let Some(slot) = system.core.slots.take() else {
+            let what = "too many snapshots are in use".into();
+            return Err(EngineError::LimitExceeded { what });
+        };
+        let core = &system.core;
+        let view = core.slots.announce(slot, || core.publisher.view());
+        let held = HeldView { system: Arc::clone(system), own: Arc::clone(own), slot, view };
+        Ok(Snapshot { held: Arc::new(held), command })
+    }
+
+    /// The newest state, in the same slot; `false` if clones of the old one are in use.
+    pub(super) fn renew(&mut self, command: CommandId) -> bool {
+        let Some(held) = Arc::get_mut(&mut self.held) else { return false };
+        let core = &held.system.core;
+        held.view = core.slots.announce(held.slot, || core.publisher.view());
+        self.command = command;
+        true
+    }
+
+    /// The same state, seeing the transaction's own changes before `command`.
+    #[must_use]
+    pub fn with_command(&self, command: CommandId) -> Snapshot {
+        Snapshot { held: Arc::clone(&self.held), command }
+    }
+
+    /// Commits up to here are visible.
+    pub fn lsn(&self) -> Lsn {
+        self.held.view.lsn
+    }
+
+    /// All ids below are decided for this snapshot: there a hint replaces the look-up.
+    pub fn floor(&self) -> Xid {
+        self.held.view.floor
+    }
+
+    /// Own changes of earlier commands are visible.
+    pub fn command(&self) -> CommandId {
+        self.command
+    }
+
+    /// The transaction's own ids.
+    pub fn own(&self) -> &OwnXids {
+        &self.held.own
+    }
+
+    /// The command ids (cmin, cmax) that a combo id stands for.
+    ///
+    /// # Errors
+    /// If the transaction never made it: the tuple is damaged.
+    pub fn combo(&self, number: CommandId) -> EngineResult<(CommandId, CommandId)> {
+        let unknown = || EngineError::corrupted(format!("combo command id {} is unknown", number.0));
+        self.held.own.combo(number).ok_or_else(unknown)
+    }
+
+    /// What this snapshot sees of `xid`, given the tuple's hint.
+    ///
+    /// # Errors
+    /// If the id's status has to be read and cannot be.
+    #[inline]
+    pub fn sight(&self, xid: Xid, hint: Hint) -> EngineResult<Sight> {
+        if hint == Hint::Aborted {
+            return Ok(Sight::of(XidStatus::Aborted, None));
+        }
+        if xid < self.held.view.floor && hint == Hint::Committed {
+            return Ok(Sight::of(XidStatus::Committed, None));
+        }
+        self.sight_slow(xid, hint)
+    }
+
+    fn sight_slow(&self, xid: Xid, hint: Hint) -> EngineResult<Sight> {
+        let HeldView { system, own, view, .. } = &*self.held;
+        if xid >= view.floor && own.contains(xid) {
+            let status = XidStatus::InProgress;
+            return Ok(Sight { visible: false, own: true, status, set: None });
+        }
+        let known = system.known(xid)?;
+        let status = match known {
+            Known::Aborted => XidStatus::Aborted,
+            Known::Older => XidStatus::Committed,
+            Known::Committed(lsn) if lsn <= view.lsn => XidStatus::Committed,
+            Known::Committed(_) | Known::InProgress => XidStatus::InProgress,
+        };
+        let set = if hint == Hint::None { system.hint(known) } else { None };
+        Ok(Sight::of(status, set))
+    }
+}
+
+impl Sight {
+    fn of(status: XidStatus, set: Option<Hint>) -> Sight {
+        Sight { visible: status == XidStatus::Committed, own: false, status, set }
+    }
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot")
+            .field("lsn", &self.lsn())
+            .field("floor", &self.floor())
+            .field("command", &self.command)
+            .finish_non_exhaustive()
+    }
+}

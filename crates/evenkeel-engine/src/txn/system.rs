@@ -1,0 +1,220 @@
+//! Transactions together with the store: looking up ids, horizons, and the background work of
+//! bringing the status pages up to date.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use evenkeel_storage::{Lsn, Store};
+
+use super::core::TxnCore;
+use super::publisher::Applied;
+use super::slots::View;
+use super::snapshot::Hint;
+use super::window::WindowState;
+use crate::error::EngineResult;
+use crate::status::{StatusBits, StatusPages};
+use crate::types::{Xid, XidStatus};
+
+/// Commits applied to the status pages at once.
+const BATCH: usize = 16_384;
+/// How long the applier lets commits gather.
+const LINGER: Duration = Duration::from_millis(50);
+/// A cached horizon is renewed when this much log was published since.
+const HORIZON_STEP: u64 = 16 << 10;
+
+pub(crate) struct TxnSystem {
+    pub(crate) core: Arc<TxnCore>,
+    pub(crate) store: Arc<Store>,
+    pub(crate) status: StatusPages,
+    horizon_at: AtomicU64,
+}
+
+/// What is known of an id now.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Known {
+    InProgress,
+    Aborted,
+    /// Its commit record is here; it may not be published.
+    Committed(Lsn),
+    /// Committed before anything in the window, durably.
+    Older,
+}
+
+/// What is dead to every snapshot, alive or yet to come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Horizon(View);
+
+/// What a horizon says of an id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Removal {
+    /// Committed, and every snapshot sees it so: what it deleted is dead, what it made can be
+    /// frozen.
+    Dead,
+    /// Committed, but some snapshot may not see it.
+    RecentlyDead,
+    /// Not decided.
+    InProgress,
+    /// Rolled back.
+    Aborted,
+}
+
+impl Horizon {
+    /// Commits up to here are visible to all.
+    pub fn lsn(&self) -> Lsn {
+        self.0.lsn
+    }
+
+    /// Ids below are decided for all.
+    pub fn floor(&self) -> Xid {
+        self.0.floor
+    }
+}
+
+impl TxnSystem {
+    pub(crate) fn new(core: Arc<TxnCore>, store: Arc<Store>, status: StatusPages) -> TxnSystem {
+        TxnSystem { core, store, status, horizon_at: AtomicU64::new(0) }
+    }
+
+    /// What became of an id.
+    pub(crate) fn known(&self, xid: Xid) -> EngineResult<Known> {
+        if !xid.is_normal() {
+            return Ok(if xid == Xid::FROZEN { Known::Older } else { Known::Aborted });
+        }
+        Ok(match self.core.window.get(xid)? {
+            WindowState::InProgress => Known::InProgress,
+            WindowState::Aborted => Known::Aborted,
+            WindowState::Committed(lsn) => Known::Committed(lsn),
+            WindowState::Below => match self.status.get(xid)? {
+                StatusBits::Committed => Known::Older,
+                // Below the window all is decided: who did not commit was lost in a crash.
+                StatusBits::Aborted | StatusBits::Unknown => Known::Aborted,
+            },
+        })
+    }
+
+    /// The hint that states what is known, if it is a fact for good (txn rule 4).
+    pub(crate) fn hint(&self, known: Known) -> Option<Hint> {
+        match known {
+            Known::Aborted => Some(Hint::Aborted),
+            Known::Older => Some(Hint::Committed),
+            Known::Committed(lsn) => {
+                (lsn < self.core.publisher.durable_upto()).then_some(Hint::Committed)
+            }
+            Known::InProgress => None,
+        }
+    }
+
+    /// An id's status as of now.
+    pub(crate) fn status(&self, xid: Xid) -> EngineResult<XidStatus> {
+        Ok(match self.known(xid)? {
+            Known::InProgress => XidStatus::InProgress,
+            Known::Aborted => XidStatus::Aborted,
+            Known::Older => XidStatus::Committed,
+            Known::Committed(lsn) if lsn <= self.core.publisher.published() => {
+                XidStatus::Committed
+            }
+            Known::Committed(_) => XidStatus::InProgress,
+        })
+    }
+
+    pub(crate) fn horizon(&self) -> Horizon {
+        let now = self.core.publisher.view();
+        self.horizon_at.fetch_max(now.lsn.0, Ordering::Relaxed);
+        Horizon(self.core.slots.horizon(now))
+    }
+
+    pub(crate) fn recent_horizon(&self) -> Horizon {
+        let published = self.core.publisher.published().0;
+        let at = self.horizon_at.load(Ordering::Relaxed);
+        if published.saturating_sub(at) >= HORIZON_STEP {
+            return self.horizon();
+        }
+        Horizon(self.core.slots.cached_horizon())
+    }
+
+    pub(crate) fn removal(
+        &self,
+        horizon: &Horizon,
+        xid: Xid,
+        hint: Hint,
+    ) -> EngineResult<(Removal, Option<Hint>)> {
+        match hint {
+            Hint::Aborted => return Ok((Removal::Aborted, None)),
+            Hint::Committed if xid < horizon.floor() => return Ok((Removal::Dead, None)),
+            Hint::Committed | Hint::None => {}
+        }
+        let known = self.known(xid)?;
+        let removal = match known {
+            Known::InProgress => Removal::InProgress,
+            Known::Aborted => Removal::Aborted,
+            Known::Older => Removal::Dead,
+            Known::Committed(lsn) if lsn <= horizon.lsn() => Removal::Dead,
+            Known::Committed(lsn) if lsn <= self.core.publisher.published() => {
+                Removal::RecentlyDead
+            }
+            Known::Committed(_) => Removal::InProgress,
+        };
+        Ok((removal, if hint == Hint::None { self.hint(known) } else { None }))
+    }
+
+    /// Forgets statuses below `limit`, as far as nobody can ask for them any more.
+    pub(crate) fn truncate_status(&self, limit: Xid) -> EngineResult<()> {
+        let limit = limit.min(self.horizon().floor()).min(self.core.window.tail());
+        self.core.set_status_oldest(limit);
+        self.status.truncate(limit)
+    }
+
+    /// The background thread: applies what is published, moves the window's tail, drops files.
+    pub(crate) fn run(&self) {
+        while self.core.publisher.wait_for_work(LINGER) {
+            if let Err(error) = self.work() {
+                if self.store.poison().is_set() {
+                    return;
+                }
+                // Nothing is lost: the redo point waits for the pages that could not be had.
+                tracing::warn!(%error, "transaction status could not be applied, trying again");
+                std::thread::sleep(LINGER);
+            }
+        }
+    }
+
+    /// One round of the background work.
+    pub(crate) fn work(&self) -> EngineResult<()> {
+        let mut floor = Xid::NONE;
+        loop {
+            let batch = self.core.publisher.take_batch(BATCH);
+            if batch.is_empty() {
+                break;
+            }
+            let result = self.apply_batch(&batch);
+            floor = batch.iter().map(|applied| applied.floor).max().unwrap_or(floor).max(floor);
+            self.core.publisher.finish_applying(result.is_err().then_some(batch));
+            result?;
+        }
+        if floor.is_some() {
+            let oldest = self.horizon().floor();
+            self.core.window.advance_tail(floor.min(oldest));
+        }
+        self.drop_files();
+        Ok(())
+    }
+
+    fn apply_batch(&self, batch: &[Applied]) -> EngineResult<()> {
+        let entries = batch.iter().flat_map(|applied| {
+            let bits =
+                if applied.committed { StatusBits::Committed } else { StatusBits::Aborted };
+            applied.xids.iter().map(move |xid| (*xid, bits, applied.lsn))
+        });
+        self.status.set(entries)
+    }
+
+    fn drop_files(&self) {
+        for pending in self.core.take_drops() {
+            if let Err(error) = self.store.drop_file(pending.file) {
+                tracing::warn!(file = %pending.file, %error, "a dropped file stays until restart");
+            }
+            drop(pending.hold);
+        }
+    }
+}
