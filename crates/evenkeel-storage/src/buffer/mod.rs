@@ -30,3 +30,9 @@ pub use self::{
     pool_core::FrameReservation,
     stats::PoolStats,
 };
+#[cfg(not(all(test, loom)))]
+pub(crate) use self::{
+    pool::Copied,
+    pool_core::{Candidate, PoolCore},
+    word::MAX_USAGE,
+};

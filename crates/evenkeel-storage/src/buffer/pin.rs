@@ -365,6 +365,9 @@ impl<'a> WriteGuard<'a> {
         if !frame.latch.load().has(Flag::DIRTY) {
             frame.set_first_dirtied(position);
             let _ = frame.latch.try_update(|word| Some(word.with(Flag::DIRTY)));
+        } else if position < frame.first_dirtied() {
+            // A part applied after its record (status pages) may be the older change.
+            frame.set_first_dirtied(position);
         }
     }
 }

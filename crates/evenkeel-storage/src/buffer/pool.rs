@@ -11,12 +11,12 @@ use super::pin::WriteGuard;
 use super::pool_core::{FrameReservation, PoolCore};
 use super::prefetch::Prefetcher;
 use super::stats::{Counters, PoolStats};
-use super::word::{Asker, Flag, Mode, Word};
+use super::word::{Flag, Mode, Word};
 use crate::error::StorageResult;
 use crate::files::{FileSpace, ForkFiles};
 use crate::ids::{FileId, Fork, FrameId, Lsn, PageId};
 use crate::page::checksum;
-use crate::page::{PAGE_SIZE, PageBytes, PageRead, PageMut};
+use crate::page::{PAGE_SIZE, PageBytes, PageMut, PageRead};
 use crate::poison::Poison;
 
 /// The one buffer pool of a store.
@@ -83,6 +83,14 @@ impl BufferPool {
         let handle = self.fork(file, fork)?;
         handle.files().create()?;
         Ok(handle)
+    }
+
+    /// Makes the main fork's file of a new file, empty; see [`BufferPool::create_fork`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_file(&self, file: FileId) -> StorageResult<Arc<ForkHandle>> {
+        self.create_fork(file, Fork::Main)
     }
 
     /// Discards the frames of all forks of a file and unlinks it. Handles of it are good for
@@ -189,26 +197,35 @@ impl BufferPool {
         page
     }
 
+    pub(crate) fn poison(&self) -> &Poison {
+        &self.core.poison
+    }
+
     pub(crate) fn core(&self) -> &Arc<PoolCore> {
         &self.core
     }
 
-    /// Copies a dirty page into `image` with its checksum, and marks the frame WRITING. Never
-    /// waits: `None` when the frame holds another page than `expected`, is not dirty, is being
-    /// written already, or its lock is taken. The caller holds the transitions mutex.
+    /// Copies a dirty page into `image` with its checksum, and marks the frame WRITING. `None`
+    /// when the frame holds another page than `expected`, is not dirty, or is being written
+    /// already; unless `wait` is set, also when its lock is taken. A caller that waits has no
+    /// other frame WRITING: the lock's holder may itself be waiting for a frame.
     pub(crate) fn begin_write(
         &self,
         expected: PageId,
         id: FrameId,
         image: &mut PageBytes,
+        wait: bool,
     ) -> Option<Copied> {
         let frame = self.core.frame(id);
         frame.latch.update(Word::pinned_quietly).ok()?;
         // SAFETY: pinned until the end of this function.
         let owner = unsafe { frame.owner() };
         let copied = owner.filter(|owner| owner.page_id() == expected).and_then(|owner| {
-            let lock = |word: Word| word.locked(Mode::ShareExclusive, Asker::Newcomer);
-            frame.latch.try_update(lock)?;
+            if wait {
+                frame.latch.lock(Mode::ShareExclusive, &self.core.waiters);
+            } else if !frame.latch.try_lock(Mode::ShareExclusive) {
+                return None;
+            }
             let begun = self.copy_locked(id, expected, image);
             frame.latch.unlock(Mode::ShareExclusive, &self.core.waiters);
             let lsn = begun?;
@@ -223,9 +240,12 @@ impl BufferPool {
         let frame = self.core.frame(id);
         let word = frame.latch.load();
         word.write_begun()?;
-        // Nobody makes the frame dirty now, so the LSN is the one that the flag stands for.
-        frame.set_writing(if word.has(Flag::DIRTY) { frame.first_dirtied() } else { Lsn::MAX });
-        frame.latch.try_update(Word::write_begun)?;
+        {
+            let _scans_wait = self.core.transitions.lock();
+            // Nobody makes the frame dirty now: the LSN is the one that the flag stands for.
+            frame.set_writing(if word.has(Flag::DIRTY) { frame.first_dirtied() } else { Lsn::MAX });
+            frame.latch.try_update(Word::write_begun)?;
+        }
         // SAFETY: share-exclusive keeps out whoever changes the page, hints included.
         let bytes = unsafe { self.core.arena().page(id).as_ref() };
         image.copy_from_slice(bytes);

@@ -61,6 +61,11 @@ impl FileSpace {
         &self.disk
     }
 
+    /// Whether data files bypass the page cache.
+    pub(crate) fn direct(&self) -> bool {
+        self.direct
+    }
+
     /// The directory of a file's segments.
     pub(crate) fn dir_of(&self, file: FileId) -> &Path {
         if file.is_status() { &self.status } else { &self.base }

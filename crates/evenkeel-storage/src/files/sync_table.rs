@@ -64,6 +64,12 @@ impl SyncTable {
         })
     }
 
+    /// Whether syncs are done at all.
+    #[must_use]
+    pub fn fsync(&self) -> bool {
+        self.fsync
+    }
+
     /// Counts a completed write of `segment` and puts it into the table. Answers the write's
     /// number, for [`Segment::is_synced`].
     pub(crate) fn note_write(&self, segment: &Arc<Segment>) -> u64 {

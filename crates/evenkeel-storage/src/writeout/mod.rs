@@ -1,6 +1,17 @@
 //! Writing pages home: the one writer behind both the cleaner and checkpoints, and the
 //! double-write area. See this directory's README for the rules.
 
+mod area;
+mod batch;
+mod cleaner;
+mod format;
+mod restore;
+mod staging;
+mod writer;
+
+pub use restore::RestoreStats;
+pub use writer::{WriteOutStats, Writer, WriterOptions, WriterStats};
+
 use crate::error::StorageResult;
 use crate::ids::Lsn;
 

@@ -1,0 +1,216 @@
+//! The double-write area: a ring of slots in one of two files.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evenkeel_io::{AlignedBuf, Disk, File, IoErrorKind, IoResult, OpenOptions};
+use parking_lot::{Condvar, Mutex};
+
+use super::format::FileHeader;
+use crate::error::StorageResult;
+use crate::files::{Segment, SyncTable};
+use crate::page::{PAGE_SIZE, PageBytes};
+
+const CHUNK: usize = 1 << 20;
+
+/// Path of one of the two files.
+pub(super) fn area_path(dir: &Path, number: usize) -> PathBuf {
+    dir.join(format!("doublewrite.{number}"))
+}
+
+/// The area in use.
+pub(super) struct Area {
+    file: Arc<dyn File>,
+    header: FileHeader,
+    fsync: bool,
+    slots: u32,
+    ring: Mutex<Ring>,
+    finished: Condvar,
+    sync: Arc<SyncTable>,
+    /// Times that home files had to be synced to make room.
+    pub(super) full: AtomicU64,
+}
+
+/// The slots of the ring that are taken, oldest batch first.
+struct Ring {
+    head: u32,
+    taken: u32,
+    sequence: u64,
+    batches: VecDeque<Taken>,
+}
+
+struct Taken {
+    sequence: u64,
+    /// Slots from the end of the batch before, those skipped at the end of the file included.
+    slots: u32,
+    /// The batch's home writes; `None` until they have completed.
+    homes: Option<Vec<(Arc<Segment>, u64)>>,
+}
+
+/// Slots for one batch.
+pub(super) struct Slots {
+    pub(super) sequence: u64,
+    first: u32,
+}
+
+impl Area {
+    /// Takes file `number` into use, of `slots` slots, under a new epoch. Whatever it holds is
+    /// not needed any more.
+    pub(super) fn activate(
+        disk: &dyn Disk,
+        dir: &Path,
+        number: usize,
+        generation: u64,
+        slots: u32,
+        direct: bool,
+        sync: &Arc<SyncTable>,
+    ) -> StorageResult<Area> {
+        let path = area_path(dir, number);
+        let file = disk.open(&path, OpenOptions::create().direct(direct))?;
+        let fsync = sync.fsync();
+        let bytes = (u64::from(slots) + 1) * PAGE_SIZE as u64;
+        if file.len()? != bytes {
+            // Written, not only allocated: later syncs then carry no metadata.
+            file.set_len(0)?;
+            let zeroes = AlignedBuf::zeroed(CHUNK);
+            let mut at = 0;
+            while at < bytes {
+                let len = (bytes - at).min(CHUNK as u64);
+                file.write_all_at(&zeroes[..len as usize], at)?;
+                at += len;
+            }
+        }
+        let header = FileHeader { epoch: disk.random_u64(), generation, active: true };
+        write_header(&*file, &header, fsync)?;
+        if fsync {
+            disk.sync_dir(dir)?;
+        }
+        Ok(Area {
+            file,
+            header,
+            fsync,
+            slots,
+            ring: Mutex::new(Ring { head: 0, taken: 0, sequence: 1, batches: VecDeque::new() }),
+            finished: Condvar::new(),
+            sync: Arc::clone(sync),
+            full: AtomicU64::new(0),
+        })
+    }
+
+    pub(super) fn epoch(&self) -> u64 {
+        self.header.epoch
+    }
+
+    /// Most images in a batch, so that a second one can form while the first is under way.
+    pub(super) fn max_batch(&self) -> usize {
+        (self.slots as usize / 4).saturating_sub(1).max(1)
+    }
+
+    /// Slots for a header and `images` images; syncs home files when the ring is full.
+    pub(super) fn take(&self, images: usize) -> StorageResult<Slots> {
+        // A batch is at most a quarter of the slots, which are a u32.
+        let want = images as u32 + 1;
+        let mut ring = self.ring.lock();
+        loop {
+            ring.reap();
+            if let Some(slots) = ring.take(want, self.slots) {
+                return Ok(slots);
+            }
+            if ring.batches.front().is_some_and(|oldest| oldest.homes.is_none()) {
+                // The other lane's batch is still on its way home, and waits for nobody.
+                self.finished.wait(&mut ring);
+                continue;
+            }
+            let unsynced = ring.unsynced();
+            drop(ring);
+            self.full.fetch_add(1, Ordering::Relaxed);
+            self.sync.sync_segments(&unsynced)?;
+            ring = self.ring.lock();
+        }
+    }
+
+    /// Writes a batch (header and images) into its slots and makes it durable.
+    pub(super) fn write(&self, slots: &Slots, batch: &[u8]) -> IoResult<()> {
+        let offset = (u64::from(slots.first) + 1) * PAGE_SIZE as u64;
+        self.file.write_all_at(batch, offset)?;
+        if self.fsync { self.file.sync_data() } else { Ok(()) }
+    }
+
+    /// The batch's home writes have completed: its slots are free once these are synced.
+    pub(super) fn finish(&self, slots: &Slots, homes: Vec<(Arc<Segment>, u64)>) {
+        let mut ring = self.ring.lock();
+        let sequence = slots.sequence;
+        if let Some(batch) = ring.batches.iter_mut().find(|batch| batch.sequence == sequence) {
+            batch.homes = Some(homes);
+        }
+        self.finished.notify_all();
+    }
+
+    /// Declares the area not needed: every home write is durable.
+    pub(super) fn retire(&self) -> IoResult<()> {
+        let header = FileHeader { active: false, ..self.header };
+        write_header(&*self.file, &header, self.fsync)
+    }
+}
+
+impl Ring {
+    /// Frees the slots of the oldest batches whose home files have been synced since.
+    fn reap(&mut self) {
+        while let Some(oldest) = self.batches.front() {
+            let Some(homes) = &oldest.homes else { return };
+            if !homes.iter().all(|(segment, write)| segment.is_synced(*write)) {
+                return;
+            }
+            self.taken -= oldest.slots;
+            self.batches.pop_front();
+        }
+    }
+
+    fn take(&mut self, want: u32, slots: u32) -> Option<Slots> {
+        let skip = if self.head + want > slots { slots - self.head } else { 0 };
+        if self.taken + skip + want > slots {
+            return None;
+        }
+        let first = (self.head + skip) % slots;
+        self.head = (first + want) % slots;
+        self.taken += skip + want;
+        self.sequence += 1;
+        let sequence = self.sequence;
+        self.batches.push_back(Taken { sequence, slots: skip + want, homes: None });
+        Some(Slots { sequence, first })
+    }
+
+    /// Home files of all batches that are home but not synced.
+    fn unsynced(&self) -> Vec<Arc<Segment>> {
+        let mut segments: Vec<Arc<Segment>> = Vec::new();
+        for (segment, write) in self.batches.iter().filter_map(|b| b.homes.as_ref()).flatten() {
+            let known = |other: &Arc<Segment>| Arc::ptr_eq(other, segment);
+            if !segment.is_synced(*write) && !segments.iter().any(known) {
+                segments.push(Arc::clone(segment));
+            }
+        }
+        segments
+    }
+}
+
+/// Reads the header of an area file; `None` when there is no such file or no valid header.
+pub(super) fn read_header(file: &dyn File) -> IoResult<Option<FileHeader>> {
+    let mut page = AlignedBuf::zeroed(PAGE_SIZE);
+    match file.read_exact_at(&mut page, 0) {
+        Ok(()) => {}
+        Err(error) if error.kind() == IoErrorKind::UnexpectedEof => return Ok(None),
+        Err(error) => return Err(error),
+    }
+    Ok(<&PageBytes>::try_from(&page[..]).ok().and_then(FileHeader::decode))
+}
+
+pub(super) fn write_header(file: &dyn File, header: &FileHeader, fsync: bool) -> IoResult<()> {
+    let mut page = AlignedBuf::zeroed(PAGE_SIZE);
+    if let Ok(bytes) = <&mut PageBytes>::try_from(&mut page[..]) {
+        header.encode(bytes);
+    }
+    file.write_all_at(&page, 0)?;
+    if fsync { file.sync_data() } else { Ok(()) }
+}

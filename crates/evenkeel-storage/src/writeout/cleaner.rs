@@ -1,0 +1,190 @@
+//! The cleaner: keeps a reserve of free frames, so that nobody who needs one waits or writes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+
+use super::batch::{Lane, Shared};
+use crate::buffer::{Candidate, PoolCore};
+use crate::error::{StorageError, StorageResult};
+use crate::ids::{FrameId, PageId};
+
+/// How far ahead of demand the reserve is kept, in seconds of the present demand.
+const AHEAD: f64 = 0.05;
+/// Longest sleep; demand is looked at anew after it.
+const IDLE: Duration = Duration::from_millis(500);
+/// Sleep when everything was pinned or hot although somebody waits.
+const BUSY: Duration = Duration::from_millis(1);
+
+/// The cleaner's thread.
+pub(super) struct Cleaner {
+    shared: Arc<Shared>,
+    control: Arc<Control>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Default)]
+struct Control {
+    stop: AtomicBool,
+    pages: AtomicU64,
+    freed: AtomicU64,
+}
+
+impl Cleaner {
+    pub(super) fn start(shared: Arc<Shared>, batch: usize) -> StorageResult<Cleaner> {
+        let control = Arc::new(Control::default());
+        let mut worker = Worker {
+            lane: Lane::new(&shared, batch),
+            demand: Demand::new(shared.pool.core()),
+            shared: Arc::clone(&shared),
+            control: Arc::clone(&control),
+        };
+        let thread = Builder::new()
+            .name("evenkeel-cleaner".into())
+            .spawn(move || worker.run())
+            .map_err(|error| StorageError::Internal(format!("no cleaner: {error}").into()))?;
+        Ok(Cleaner { shared, control, thread: Mutex::new(Some(thread)) })
+    }
+
+    /// Ends the thread after the batch it is at.
+    pub(super) fn stop(&self) {
+        self.control.stop.store(true, Ordering::SeqCst);
+        let Some(thread) = self.thread.lock().take() else { return };
+        self.shared.pool.core().call_cleaner();
+        if let Err(panic) = thread.join()
+            && !std::thread::panicking()
+        {
+            std::panic::resume_unwind(panic);
+        }
+    }
+
+    /// Pages written and frames freed.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        (load(&self.control.pages), load(&self.control.freed))
+    }
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    control: Arc<Control>,
+    lane: Lane,
+    demand: Demand,
+}
+
+impl Worker {
+    fn run(&mut self) {
+        let mut sleep = IDLE;
+        loop {
+            self.shared.pool.core().await_call(sleep);
+            if self.control.stop.load(Ordering::SeqCst) || self.shared.pool.poison().is_set() {
+                return;
+            }
+            self.demand.observe(self.shared.pool.core());
+            sleep = match self.refill() {
+                Ok(true) => IDLE,
+                Ok(false) => BUSY,
+                // The instance is poisoned and says so itself.
+                Err(_) => return,
+            };
+        }
+    }
+
+    /// Fills the reserve up to the high watermark. Says whether there was enough to take.
+    fn refill(&mut self) -> StorageResult<bool> {
+        let core = Arc::clone(self.shared.pool.core());
+        let mut fruitless = 0;
+        while core.free_count() < self.demand.high && !self.control.stop.load(Ordering::SeqCst) {
+            let freed = self.sweep(&core)?;
+            self.control.freed.fetch_add(freed as u64, Ordering::Relaxed);
+            fruitless = if freed == 0 { fruitless + 1 } else { 0 };
+            // So many sweeps make the hottest frame cold, if it is not used meanwhile.
+            if fruitless > crate::buffer::MAX_USAGE {
+                return Ok(core.hungry() == 0);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves the clock until enough victims are found or it is round, evicts the clean ones and
+    /// writes the dirty ones first.
+    fn sweep(&mut self, core: &PoolCore) -> StorageResult<usize> {
+        let want = self.demand.high.saturating_sub(core.free_count());
+        let mut free = Vec::new();
+        let mut dirty: Vec<(PageId, FrameId)> = Vec::new();
+        for _ in 0..core.frame_count() {
+            if free.len() + dirty.len() >= want || dirty.len() >= self.lane.capacity() {
+                break;
+            }
+            let id = core.tick();
+            match core.inspect(id) {
+                Candidate::Clean if core.evict(id) => free.push(id),
+                Candidate::Dirty => {
+                    dirty.extend(self.shared.pool.identity(id).map(|page| (page, id)));
+                }
+                _ => {}
+            }
+        }
+        core.put_frames(&free);
+        let mut freed = free.len();
+        if dirty.is_empty() {
+            return Ok(freed);
+        }
+        dirty.sort_unstable();
+        let (_, written) = self.lane.write(&self.shared, &dirty, false)?;
+        self.control.pages.fetch_add(written as u64, Ordering::Relaxed);
+        if written > 0 {
+            free.clear();
+            free.extend(self.lane.written().filter(|id| core.evict(*id)));
+            core.put_frames(&free);
+            freed += free.len();
+        }
+        Ok(freed)
+    }
+}
+
+/// Tunes the watermarks from the rate at which frames are taken: quick to rise, slow to fall.
+struct Demand {
+    low_floor: usize,
+    cap: usize,
+    high: usize,
+    rate: f64,
+    seen: u64,
+    at: Instant,
+}
+
+impl Demand {
+    fn new(core: &PoolCore) -> Demand {
+        let frames = core.frame_count();
+        let cap = (frames / 8).max(1);
+        let low_floor = (frames / 256).clamp(1, 256).min(cap);
+        let mut demand =
+            Demand { low_floor, cap, high: cap, rate: 0.0, seen: 0, at: Instant::now() };
+        demand.set(core);
+        demand
+    }
+
+    fn observe(&mut self, core: &PoolCore) {
+        let elapsed = self.at.elapsed().as_secs_f64();
+        // Too short a time says nothing.
+        if elapsed < 0.005 {
+            return;
+        }
+        let taken = core.counters.allocations.load(Ordering::Relaxed);
+        let rate = taken.wrapping_sub(self.seen) as f64 / elapsed;
+        self.rate = if rate > self.rate { rate } else { self.rate + (rate - self.rate) / 16.0 };
+        self.seen = taken;
+        self.at = Instant::now();
+        self.set(core);
+    }
+
+    fn set(&mut self, core: &PoolCore) {
+        // Finite and not negative; the cast saturates.
+        let ahead = (self.rate * AHEAD) as usize;
+        self.high = (2 * ahead).clamp(2 * self.low_floor, self.cap.max(2 * self.low_floor));
+        core.set_low_watermark((self.high / 2).max(self.low_floor));
+    }
+}
