@@ -1,0 +1,324 @@
+//! Checkpoints: writing out what was dirtied before a target and moving the redo point. The
+//! rules are in the README of `recovery`.
+
+mod pace;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::checkpoint::pace::Pace;
+use crate::control::{Control, State};
+use crate::error::{StorageError, StorageResult};
+use crate::ids::Lsn;
+use crate::store::Core;
+use crate::wal::record::{RecordBuilder, RecordKind};
+
+/// How often the checkpointer looks at the log's volume.
+const POLL: Duration = Duration::from_millis(200);
+/// How long it waits after a failure.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// How a checkpoint is taken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum CheckpointMode {
+    /// Spread over `checkpoint_completion_target` of the time to the next one.
+    Spread,
+    /// As fast as the disk can.
+    Fast,
+    /// The last one: nothing changes pages any more.
+    Shutdown,
+}
+
+/// Counters since the start (`pg_stat_checkpointer`).
+#[derive(Debug, Default)]
+pub struct CheckpointStats {
+    /// Begun because `checkpoint_timeout` had passed.
+    pub timed: AtomicU64,
+    /// Begun because of log volume, or on request.
+    pub requested: AtomicU64,
+    /// Completed.
+    pub done: AtomicU64,
+    /// Failed.
+    pub failed: AtomicU64,
+    /// Pages written.
+    pub buffers_written: AtomicU64,
+    /// Time spent writing pages, in microseconds.
+    pub write_micros: AtomicU64,
+    /// Time spent syncing files, in microseconds.
+    pub sync_micros: AtomicU64,
+}
+
+#[derive(Default)]
+struct Requests {
+    /// Number of the last checkpoint asked for, and the most pressing mode of those pending.
+    wanted: u64,
+    mode: Option<CheckpointMode>,
+    /// Number of the last request that was served, and how.
+    served: u64,
+    result: Option<StorageError>,
+    stop: bool,
+    /// The last one was taken; nothing is served any more.
+    closed: bool,
+}
+
+struct Shared {
+    requests: Mutex<Requests>,
+    changed: Condvar,
+    stats: CheckpointStats,
+}
+
+/// The checkpointer's thread and the door to it.
+pub(crate) struct Checkpointer {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Checkpointer {
+    /// Starts the thread. `soon`: something was recovered, so a first checkpoint is due.
+    pub(crate) fn start(core: &Arc<Core>, soon: bool) -> StorageResult<Checkpointer> {
+        let shared = Arc::new(Shared {
+            requests: Mutex::default(),
+            changed: Condvar::new(),
+            stats: CheckpointStats::default(),
+        });
+        if soon {
+            let mut requests = shared.requests.lock();
+            requests.wanted = 1;
+            requests.mode = Some(CheckpointMode::Spread);
+        }
+        let (worker, core) = (Arc::clone(&shared), Arc::clone(core));
+        let thread = std::thread::Builder::new()
+            .name("checkpointer".into())
+            .spawn(move || run(&worker, &core))
+            .map_err(|error| StorageError::Config(format!("cannot start a thread: {error}")))?;
+        Ok(Checkpointer {
+            shared,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    pub(crate) fn stats(&self) -> &CheckpointStats {
+        &self.shared.stats
+    }
+
+    /// Asks for a checkpoint that begins after this call, and waits for it.
+    pub(crate) fn request(&self, mode: CheckpointMode) -> StorageResult<()> {
+        let mut requests = self.shared.requests.lock();
+        if requests.closed || requests.stop {
+            return Err(StorageError::ShutDown);
+        }
+        requests.wanted += 1;
+        requests.mode = requests.mode.max(Some(mode));
+        let mine = requests.wanted;
+        self.shared.changed.notify_all();
+        evenkeel_io::blocking(|| {
+            while requests.served < mine {
+                if requests.stop || (requests.closed && mode != CheckpointMode::Shutdown) {
+                    return Err(StorageError::ShutDown);
+                }
+                self.shared.changed.wait(&mut requests);
+            }
+            requests.result.clone().map_or(Ok(()), Err)
+        })
+    }
+
+    pub(crate) fn stop(&self) {
+        self.shared.requests.lock().stop = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.lock().take() {
+            // A panic there has been reported; without it the next start recovers.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    /// Sleeps while `is_ahead` says so and nobody waits for this checkpoint, or another.
+    fn sleep_unless_hurried(&self, number: u64, is_ahead: impl Fn() -> bool) {
+        let mut requests = self.requests.lock();
+        while !requests.stop && requests.wanted <= number && is_ahead() {
+            self.changed
+                .wait_for(&mut requests, Duration::from_millis(20));
+        }
+    }
+}
+
+fn run(shared: &Shared, core: &Core) {
+    let mut last = Instant::now();
+    let mut last_target = core.control.lock().current().redo;
+    loop {
+        let Some((number, mode)) = next_due(shared, core, last, last_target) else {
+            return;
+        };
+        let result = take(core, mode, shared, number);
+        last = Instant::now();
+        let mut requests = shared.requests.lock();
+        match &result {
+            Ok(target) => {
+                last_target = *target;
+                shared.stats.done.fetch_add(1, Ordering::Relaxed);
+                requests.closed |= mode == CheckpointMode::Shutdown;
+            }
+            Err(error) => {
+                shared.stats.failed.fetch_add(1, Ordering::Relaxed);
+                tracing::error!("checkpoint failed: {error}");
+                requests.closed |= core.poison.is_set();
+            }
+        }
+        requests.served = number;
+        let failed = result.is_err();
+        requests.result = result.err();
+        shared.changed.notify_all();
+        if requests.closed {
+            return;
+        }
+        if failed && requests.wanted == requests.served && !requests.stop {
+            shared.changed.wait_for(&mut requests, RETRY);
+        }
+    }
+}
+
+/// Waits until a checkpoint is due; `None` when the thread is to end.
+fn next_due(
+    shared: &Shared,
+    core: &Core,
+    last: Instant,
+    last_target: Lsn,
+) -> Option<(u64, CheckpointMode)> {
+    let volume = trigger_volume(core);
+    let mut requests = shared.requests.lock();
+    loop {
+        if requests.stop {
+            return None;
+        }
+        if requests.wanted > requests.served {
+            shared.stats.requested.fetch_add(1, Ordering::Relaxed);
+            let mode = requests.mode.take().unwrap_or(CheckpointMode::Fast);
+            return Some((requests.wanted, mode));
+        }
+        let written = core.log.insert_lsn().distance_from(last_target);
+        if written >= volume {
+            shared.stats.requested.fetch_add(1, Ordering::Relaxed);
+            return Some((requests.wanted, CheckpointMode::Spread));
+        }
+        // The redo point record itself is not activity.
+        if last.elapsed() >= core.config.checkpoint_timeout && written > 64 {
+            shared.stats.timed.fetch_add(1, Ordering::Relaxed);
+            return Some((requests.wanted, CheckpointMode::Spread));
+        }
+        shared.changed.wait_for(&mut requests, POLL);
+    }
+}
+
+/// Log since the last target at which the next checkpoint begins, such that `max_wal_size` is
+/// about reached when that one ends.
+fn trigger_volume(core: &Core) -> u64 {
+    let share = 1.0 + core.config.checkpoint_completion_target;
+    (core.config.max_wal_size as f64 / share) as u64
+}
+
+/// Takes one checkpoint; returns its target.
+fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> StorageResult<Lsn> {
+    core.poison.check()?;
+    let stats = &shared.stats;
+    let begun = Instant::now();
+    let mut record = RecordBuilder::new(Vec::new(), 0);
+    record.payload(RecordKind::REDO_POINT, &[]);
+    let target = core.log.append(&mut record, |_| {});
+    // When this is back the client has been told of every notified record before the target, so
+    // its floor accounts for them (checkpoint rule 2).
+    core.log.flush(target)?;
+    let floor = core
+        .client
+        .redo_floor()
+        .into_iter()
+        .chain(core.holds.min())
+        .min();
+    let written = match mode {
+        CheckpointMode::Shutdown => core.writer.write_everything()?,
+        CheckpointMode::Fast => core.writer.write_dirty_before(target, &mut |_, _| {})?,
+        CheckpointMode::Spread => {
+            let pace = Pace::new(core, target, trigger_volume(core));
+            core.writer.write_dirty_before(target, &mut |done, due| {
+                shared.sleep_unless_hurried(number, || pace.is_ahead(core, done, due));
+            })?
+        }
+    };
+    let pages = written.written;
+    let write_time = begun.elapsed();
+    // Before the syncs: what becomes clean later may not be synced (checkpoint rule 3).
+    let dirtied = core.pool.min_first_dirtied();
+    core.writer.sync_all()?;
+    let sync_time = begun.elapsed().saturating_sub(write_time);
+    let candidates = floor.into_iter().chain(dirtied);
+    let redo = candidates.fold(target, Lsn::min);
+    let distance = move_redo_point(core, mode, redo)?;
+    stats.buffers_written.fetch_add(pages, Ordering::Relaxed);
+    stats
+        .write_micros
+        .fetch_add(write_time.as_micros() as u64, Ordering::Relaxed);
+    stats
+        .sync_micros
+        .fetch_add(sync_time.as_micros() as u64, Ordering::Relaxed);
+    recycle(core, distance);
+    tracing::info!(
+        "checkpoint complete: wrote {pages} buffers ({:.1}%); write={:.3} s, sync={:.3} s, \
+         total={:.3} s; distance={} kB; lsn={target}, redo lsn={}",
+        pages as f64 * 100.0 / core.config.frames() as f64,
+        write_time.as_secs_f64(),
+        sync_time.as_secs_f64(),
+        begun.elapsed().as_secs_f64(),
+        distance / 1024,
+        core.control.lock().current().redo,
+    );
+    Ok(target)
+}
+
+/// Writes the control block with the new redo point; returns how far it moved, in bytes.
+fn move_redo_point(core: &Core, mode: CheckpointMode, redo: Lsn) -> StorageResult<u64> {
+    let mut control = core.control.lock();
+    let old = control.current().clone();
+    // Segments before the old one are gone already.
+    let redo = redo.max(old.redo);
+    let incarnation = core.incarnation_at(redo);
+    // After the redo point was chosen, so both are at least as new as every record before it.
+    let payload = core.client.checkpoint_payload();
+    let next = Control {
+        redo,
+        incarnation,
+        payload,
+        state: if mode == CheckpointMode::Shutdown {
+            State::Shutdown
+        } else {
+            State::Running
+        },
+        durable: core.log.durable_lsn(),
+        next_file: core.next_file.load(Ordering::SeqCst),
+        written_at: core.disk.now_micros(),
+        ..old
+    };
+    let distance = redo.distance_from(old.redo);
+    control.write(next).inspect_err(|error| {
+        core.poison
+            .set(format!("writing the control file failed: {error}"));
+    })?;
+    drop(control);
+    core.forget_incarnations_before(redo);
+    Ok(distance)
+}
+
+/// Offers segments before the redo point for reuse, keeping about as many ready as the last
+/// cycle used.
+fn recycle(core: &Core, distance: u64) {
+    let size = core.config.wal_segment_size;
+    let ahead = (distance + distance / 4).max(core.config.min_wal_size);
+    let ahead = ahead.min(core.config.max_wal_size) / size;
+    let redo = core.control.lock().current().redo;
+    if let Err(error) = core.log.segments().recycle_below(redo, ahead) {
+        tracing::warn!("could not recycle log segments: {error}");
+    }
+}

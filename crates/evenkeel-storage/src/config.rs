@@ -1,0 +1,172 @@
+//! Settings of a store. Names and meanings are PostgreSQL's where it has the same thing.
+
+use std::time::Duration;
+
+use crate::error::{StorageError, StorageResult};
+
+const MIB: u64 = 1 << 20;
+
+/// How a page is kept whole when a crash tears its write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TornPageProtection {
+    /// Every page image goes to the double-write area before it goes home.
+    DoubleWrite,
+    /// Nothing: the device writes 8 KiB atomically, by the operator's word.
+    Off,
+}
+
+/// Settings of one store; all sizes in bytes unless the name says otherwise.
+#[derive(Clone, Debug)]
+pub struct StorageConfig {
+    /// Memory for pages, in bytes; a frame is 8 KiB. At least 16 frames.
+    pub shared_buffers: u64,
+    /// Size of the log's ring in memory; a power of two, at least four times the largest record
+    /// that will be written.
+    pub wal_buffers: u64,
+    /// Log volume since the redo point at which a checkpoint is forced.
+    pub max_wal_size: u64,
+    /// Log kept as recycled segments even when idle.
+    pub min_wal_size: u64,
+    /// Size of a log segment; a power of two. Fixed when the database is created.
+    pub wal_segment_size: u64,
+    /// Segments written ahead of use.
+    pub wal_segments_ahead: u32,
+    /// Longest time between two checkpoints while there is activity.
+    pub checkpoint_timeout: Duration,
+    /// Share of the time between two checkpoints over which one is spread, 0 to 1.
+    pub checkpoint_completion_target: f64,
+    /// How long an asynchronous commit may stay unsynced (half of the worst case).
+    pub wal_writer_delay: Duration,
+    /// Protection against torn page writes.
+    pub torn_page_protection: TornPageProtection,
+    /// Whether syncs are done at all. Off loses the database in an operating system crash.
+    pub fsync: bool,
+    /// Bypass the page cache for data files and the double-write area.
+    pub io_direct_data: bool,
+    /// Bypass the page cache for the log.
+    pub io_direct_wal: bool,
+    /// Open even if the log is damaged, losing what follows the damage.
+    pub ignore_log_damage: bool,
+}
+
+impl Default for StorageConfig {
+    fn default() -> Self {
+        StorageConfig {
+            shared_buffers: 128 * MIB,
+            wal_buffers: 16 * MIB,
+            max_wal_size: 1024 * MIB,
+            min_wal_size: 80 * MIB,
+            wal_segment_size: 16 * MIB,
+            wal_segments_ahead: 3,
+            checkpoint_timeout: Duration::from_secs(300),
+            checkpoint_completion_target: 0.9,
+            wal_writer_delay: Duration::from_millis(10),
+            torn_page_protection: TornPageProtection::DoubleWrite,
+            fsync: true,
+            io_direct_data: false,
+            io_direct_wal: false,
+            ignore_log_damage: false,
+        }
+    }
+}
+
+impl StorageConfig {
+    /// Small sizes for tests: 64 frames, a 256 KiB ring, 64 KiB log segments.
+    #[must_use]
+    pub fn small() -> Self {
+        StorageConfig {
+            shared_buffers: 64 * 8192,
+            wal_buffers: 256 << 10,
+            max_wal_size: 4 * MIB,
+            min_wal_size: 128 << 10,
+            wal_segment_size: 64 << 10,
+            wal_segments_ahead: 1,
+            ..StorageConfig::default()
+        }
+    }
+
+    /// Frames that `shared_buffers` holds.
+    #[must_use]
+    pub fn frames(&self) -> usize {
+        usize::try_from(self.shared_buffers / crate::page::PAGE_SIZE as u64).unwrap_or(usize::MAX)
+    }
+
+    /// Largest log record this configuration can write, in bytes.
+    #[must_use]
+    pub fn max_record(&self) -> usize {
+        usize::try_from(self.wal_buffers / 4)
+            .unwrap_or(usize::MAX)
+            .min(crate::wal::record::MAX_RECORD)
+    }
+
+    /// Checks ranges that the rest of the crate relies on.
+    ///
+    /// # Errors
+    /// [`StorageError::Config`] naming the setting.
+    pub fn validate(&self) -> StorageResult<()> {
+        let fail = |text: String| Err(StorageError::Config(text));
+        if self.frames() < 16 {
+            return fail(format!(
+                "shared_buffers = {} is less than 16 pages of 8 KiB",
+                self.shared_buffers
+            ));
+        }
+        if u32::try_from(self.frames()).is_err() {
+            return fail(format!(
+                "shared_buffers = {} is too large",
+                self.shared_buffers
+            ));
+        }
+        if !self.wal_buffers.is_power_of_two() || !(64 << 10..=1 << 32).contains(&self.wal_buffers)
+        {
+            return fail(format!(
+                "wal_buffers = {} is not a power of two between 64 KiB and 4 GiB",
+                self.wal_buffers
+            ));
+        }
+        if !self.wal_segment_size.is_power_of_two()
+            || !(64 << 10..=1 << 30).contains(&self.wal_segment_size)
+        {
+            return fail(format!(
+                "wal_segment_size = {} is not a power of two between 64 KiB and 1 GiB",
+                self.wal_segment_size
+            ));
+        }
+        if self.max_wal_size < 2 * self.wal_segment_size {
+            return fail(format!(
+                "max_wal_size = {} is less than two log segments",
+                self.max_wal_size
+            ));
+        }
+        if !(0.0..=1.0).contains(&self.checkpoint_completion_target) {
+            return fail(format!(
+                "checkpoint_completion_target = {} is not between 0 and 1",
+                self.checkpoint_completion_target
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_valid_and_ranges_are_checked() {
+        assert!(StorageConfig::default().validate().is_ok());
+        assert!(StorageConfig::small().validate().is_ok());
+        let bad = StorageConfig {
+            wal_buffers: 100_000,
+            ..StorageConfig::default()
+        };
+        assert!(
+            matches!(bad.validate(), Err(StorageError::Config(text)) if text.contains("wal_b"))
+        );
+        let bad = StorageConfig {
+            shared_buffers: 8192,
+            ..StorageConfig::default()
+        };
+        assert!(bad.validate().is_err());
+    }
+}

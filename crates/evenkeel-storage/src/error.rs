@@ -1,0 +1,172 @@
+//! What can go wrong in storage, told apart by what a caller would do about it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use evenkeel_io::{IoError, IoErrorKind};
+
+use crate::ids::{Lsn, PageId};
+
+/// Result of a storage operation.
+pub type StorageResult<T> = Result<T, StorageError>;
+
+/// Failure of a storage operation.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StorageError {
+    /// The disk is full. The statement fails; the instance goes on.
+    #[error("disk full: {0}")]
+    DiskFull(IoError),
+
+    /// The operating system refused an operation.
+    #[error(transparent)]
+    Io(IoError),
+
+    /// The instance has stopped acknowledging anything after a failure; reopen it.
+    #[error("storage is stopped after a failure: {reason}; restart to recover")]
+    Poisoned {
+        /// The failure that came first, with file and offset where there is one.
+        reason: Arc<str>,
+    },
+
+    /// A page's content is not what was written there.
+    #[error("page damaged: {page}: {reason}")]
+    PageDamaged {
+        /// The page.
+        page: PageId,
+        /// The LSN in the page's header, as found.
+        lsn: Lsn,
+        /// What is wrong.
+        reason: String,
+    },
+
+    /// A page on disk lacks a change that the log says it had: a write was lost.
+    #[error("lost write: {page}: record at {record} expects page LSN {expected}, found {found}")]
+    LostWrite {
+        /// The page.
+        page: PageId,
+        /// The record that was to be applied.
+        record: Lsn,
+        /// The page LSN the record was made on.
+        expected: Lsn,
+        /// The page LSN found.
+        found: Lsn,
+    },
+
+    /// The log ends, or has a hole, before a position that was proven durable.
+    #[error(
+        "log damaged: no valid record at {lsn}, but {proof} shows it was durable up to {durable}; \
+         set ignore_log_damage to open without what followed"
+    )]
+    LogDamaged {
+        /// First position without a valid record.
+        lsn: Lsn,
+        /// The log was durable up to here at least.
+        durable: Lsn,
+        /// What proves it.
+        proof: String,
+    },
+
+    /// A record that is valid by its checksum cannot be applied.
+    #[error("redo of the record at {lsn} failed on {page:?}: {reason}")]
+    Redo {
+        /// The record.
+        lsn: Lsn,
+        /// The page, when the failure is of a part.
+        page: Option<PageId>,
+        /// Why.
+        reason: String,
+    },
+
+    /// The directory holds something, but not an evenkeel database.
+    #[error("{path} is not an evenkeel database: {reason}")]
+    NotADatabase {
+        /// The directory.
+        path: PathBuf,
+        /// What was found.
+        reason: String,
+    },
+
+    /// The database was written by an incompatible version.
+    #[error("{path} has format version {found}; this program reads version {expected}")]
+    WrongVersion {
+        /// The directory.
+        path: PathBuf,
+        /// Version in the control file.
+        found: u32,
+        /// Version of this program.
+        expected: u32,
+    },
+
+    /// Both copies of the control block are damaged.
+    #[error("control file damaged: {path}: {reason}")]
+    ControlDamaged {
+        /// The control file.
+        path: PathBuf,
+        /// What is wrong with each copy.
+        reason: String,
+    },
+
+    /// Another process has the database open.
+    #[error("{path} is open in another process")]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
+
+    /// A file other than a page or the log is damaged.
+    #[error("file damaged: {path} at offset {offset}: {reason}")]
+    FileDamaged {
+        /// The file.
+        path: PathBuf,
+        /// Byte offset of the damage.
+        offset: u64,
+        /// What is wrong.
+        reason: String,
+    },
+
+    /// Every frame of the pool is pinned or waiting to be written.
+    #[error("no buffer frame became free")]
+    NoFreeFrame,
+
+    /// A block number or file that does not exist was asked for.
+    #[error("{page} does not exist")]
+    NoSuchPage {
+        /// The page.
+        page: PageId,
+    },
+
+    /// A setting, or an argument, is out of its range.
+    #[error("invalid setting: {0}")]
+    Config(String),
+
+    /// The store has been shut down.
+    #[error("storage is shut down")]
+    ShutDown,
+
+    /// An internal rule was found broken; the instance is poisoned.
+    #[error("internal error: {0}")]
+    Internal(Arc<str>),
+}
+
+impl From<IoError> for StorageError {
+    fn from(error: IoError) -> Self {
+        if error.kind() == IoErrorKind::NoSpace {
+            StorageError::DiskFull(error)
+        } else {
+            StorageError::Io(error)
+        }
+    }
+}
+
+/// Why a redo function could not apply a part to a page: the page or the data is not what a
+/// correct log would have brought together.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ApplyError(pub String);
+
+impl ApplyError {
+    /// An error with this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        ApplyError(text.into())
+    }
+}

@@ -1,0 +1,185 @@
+//! Newtypes for the numbers that travel between modules and into files.
+
+use std::fmt;
+
+/// A position in the write-ahead log, in bytes since the log's beginning.
+///
+/// A record's LSN is the position of its first byte. A page's LSN is that of the last record
+/// that changed it. The log starts at one segment, so [`Lsn::ZERO`] never names a record.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[repr(transparent)]
+pub struct Lsn(pub u64);
+
+impl Lsn {
+    /// "None": no record lies here.
+    pub const ZERO: Lsn = Lsn(0);
+    /// Beyond every record.
+    pub const MAX: Lsn = Lsn(u64::MAX);
+
+    /// Whether this is [`Lsn::ZERO`].
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Bytes from `earlier` to `self`; zero when `earlier` is not earlier.
+    #[must_use]
+    pub const fn distance_from(self, earlier: Lsn) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+}
+
+/// PostgreSQL's notation: two hexadecimal halves.
+impl fmt::Display for Lsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:X}/{:08X}", self.0 >> 32, self.0 & 0xFFFF_FFFF)
+    }
+}
+
+impl fmt::Debug for Lsn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Number of a page within a fork, from zero.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+#[repr(transparent)]
+pub struct BlockNumber(pub u32);
+
+impl fmt::Display for BlockNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Identity of a relation's file. Never reused. The top bit says whether it lives under
+/// `status/` (set) or `base/` (clear).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct FileId(pub u64);
+
+impl FileId {
+    const STATUS_BIT: u64 = 1 << 63;
+
+    /// The id of the transaction-status file with this number.
+    #[must_use]
+    pub const fn status(number: u64) -> FileId {
+        FileId(number | Self::STATUS_BIT)
+    }
+
+    /// Whether the file lives under `status/`.
+    #[must_use]
+    pub const fn is_status(self) -> bool {
+        self.0 & Self::STATUS_BIT != 0
+    }
+
+    /// The id without the bit that names the directory.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0 & !Self::STATUS_BIT
+    }
+}
+
+impl fmt::Display for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let directory = if self.is_status() { "status" } else { "base" };
+        write!(f, "{directory}/{}", self.number())
+    }
+}
+
+impl fmt::Debug for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Which of a relation's forks.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u8)]
+pub enum Fork {
+    /// The data itself.
+    Main = 0,
+    /// The free-space map.
+    Fsm = 1,
+    /// The visibility map.
+    Vm = 2,
+}
+
+impl Fork {
+    /// Every fork, in the order of their numbers.
+    pub const ALL: [Fork; 3] = [Fork::Main, Fork::Fsm, Fork::Vm];
+
+    /// The fork with this number, if there is one.
+    #[must_use]
+    pub const fn from_u8(number: u8) -> Option<Fork> {
+        match number {
+            0 => Some(Fork::Main),
+            1 => Some(Fork::Fsm),
+            2 => Some(Fork::Vm),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Fork {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fork::Main => "main",
+            Fork::Fsm => "fsm",
+            Fork::Vm => "vm",
+        })
+    }
+}
+
+/// One page of one fork of one file.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PageId {
+    /// The file.
+    pub file: FileId,
+    /// The fork.
+    pub fork: Fork,
+    /// The block within the fork.
+    pub block: BlockNumber,
+}
+
+impl fmt::Display for PageId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "file {} fork {} block {}",
+            self.file, self.fork, self.block
+        )
+    }
+}
+
+/// A frame of the buffer pool.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(transparent)]
+pub struct FrameId(pub u32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lsn_is_shown_as_postgresql_does() {
+        assert_eq!(Lsn(0x1_0000_0040).to_string(), "1/00000040");
+    }
+
+    #[test]
+    fn status_files_are_told_by_their_top_bit() {
+        assert!(FileId::status(7).is_status());
+        assert_eq!(FileId::status(7).number(), 7);
+        assert_eq!(FileId(7).to_string(), "base/7");
+        assert_eq!(FileId::status(7).to_string(), "status/7");
+    }
+
+    #[test]
+    fn fork_numbers_round_trip() {
+        for fork in Fork::ALL {
+            assert_eq!(Fork::from_u8(fork as u8), Some(fork));
+        }
+        assert_eq!(Fork::from_u8(3), None);
+    }
+}

@@ -1,0 +1,114 @@
+//! The instance's point of no return: after a failed log write or sync, nothing is acknowledged.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use parking_lot::Mutex;
+
+use crate::error::{StorageError, StorageResult};
+
+type Hook = Box<dyn Fn() + Send + Sync>;
+
+/// Shared by every part of one store. Once set it stays set, with the first reason.
+#[derive(Default)]
+pub struct Poison {
+    set: AtomicBool,
+    reason: OnceLock<Arc<str>>,
+    hooks: Mutex<Vec<Hook>>,
+}
+
+impl Poison {
+    /// A healthy instance.
+    #[must_use]
+    pub fn new() -> Arc<Poison> {
+        Arc::new(Poison::default())
+    }
+
+    /// Poisons the instance and wakes everything that registered for it. The first reason stays.
+    pub fn set(&self, reason: impl Into<Arc<str>>) {
+        let reason = reason.into();
+        if self.reason.set(Arc::clone(&reason)).is_err() {
+            return;
+        }
+        tracing::error!("storage poisoned: {reason}");
+        self.set.store(true, Ordering::SeqCst);
+        for hook in self.hooks.lock().iter() {
+            hook();
+        }
+    }
+
+    /// Whether the instance is poisoned.
+    #[inline]
+    #[must_use]
+    pub fn is_set(&self) -> bool {
+        self.set.load(Ordering::Acquire)
+    }
+
+    /// An error if the instance is poisoned.
+    #[inline]
+    pub fn check(&self) -> StorageResult<()> {
+        if self.is_set() {
+            Err(self.error())
+        } else {
+            Ok(())
+        }
+    }
+
+    /// The error that a poisoned instance answers with.
+    #[must_use]
+    pub fn error(&self) -> StorageError {
+        let reason = self
+            .reason
+            .get()
+            .map_or_else(|| Arc::from("unknown"), Arc::clone);
+        StorageError::Poisoned { reason }
+    }
+
+    /// The first reason, when poisoned.
+    #[must_use]
+    pub fn reason(&self) -> Option<Arc<str>> {
+        self.is_set()
+            .then(|| self.reason.get().map(Arc::clone))
+            .flatten()
+    }
+
+    /// Runs `hook` when the instance is poisoned (at once if it already is). Hooks wake waiters;
+    /// they may run on any thread and must not block.
+    pub fn on_set(&self, hook: impl Fn() + Send + Sync + 'static) {
+        let mut hooks = self.hooks.lock();
+        if self.is_set() {
+            hook();
+        }
+        hooks.push(Box::new(hook));
+    }
+}
+
+impl std::fmt::Debug for Poison {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Poison")
+            .field("reason", &self.reason())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn the_first_reason_stays_and_hooks_run_once() {
+        let poison = Poison::new();
+        assert!(poison.check().is_ok());
+        let runs = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&runs);
+        poison.on_set(move || {
+            seen.fetch_add(1, Ordering::Relaxed);
+        });
+        poison.set("sync of wal/1 failed");
+        poison.set("something later");
+        assert_eq!(runs.load(Ordering::Relaxed), 1);
+        assert_eq!(poison.reason().as_deref(), Some("sync of wal/1 failed"));
+        assert!(matches!(poison.check(), Err(StorageError::Poisoned { .. })));
+    }
+}

@@ -1,0 +1,34 @@
+//! Recovery: finding the log's end, and redo. See README.md for the rules.
+
+mod redo;
+mod scan;
+
+use std::time::Duration;
+
+use crate::ids::Lsn;
+
+pub(crate) use redo::redo;
+pub(crate) use scan::{LogScan, scan};
+
+/// What recovery did.
+#[derive(Clone, Debug, Default)]
+pub struct RecoveryStats {
+    /// Where redo started.
+    pub redo_start: Lsn,
+    /// Where the valid log ended.
+    pub redo_end: Lsn,
+    /// Records replayed.
+    pub records: u64,
+    /// Parts applied to their pages.
+    pub applied: u64,
+    /// Parts that their pages already had.
+    pub skipped: u64,
+    /// Parts of pages that a later record removes.
+    pub doomed: u64,
+    /// Time for finding the log's end.
+    pub scan_time: Duration,
+    /// Time for redo.
+    pub redo_time: Duration,
+    /// Whether the database had been shut down in order.
+    pub clean: bool,
+}

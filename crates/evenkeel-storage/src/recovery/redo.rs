@@ -1,0 +1,224 @@
+//! The second pass: applying the log's parts to their pages.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::buffer::{ForkHandle, WriteGuard};
+use crate::error::{ApplyError, StorageError, StorageResult};
+use crate::ids::{FileId, Fork, Lsn, PageId};
+use crate::page::PageRead;
+use crate::recovery::{LogScan, RecoveryStats};
+use crate::store::ops::{decode_file, decode_files, decode_truncate};
+use crate::store::{ApplyContext, Core, apply_part};
+use crate::wal::SegmentLayout;
+use crate::wal::reader::LogReader;
+use crate::wal::record::{PartFlags, PartView, RecordKind, RecordView};
+
+/// How often redo says how far it is.
+const PROGRESS: Duration = Duration::from_secs(10);
+
+struct Redo<'a> {
+    core: &'a Core,
+    scan: &'a LogScan,
+    /// Handles resolved once; redo touches few files very often.
+    forks: HashMap<(FileId, Fork), Arc<ForkHandle>>,
+    stats: &'a mut RecoveryStats,
+    rewrite: bool,
+    /// The log goes on behind its damage, so pages may well be newer than its end.
+    gave_up: bool,
+}
+
+/// Replays the log from the redo point to its end.
+pub(crate) fn redo(
+    core: &Core,
+    layout: &SegmentLayout,
+    scan: &LogScan,
+    gave_up: bool,
+    stats: &mut RecoveryStats,
+) -> StorageResult<()> {
+    let start = Instant::now();
+    let rewrite = !stats.clean;
+    let announced = rewrite && scan.records > 0;
+    if announced {
+        tracing::info!("redo starts at {}", scan.redo);
+    }
+    let incarnation = scan
+        .incarnations
+        .first()
+        .map_or(0, |(_, incarnation)| *incarnation);
+    let disk = Arc::clone(&core.disk);
+    let mut reader = LogReader::new(disk, layout.clone(), scan.redo, incarnation);
+    let mut redo = Redo {
+        core,
+        scan,
+        forks: HashMap::new(),
+        stats,
+        rewrite,
+        gave_up,
+    };
+    let mut last_progress = start;
+    while reader.position() < scan.end {
+        let Some(record) = reader.next_record()? else {
+            return Err(StorageError::Redo {
+                lsn: reader.position(),
+                page: None,
+                reason: "the record was valid a moment ago".into(),
+            });
+        };
+        redo.record(&record)?;
+        if last_progress.elapsed() >= PROGRESS {
+            last_progress = Instant::now();
+            tracing::info!(
+                "redo in progress, elapsed time: {:.2} s, current LSN: {}",
+                start.elapsed().as_secs_f64(),
+                reader.position()
+            );
+        }
+    }
+    stats.redo_time = start.elapsed();
+    if announced {
+        tracing::info!(
+            "redo done at {}: {} records, {} parts applied, {} already there, {:.3} s",
+            scan.end,
+            stats.records,
+            stats.applied,
+            stats.skipped,
+            stats.redo_time.as_secs_f64()
+        );
+    }
+    Ok(())
+}
+
+impl Redo<'_> {
+    fn record(&mut self, record: &RecordView<'_>) -> StorageResult<()> {
+        self.stats.records += 1;
+        for part in record.parts() {
+            if self.scan.is_doomed(part.page, record.lsn()) {
+                self.stats.doomed += 1;
+            } else {
+                self.part(record.lsn(), &part)?;
+            }
+        }
+        let failed = |error: ApplyError| StorageError::Redo {
+            lsn: record.lsn(),
+            page: None,
+            reason: error.to_string(),
+        };
+        if !record.kind().is_storage() {
+            return self.core.client.replayed(record).map_err(failed);
+        }
+        match record.kind() {
+            RecordKind::FILE_CREATE => {
+                let file = decode_file(record.payload()).map_err(failed)?;
+                if !self.scan.is_dropped(file) {
+                    self.core.pool.create_fork(file, Fork::Main)?;
+                }
+                self.core.client.file_created(file, record.xid());
+            }
+            RecordKind::FILE_DROP => {
+                for file in decode_files(record.payload()) {
+                    self.forks.retain(|(known, _), _| *known != file);
+                    self.core.pool.drop_file(file)?;
+                    self.core.client.file_dropped(file);
+                }
+            }
+            RecordKind::TRUNCATE => {
+                let (file, fork, blocks) = decode_truncate(record.payload()).map_err(failed)?;
+                if !self.scan.is_dropped(file) {
+                    self.core.pool.truncate(file, fork, blocks)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn fork(&mut self, page: PageId) -> StorageResult<Arc<ForkHandle>> {
+        let key = (page.file, page.fork);
+        if let Some(fork) = self.forks.get(&key) {
+            return Ok(Arc::clone(fork));
+        }
+        let fork = self.core.pool.fork(page.file, page.fork)?;
+        self.forks.insert(key, Arc::clone(&fork));
+        Ok(fork)
+    }
+
+    fn part(&mut self, lsn: Lsn, part: &PartView<'_>) -> StorageResult<()> {
+        let fork = self.fork(part.page)?;
+        let len = part
+            .page
+            .block
+            .0
+            .checked_add(1)
+            .ok_or_else(|| StorageError::Redo {
+                lsn,
+                page: Some(part.page),
+                reason: "block number out of range".into(),
+            })?;
+        fork.ensure_len(len)?;
+        // An initialising part says all there is to know of the page: what is on disk, torn or
+        // older or newer, does not matter, since all later changes follow in the log.
+        let pin = if part.flags.contains(PartFlags::INIT) {
+            fork.pin_new(part.page.block)?
+        } else {
+            fork.pin(part.page.block)?
+        };
+        self.apply(lsn, part, &mut pin.write())
+    }
+
+    fn apply(
+        &mut self,
+        lsn: Lsn,
+        part: &PartView<'_>,
+        page: &mut WriteGuard<'_>,
+    ) -> StorageResult<()> {
+        let found = page.lsn();
+        if found >= self.scan.end && !self.gave_up {
+            return Err(StorageError::LogDamaged {
+                lsn: self.scan.end,
+                durable: found,
+                proof: format!("the LSN of {}", part.page),
+            });
+        }
+        if found >= lsn {
+            self.stats.skipped += 1;
+            if self.rewrite {
+                // The page cache may know what the disk does not (recovery rule 5).
+                page.mark_dirty(lsn);
+            }
+            return Ok(());
+        }
+        let unchecked =
+            part.flags.contains(PartFlags::INIT) || part.flags.contains(PartFlags::UNCHAINED);
+        if !unchecked && found != part.prev_lsn {
+            return Err(StorageError::LostWrite {
+                page: part.page,
+                record: lsn,
+                expected: part.prev_lsn,
+                found,
+            });
+        }
+        page.mark_dirty(lsn);
+        let cx = ApplyContext {
+            lsn,
+            page_id: part.page,
+        };
+        let client = self.core.client.as_ref();
+        apply_part(
+            client,
+            part.op,
+            part.flags,
+            &mut page.page_mut(),
+            part.data,
+            &cx,
+        )
+        .map_err(|error| StorageError::Redo {
+            lsn,
+            page: Some(part.page),
+            reason: error.to_string(),
+        })?;
+        self.stats.applied += 1;
+        Ok(())
+    }
+}

@@ -1,0 +1,228 @@
+//! Changing pages: one log record and the pages it changes, as one step.
+
+use std::cell::Cell;
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use crate::buffer::WriteGuard;
+use crate::error::ApplyError;
+use crate::ids::{Lsn, PageId};
+use crate::page::{PAGE_SIZE, PageMut, PageRead};
+use crate::store::{ApplyContext, Core, StorageClient};
+use crate::wal::image;
+use crate::wal::record::{FLAG_NOTIFY, PartFlags, RecordBuilder, RecordKind};
+
+thread_local! {
+    /// Keeps the record buffer's capacity from one change of a thread to the next.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Scratch buffers that grew beyond this are not kept.
+const KEEP_SCRATCH: usize = 64 << 10;
+
+/// A page that is locked exclusively and can be changed under log. It hides the guard's own
+/// lifetime, so that guards of different forks fit into one change.
+trait ChangeTarget {
+    fn page_id(&self) -> PageId;
+    fn page_lsn(&self) -> Lsn;
+    fn mark_dirty(&mut self, position: Lsn);
+    fn page_mut(&mut self) -> PageMut<'_>;
+}
+
+impl ChangeTarget for WriteGuard<'_> {
+    #[inline]
+    fn page_id(&self) -> PageId {
+        WriteGuard::page_id(self)
+    }
+    #[inline]
+    fn page_lsn(&self) -> Lsn {
+        self.lsn()
+    }
+    #[inline]
+    fn mark_dirty(&mut self, position: Lsn) {
+        WriteGuard::mark_dirty(self, position);
+    }
+    #[inline]
+    fn page_mut(&mut self) -> PageMut<'_> {
+        WriteGuard::page_mut(self)
+    }
+}
+
+struct Target<'a> {
+    page: &'a mut (dyn ChangeTarget + 'a),
+    op: u16,
+    flags: PartFlags,
+    data: Range<usize>,
+}
+
+/// One log record under construction, with the pages it will change.
+///
+/// Pages are changed only by [`Change::commit`], which runs the same function on them that
+/// recovery will (store rule 1). The guards stay borrowed until then, so nothing else changes
+/// the page in between, and no page can be in a record twice.
+#[must_use = "a change does nothing until it is committed"]
+pub struct Change<'a> {
+    core: &'a Core,
+    record: RecordBuilder,
+    targets: SmallVec<[Target<'a>; 4]>,
+}
+
+impl<'a> Change<'a> {
+    pub(super) fn new(core: &'a Core, xid: u64) -> Self {
+        let record = RecordBuilder::new(SCRATCH.take(), xid);
+        Change {
+            core,
+            record,
+            targets: SmallVec::new(),
+        }
+    }
+
+    /// Adds a change of the guarded page: on commit, `client.apply(op, page, data)`. With
+    /// [`PartFlags::INIT`] the page is zeroed first.
+    pub fn part(
+        &mut self,
+        guard: &'a mut WriteGuard<'_>,
+        op: u16,
+        flags: PartFlags,
+        data: &[u8],
+    ) -> &mut Self {
+        self.target(guard, op, flags, data)
+    }
+
+    /// Adds a change of the guarded page to exactly `image`. The hole between the page's
+    /// `lower` and `upper` is not logged if it is zero.
+    pub fn image(&mut self, guard: &'a mut WriteGuard<'_>, image: &[u8; PAGE_SIZE]) -> &mut Self {
+        let data = image::encode(image);
+        self.target(guard, 0, PartFlags::IMAGE | PartFlags::INIT, &data)
+    }
+
+    fn target(
+        &mut self,
+        page: &'a mut (dyn ChangeTarget + 'a),
+        op: u16,
+        flags: PartFlags,
+        data: &[u8],
+    ) -> &mut Self {
+        let data = self
+            .record
+            .part(page.page_id(), flags, op, page.page_lsn(), data);
+        self.targets.push(Target {
+            page,
+            op,
+            flags,
+            data,
+        });
+        self
+    }
+
+    /// Adds a part whose page is changed later, by
+    /// [`Store::apply_late`](crate::store::Store::apply_late), in log order with other such
+    /// parts of that page; its previous LSN is not checked in redo.
+    pub fn late_part(&mut self, page: PageId, op: u16, flags: PartFlags, data: &[u8]) -> &mut Self {
+        self.record
+            .part(page, flags | PartFlags::UNCHAINED, op, Lsn::ZERO, data);
+        self
+    }
+
+    /// Sets the record's kind and the bytes behind its parts. At most once, after the parts.
+    pub fn payload(&mut self, kind: RecordKind, bytes: &[u8]) -> &mut Self {
+        self.record.payload(kind, bytes);
+        self
+    }
+
+    /// Asks that [`StorageClient::completed`] be told of this record.
+    pub fn notify(&mut self) -> &mut Self {
+        self.record.add_flags(FLAG_NOTIFY);
+        self
+    }
+
+    /// Sets bits of the client's own (within
+    /// [`CLIENT_FLAGS`](crate::wal::record::CLIENT_FLAGS)) in the record's flags.
+    pub fn flags(&mut self, flags: u8) -> &mut Self {
+        self.record
+            .add_flags(flags & crate::wal::record::CLIENT_FLAGS);
+        self
+    }
+
+    /// Length of the record so far, in bytes; to be kept below
+    /// [`StorageConfig::max_record`](crate::StorageConfig::max_record).
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.record.len()
+    }
+
+    /// Whether nothing was added yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.record.is_empty()
+    }
+
+    /// Writes the record into the log's ring and changes the pages. Returns the record's LSN.
+    ///
+    /// This cannot fail: after a failure the instance is poisoned, nothing that follows becomes
+    /// durable, and waiting for this LSN says so.
+    pub fn commit(self) -> Lsn {
+        self.commit_with(|_| {})
+    }
+
+    /// [`Change::commit`], running `before_complete` with the record's LSN between reservation
+    /// and completion: no one is told of this record, or of any later one, before it returns.
+    /// It must not wait or write log.
+    pub fn commit_with(mut self, before_complete: impl FnOnce(Lsn)) -> Lsn {
+        let log = &self.core.log;
+        // Before the reservation, so that a checkpoint whose target lies behind this record
+        // sees the page (store rule 2).
+        let position = log.insert_lsn();
+        for target in &mut self.targets {
+            target.page.mark_dirty(position);
+        }
+        let lsn = log.append(&mut self.record, before_complete);
+        for target in &mut self.targets {
+            let cx = ApplyContext {
+                lsn,
+                page_id: target.page.page_id(),
+            };
+            let data = &self.record.bytes()[target.data.clone()];
+            let mut page = target.page.page_mut();
+            let client = self.core.client.as_ref();
+            if let Err(error) = apply_part(client, target.op, target.flags, &mut page, data, &cx) {
+                self.core.apply_failed(target.op, &cx, &error);
+            }
+        }
+        if self.record.flags() & FLAG_NOTIFY != 0 {
+            log.advance_completed();
+        }
+        lsn
+    }
+}
+
+impl Drop for Change<'_> {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.record).into_buffer();
+        if buffer.capacity() <= KEEP_SCRATCH {
+            SCRATCH.set(buffer);
+        }
+    }
+}
+
+/// Applies one part and sets the page's LSN: the one way pages change, forward and in redo.
+pub(crate) fn apply_part(
+    client: &dyn StorageClient,
+    op: u16,
+    flags: PartFlags,
+    page: &mut PageMut<'_>,
+    data: &[u8],
+    cx: &ApplyContext,
+) -> Result<(), ApplyError> {
+    if flags.contains(PartFlags::INIT) {
+        page.zero();
+    }
+    let result = if flags.contains(PartFlags::IMAGE) {
+        image::restore(data, page.bytes_mut())
+    } else {
+        client.apply(op, page, data, cx)
+    };
+    page.set_lsn(cx.lsn);
+    result
+}

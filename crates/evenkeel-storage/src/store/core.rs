@@ -1,0 +1,76 @@
+//! What changes, checkpoints and recovery do with the parts they share.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::control::{Control, State};
+use crate::error::{ApplyError, StorageError, StorageResult};
+use crate::ids::Lsn;
+use crate::store::{ApplyContext, Core};
+
+impl Core {
+    /// Poisons the instance after a page and its log record were found not to fit.
+    #[cold]
+    pub(crate) fn apply_failed(
+        &self,
+        op: u16,
+        cx: &ApplyContext,
+        error: &ApplyError,
+    ) -> StorageError {
+        let text: Arc<str> = Arc::from(format!(
+            "operation {op:#06x} of the record at {} failed on {}: {error}",
+            cx.lsn, cx.page_id
+        ));
+        self.poison.set(Arc::clone(&text));
+        StorageError::Internal(text)
+    }
+
+    /// Says in the control file that the database is open.
+    pub(crate) fn mark_running(&self) -> StorageResult<()> {
+        let mut control = self.control.lock();
+        let next = Control {
+            state: State::Running,
+            durable: self.log.durable_lsn(),
+            ..control.current().clone()
+        };
+        control.write(next)
+    }
+
+    /// Removes files that the log does not know: their creation was not yet durable.
+    pub(crate) fn remove_unknown_files(&self) -> StorageResult<()> {
+        let next = self.next_file.load(Ordering::SeqCst);
+        for file in self.pool.files().list()? {
+            if !file.is_status() && file.number() >= next {
+                tracing::info!("removing file {file}, whose creation is not in the log");
+                self.pool.drop_file(file)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Incarnation of the record at `lsn`, which is not before the redo point.
+    pub(crate) fn incarnation_at(&self, lsn: Lsn) -> u64 {
+        let incarnations = self.incarnations.lock();
+        let at = incarnations.partition_point(|(start, _)| *start <= lsn);
+        incarnations
+            .get(at.saturating_sub(1))
+            .map_or(0, |(_, incarnation)| *incarnation)
+    }
+
+    /// Forgets incarnations that ended before the redo point.
+    pub(crate) fn forget_incarnations_before(&self, redo: Lsn) {
+        let mut incarnations = self.incarnations.lock();
+        let at = incarnations.partition_point(|(start, _)| *start <= redo);
+        incarnations.drain(..at.saturating_sub(1));
+    }
+
+    /// Writes what is in the log and ends the threads.
+    pub(crate) fn stop(&self) {
+        if let Err(error) = self.log.stop() {
+            tracing::warn!("the log was not flushed at the end: {error}");
+        }
+        if let Err(error) = self.writer.shutdown() {
+            tracing::warn!("the double-write area was not closed: {error}");
+        }
+    }
+}

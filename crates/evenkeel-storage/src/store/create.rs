@@ -1,0 +1,252 @@
+//! Creating and opening a database.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Instant;
+
+use evenkeel_io::{Disk, IoErrorKind, LockGuard};
+use parking_lot::Mutex;
+
+use crate::buffer::BufferPool;
+use crate::checkpoint::Checkpointer;
+use crate::config::StorageConfig;
+use crate::control::{CONTROL_FILE, CREATING_FILE, Control, ControlFile, State, not_a_database};
+use crate::error::{StorageError, StorageResult};
+use crate::files::{FileSpace, SEGMENT_BLOCKS, SyncTable};
+use crate::ids::Lsn;
+use crate::poison::Poison;
+use crate::recovery::{self, LogScan, RecoveryStats};
+use crate::store::{Core, FIRST_FREE_FILE, Holds, LOCK_FILE, StorageClient, Store};
+use crate::wal::{Log, LogStart, SegmentLayout};
+
+use crate::writeout::{LogFlush, Writer, WriterOptions};
+
+const WAL_DIR: &str = "wal";
+const FIRST_TIMELINE: u32 = 1;
+
+/// What a directory holds.
+enum Found {
+    Database,
+    /// Nothing that matters, or a database whose creation did not get to its end.
+    Nothing,
+}
+
+/// Looks at the directory without changing anything.
+fn examine(disk: &dyn Disk, dir: &Path) -> StorageResult<Found> {
+    if !disk.exists(dir)? {
+        return Ok(Found::Nothing);
+    }
+    let names = disk.list(dir)?;
+    let has = |wanted: &str| names.iter().any(|name| name == wanted);
+    if has(CONTROL_FILE) {
+        ControlFile::read(disk, dir)?;
+        return Ok(Found::Database);
+    }
+    let harmless = |name: &String| {
+        name.starts_with('.') || [LOCK_FILE, "evenkeel.conf", "lost+found"].contains(&name.as_str())
+    };
+    if has(CREATING_FILE) || names.iter().all(harmless) {
+        return Ok(Found::Nothing);
+    }
+    Err(not_a_database(
+        dir,
+        "it is not empty and has no control file",
+    ))
+}
+
+fn lock(disk: &dyn Disk, dir: &Path) -> StorageResult<Box<dyn LockGuard>> {
+    let path = dir.join(LOCK_FILE);
+    let guard = disk.lock(&path).map_err(|error| match error.kind() {
+        IoErrorKind::Locked => StorageError::Locked { path },
+        _ => error.into(),
+    })?;
+    let file = guard.file();
+    file.set_len(0)?;
+    file.write_all_at(format!("{}\n", std::process::id()).as_bytes(), 0)?;
+    Ok(guard)
+}
+
+/// Creates an empty database. It exists only when the control file gets its name, at the end.
+fn create(disk: &dyn Disk, dir: &Path, config: &StorageConfig) -> StorageResult<()> {
+    let start = Lsn(config.wal_segment_size);
+    let control = Control {
+        system_id: disk.random_u64(),
+        generation: 0,
+        state: State::Running,
+        timeline: FIRST_TIMELINE,
+        segment_size: config.wal_segment_size,
+        redo: start,
+        incarnation: disk.random_u64(),
+        durable: start,
+        next_file: FIRST_FREE_FILE,
+        written_at: disk.now_micros(),
+        payload: Vec::new(),
+    };
+    ControlFile::create(disk, dir, control, config.fsync)?;
+    if config.fsync {
+        disk.sync_dir(dir)?;
+    }
+    let wal = dir.join(WAL_DIR);
+    disk.create_dir_all(&wal)?;
+    // Left by a creation that did not get to its end.
+    for name in disk.list(&wal)? {
+        disk.remove(&wal.join(name))?;
+    }
+    if config.fsync {
+        disk.sync_dir(dir)?;
+    }
+    ControlFile::publish(disk, dir, config.fsync)
+}
+
+pub(super) fn open(
+    disk: Arc<dyn Disk>,
+    dir: &Path,
+    mut config: StorageConfig,
+    client: Arc<dyn StorageClient>,
+) -> StorageResult<Arc<Store>> {
+    config.validate()?;
+    examine(disk.as_ref(), dir)?;
+    disk.create_dir_all(dir)?;
+    let lock = lock(disk.as_ref(), dir)?;
+    // Again, now that nobody else can change it.
+    if matches!(examine(disk.as_ref(), dir)?, Found::Nothing) {
+        create(disk.as_ref(), dir, &config)?;
+    }
+    let control = ControlFile::open(disk.as_ref(), dir, config.fsync)?;
+    let found = control.current().clone();
+    config.wal_segment_size = found.segment_size;
+    config.validate()?;
+    let layout = SegmentLayout {
+        dir: dir.join(WAL_DIR),
+        size: found.segment_size,
+        timeline: found.timeline,
+    };
+    let begun = Instant::now();
+    let scan = recovery::scan(&disk, &layout, &found, config.wal_buffers)?;
+    let plan = plan(disk.as_ref(), &layout, &config, scan)?;
+    let stats = RecoveryStats {
+        redo_start: plan.scan.redo,
+        redo_end: plan.scan.end,
+        scan_time: begun.elapsed(),
+        clean: found.state == State::Shutdown,
+        ..RecoveryStats::default()
+    };
+    client
+        .restore_payload(&found.payload)
+        .map_err(|error| StorageError::Config(format!("control payload: {error}")))?;
+    let core = build(disk, dir, config, client, control, &layout, &plan)?;
+    finish(&core, &layout, &plan, stats, lock).inspect_err(|_| core.stop())
+}
+
+/// Where the log goes on, and what the first pass found.
+struct Plan {
+    scan: LogScan,
+    start: LogStart,
+    /// The damaged rest of the log is being given up.
+    gave_up: bool,
+}
+
+fn plan(
+    disk: &dyn Disk,
+    layout: &SegmentLayout,
+    config: &StorageConfig,
+    mut scan: LogScan,
+) -> StorageResult<Plan> {
+    let incarnation = disk.random_u64();
+    let mut start = LogStart {
+        proven: scan.proven,
+        end: scan.end,
+        previous: Some(scan.last_incarnation()),
+        incarnation,
+    };
+    let Some(damage) = scan.damage.take() else {
+        return Ok(Plan {
+            scan,
+            start,
+            gave_up: false,
+        });
+    };
+    if !config.ignore_log_damage {
+        return Err(damage);
+    }
+    tracing::warn!("{damage}; opening all the same, since ignore_log_damage is set");
+    // Behind everything that was ever written, so that no page seems to come from the future.
+    let last = layout.list(disk)?.last().copied().unwrap_or_default();
+    let beyond = layout.start_of(last.max(layout.segment_of(scan.end)) + 1);
+    start.end = beyond;
+    start.proven = beyond;
+    start.previous = None;
+    Ok(Plan {
+        scan,
+        start,
+        gave_up: true,
+    })
+}
+
+/// Brings up what redo needs. Threads run from here on.
+fn build(
+    disk: Arc<dyn Disk>,
+    dir: &Path,
+    config: StorageConfig,
+    client: Arc<dyn StorageClient>,
+    control: ControlFile,
+    layout: &SegmentLayout,
+    plan: &Plan,
+) -> StorageResult<Arc<Core>> {
+    let poison = Poison::new();
+    let sync = SyncTable::new(Arc::clone(&disk), config.fsync, Arc::clone(&poison));
+    let direct = config.io_direct_data;
+    let space = FileSpace::open(Arc::clone(&disk), dir, direct, SEGMENT_BLOCKS, sync)?;
+    let pool = BufferPool::new(config.frames(), space, Arc::clone(&poison))?;
+    let log = Log::open(&disk, layout.clone(), &config, &plan.start, &poison)?;
+    let flush = Arc::clone(&log) as Arc<dyn LogFlush>;
+    // Restores torn pages before anything reads a page.
+    let options = WriterOptions::from_config(&config, dir);
+    let writer = Writer::start(Arc::clone(&pool), flush, &options).inspect_err(|_| {
+        let _ = log.stop();
+    })?;
+    let mut incarnations = plan.scan.incarnations.clone();
+    incarnations.push((log.insert_lsn(), plan.start.incarnation));
+    Ok(Arc::new(Core {
+        disk,
+        dir: dir.to_owned(),
+        config,
+        client,
+        poison,
+        log,
+        pool,
+        writer,
+        holds: Arc::new(Holds::default()),
+        next_file: AtomicU64::new(plan.scan.next_file),
+        control: Mutex::new(control),
+        incarnations: Mutex::new(incarnations),
+    }))
+}
+
+/// Recovers and opens for service.
+fn finish(
+    core: &Arc<Core>,
+    layout: &SegmentLayout,
+    plan: &Plan,
+    mut stats: RecoveryStats,
+    lock: Box<dyn LockGuard>,
+) -> StorageResult<Arc<Store>> {
+    core.mark_running()?;
+    recovery::redo(core, layout, &plan.scan, plan.gave_up, &mut stats)?;
+    core.remove_unknown_files()?;
+    core.log.set_client(Arc::clone(&core.client));
+    let recovered = !stats.clean && stats.records > 0;
+    let checkpointer = Checkpointer::start(core, recovered && !plan.gave_up)?;
+    let store = Store {
+        core: Arc::clone(core),
+        checkpointer,
+        recovery: stats,
+        _lock: lock,
+    };
+    if plan.gave_up {
+        // The log has a gap now: the redo point must be behind it before anything is served.
+        store.checkpoint(crate::store::CheckpointMode::Fast)?;
+    }
+    Ok(Arc::new(store))
+}

@@ -1,0 +1,151 @@
+//! Looking at the log of a directory that nobody needs to have open (`waldump`).
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use evenkeel_io::Disk;
+
+use crate::control::{Control, ControlFile};
+use crate::error::StorageResult;
+use crate::wal::SegmentLayout;
+use crate::wal::reader::LogReader;
+use crate::wal::record::{FLAG_NOTIFY, PartFlags, RecordKind, RecordView};
+
+/// Opens the log of the database in `dir` for reading from its redo point on. Records before it
+/// cannot be verified, since their incarnation is no longer known. Nothing is changed.
+///
+/// # Errors
+/// When `dir` holds no readable control file.
+pub fn open(disk: Arc<dyn Disk>, dir: &Path) -> StorageResult<(Control, LogReader)> {
+    let control = ControlFile::read(disk.as_ref(), dir)?;
+    let layout = SegmentLayout {
+        dir: dir.join("wal"),
+        size: control.segment_size,
+        timeline: control.timeline,
+    };
+    let reader = LogReader::new(disk, layout, control.redo, control.incarnation);
+    Ok((control, reader))
+}
+
+/// One line about a record, and one about each of its parts.
+pub struct Describe<'a>(pub &'a RecordView<'a>);
+
+impl fmt::Display for Describe<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let record = self.0;
+        write!(
+            f,
+            "lsn: {}, len: {}, xid: {}, durable: {}, {}",
+            record.lsn(),
+            record.total_len(),
+            record.xid(),
+            record.durable(),
+            kind_name(record.kind())
+        )?;
+        if record.flags() & FLAG_NOTIFY != 0 {
+            write!(f, " NOTIFY")?;
+        }
+        if !record.payload().is_empty() {
+            write!(f, ", payload: {} bytes", record.payload().len())?;
+        }
+        for part in record.parts() {
+            let (page, op, prev) = (part.page, part.op, part.prev_lsn);
+            write!(
+                f,
+                "\n\top {op:#06x} on {page}, prev {prev}, {} bytes",
+                part.data.len()
+            )?;
+            for (flag, name) in [
+                (PartFlags::INIT, " INIT"),
+                (PartFlags::UNCHAINED, " UNCHAINED"),
+                (PartFlags::IMAGE, " IMAGE"),
+            ] {
+                if part.flags.contains(flag) {
+                    f.write_str(name)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn kind_name(kind: RecordKind) -> String {
+    match kind.storage_name() {
+        Some(name) => name.to_owned(),
+        None if kind == RecordKind::PAGES => "PAGES".to_owned(),
+        None => format!("kind {}", kind.0),
+    }
+}
+
+/// How much one kind of thing takes of the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share {
+    /// How many there were.
+    pub count: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Share {
+    fn add(&mut self, bytes: usize) {
+        self.count += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// What the log consists of.
+#[derive(Clone, Debug, Default)]
+pub struct DumpStats {
+    /// All records.
+    pub records: Share,
+    /// Records by kind.
+    pub kinds: BTreeMap<u8, Share>,
+    /// Parts by operation; their bytes are those of their data.
+    pub ops: BTreeMap<u16, Share>,
+}
+
+impl DumpStats {
+    /// Counts a record.
+    pub fn add(&mut self, record: &RecordView<'_>) {
+        self.records.add(record.total_len());
+        self.kinds
+            .entry(record.kind().0)
+            .or_default()
+            .add(record.total_len());
+        for part in record.parts() {
+            self.ops.entry(part.op).or_default().add(part.data.len());
+        }
+    }
+}
+
+impl fmt::Display for DumpStats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<24} {:>12} {:>16}", "kind", "records", "bytes")?;
+        for (kind, share) in &self.kinds {
+            let name = kind_name(RecordKind(*kind));
+            writeln!(f, "{name:<24} {:>12} {:>16}", share.count, share.bytes)?;
+        }
+        writeln!(
+            f,
+            "{:<24} {:>12} {:>16}",
+            "total", self.records.count, self.records.bytes
+        )?;
+        writeln!(
+            f,
+            "{:<24} {:>12} {:>16}",
+            "operation", "parts", "data bytes"
+        )?;
+        for (op, share) in &self.ops {
+            writeln!(
+                f,
+                "{:<24} {:>12} {:>16}",
+                format!("{op:#06x}"),
+                share.count,
+                share.bytes
+            )?;
+        }
+        Ok(())
+    }
+}

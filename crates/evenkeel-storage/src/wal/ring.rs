@@ -1,0 +1,421 @@
+//! The log's ring in memory: reservation by one atomic add, parallel copying, completion marks.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::ids::Lsn;
+use crate::wal::record::{ALIGN, FLAG_NOTIFY, HEADER_LEN, aligned};
+
+/// A record found complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Completed {
+    pub lsn: Lsn,
+    pub end: Lsn,
+    pub xid: u64,
+    pub kind: u8,
+    pub flags: u8,
+}
+
+/// Space in the ring, reserved for one record and not yet published.
+///
+/// Dropping it unpublished leaves a hole that no later record can become durable behind; the
+/// caller poisons the instance then.
+#[must_use]
+pub(crate) struct Reservation<'a> {
+    ring: &'a Ring,
+    lsn: Lsn,
+    len: usize,
+    /// False when the ring was closed before space came free: nothing may be written.
+    backed: bool,
+}
+
+impl Reservation<'_> {
+    pub(crate) fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// Copies the record's bytes behind the first 8, then publishes those as completion mark.
+    pub(crate) fn publish(self, body: &[u8], mark: u64) {
+        debug_assert!(mark != 0 && aligned(body.len() + 8) == self.len);
+        if self.backed && body.len() + 8 <= self.len {
+            // SAFETY: the reservation is the only owner of [lsn, lsn + len), which lies within
+            // one ring length above `released`; readers look at it only after the mark.
+            unsafe { self.ring.copy_in(self.lsn.0 + 8, body) };
+            self.ring.mark_at(self.lsn.0).store(mark, Ordering::Release);
+        }
+    }
+}
+
+/// Log bytes between `released` and `inserted`, at their position modulo the ring's size.
+///
+/// Positions only grow: `released <= taken by the walk <= inserted`. A byte is owned by its
+/// reservation until its record's mark is stored, then by the one thread that drains.
+pub(crate) struct Ring {
+    words: Box<[UnsafeCell<u64>]>,
+    mask: u64,
+    inserted: AtomicU64,
+    released: AtomicU64,
+    /// Everything below is complete; moved under `walk`.
+    completed: AtomicU64,
+    walk: Mutex<()>,
+    closed: AtomicBool,
+    space_waiters: AtomicUsize,
+    space_lock: Mutex<()>,
+    space: Condvar,
+}
+
+// SAFETY: the cells are reached only through `copy_in`, `copy_out` and `zero`, whose callers own
+// the range by the protocol above, and through atomic marks.
+unsafe impl Send for Ring {}
+// SAFETY: as above.
+unsafe impl Sync for Ring {}
+
+impl Ring {
+    /// A ring of `size` bytes (a power of two) whose first record will lie at `start`.
+    pub(crate) fn new(size: usize, start: Lsn) -> Ring {
+        assert!(size.is_power_of_two() && start.0.is_multiple_of(ALIGN as u64));
+        let words = (0..size / 8).map(|_| UnsafeCell::new(0)).collect();
+        Ring {
+            words,
+            mask: size as u64 - 1,
+            inserted: AtomicU64::new(start.0),
+            released: AtomicU64::new(start.0),
+            completed: AtomicU64::new(start.0),
+            walk: Mutex::new(()),
+            closed: AtomicBool::new(false),
+            space_waiters: AtomicUsize::new(0),
+            space_lock: Mutex::new(()),
+            space: Condvar::new(),
+        }
+    }
+
+    pub(crate) fn size(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// Where the next record will be reserved.
+    #[inline]
+    pub(crate) fn inserted(&self) -> Lsn {
+        Lsn(self.inserted.load(Ordering::Acquire))
+    }
+
+    /// Everything below is complete, as far as was walked.
+    pub(crate) fn completed(&self) -> Lsn {
+        Lsn(self.completed.load(Ordering::Acquire))
+    }
+
+    /// Bytes reserved and not yet drained.
+    #[inline]
+    pub(crate) fn backlog(&self) -> u64 {
+        let released = self.released.load(Ordering::Relaxed);
+        self.inserted
+            .load(Ordering::Relaxed)
+            .saturating_sub(released)
+    }
+
+    /// Lets everybody through who waits for space, now and from now on.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        drop(self.space_lock.lock());
+        self.space.notify_all();
+    }
+
+    /// Reserves `len` bytes (a multiple of 8, at most half of the ring), waiting for the drain
+    /// if there is no space. `full` is called before waiting, to wake who drains.
+    #[inline]
+    pub(crate) fn reserve(&self, len: usize, full: impl Fn()) -> Reservation<'_> {
+        debug_assert!(len.is_multiple_of(ALIGN) && len as u64 <= self.size() / 2);
+        // AcqRel: a checkpoint that reserves later sees every page noted dirty before this.
+        let at = self.inserted.fetch_add(len as u64, Ordering::AcqRel);
+        let end = at + len as u64;
+        let backed = self.has_space(end) || self.wait_for_space(end, full);
+        Reservation {
+            ring: self,
+            lsn: Lsn(at),
+            len,
+            backed,
+        }
+    }
+
+    #[inline]
+    fn has_space(&self, end: u64) -> bool {
+        end - self.released.load(Ordering::Acquire) <= self.size()
+    }
+
+    #[cold]
+    fn wait_for_space(&self, end: u64, full: impl Fn()) -> bool {
+        full();
+        self.space_waiters.fetch_add(1, Ordering::SeqCst);
+        let backed = evenkeel_io::blocking(|| {
+            let mut guard = self.space_lock.lock();
+            loop {
+                if end - self.released.load(Ordering::SeqCst) <= self.size() {
+                    return true;
+                }
+                if self.closed.load(Ordering::SeqCst) {
+                    return false;
+                }
+                self.space.wait(&mut guard);
+            }
+        });
+        self.space_waiters.fetch_sub(1, Ordering::SeqCst);
+        backed
+    }
+
+    /// Waits until at most `most` bytes are reserved and undrained, or the ring is closed.
+    pub(crate) fn wait_for_backlog(&self, most: u64, full: impl Fn()) {
+        let target = self.inserted.load(Ordering::Relaxed);
+        if target - self.released.load(Ordering::Relaxed) > most {
+            self.wait_for_space((target + self.size()).saturating_sub(most), full);
+        }
+    }
+
+    /// Moves the completion watermark over every record whose mark is there, calling `seen` for
+    /// each notified one, in log order. Any thread may walk; walks exclude each other.
+    pub(crate) fn walk(&self, mut seen: impl FnMut(Completed)) -> WalkResult<'_> {
+        let guard = self.walk.lock();
+        let from = self.completed.load(Ordering::Relaxed);
+        let limit = self.released.load(Ordering::Acquire) + self.size();
+        let mut at = from;
+        while at < limit {
+            let mark = self.mark_at(at).load(Ordering::Acquire);
+            if mark == 0 {
+                break;
+            }
+            let end = at + aligned((mark & 0xFFFF_FFFF) as usize) as u64;
+            let mut head = [0u8; HEADER_LEN - 8];
+            // SAFETY: the record is complete, and is not drained before `completed` passes it.
+            unsafe { self.copy_out(at + 8, &mut head) };
+            if head[17] & FLAG_NOTIFY != 0 {
+                let mut xid = [0; 8];
+                xid.copy_from_slice(&head[..8]);
+                seen(Completed {
+                    lsn: Lsn(at),
+                    end: Lsn(end),
+                    xid: u64::from_le_bytes(xid),
+                    kind: head[16],
+                    flags: head[17],
+                });
+            }
+            at = end;
+        }
+        self.completed.store(at, Ordering::Release);
+        WalkResult {
+            completed: Lsn(at),
+            _walking: guard,
+        }
+    }
+
+    /// Length of the complete record at `at`. Only for the draining thread.
+    pub(crate) fn record_len(&self, at: Lsn) -> u64 {
+        let mark = self.mark_at(at.0).load(Ordering::Acquire);
+        aligned((mark & 0xFFFF_FFFF) as usize) as u64
+    }
+
+    /// Copies complete bytes from `from` on into `out`, zeroes their place and hands it out
+    /// again. Only one thread drains, in order, and never beyond `completed`.
+    pub(crate) fn drain(&self, from: Lsn, out: &mut [u8]) {
+        let end = from.0 + out.len() as u64;
+        assert!(
+            from.0 == self.released.load(Ordering::Relaxed)
+                && end <= self.completed.load(Ordering::Acquire),
+            "drain of {from}, {} bytes, out of order",
+            out.len()
+        );
+        // SAFETY: bytes below `completed` belong to the draining thread until released.
+        unsafe {
+            self.copy_out(from.0, out);
+            self.zero(from.0, out.len());
+        }
+        self.released.store(end, Ordering::SeqCst);
+        if self.space_waiters.load(Ordering::SeqCst) > 0 {
+            drop(self.space_lock.lock());
+            self.space.notify_all();
+        }
+    }
+
+    fn mark_at(&self, at: u64) -> &AtomicU64 {
+        let index = ((at & self.mask) / 8) as usize;
+        // SAFETY: the cell is 8 bytes, aligned and lives as long as `self`. Plain accesses to it
+        // (copying and zeroing) are ordered against these by the protocol: copying in never
+        // touches a mark, draining comes after the walk's acquire load of it.
+        unsafe { AtomicU64::from_ptr(self.words[index].get()) }
+    }
+
+    /// The one or two contiguous pieces of `len` bytes at `at`, as offsets into the ring.
+    fn pieces(&self, at: u64, len: usize) -> (usize, usize) {
+        let start = (at & self.mask) as usize;
+        let first = len.min(self.mask as usize + 1 - start);
+        (start, first)
+    }
+
+    fn base(&self) -> *mut u8 {
+        UnsafeCell::raw_get(self.words.as_ptr()).cast::<u8>()
+    }
+
+    /// # Safety
+    /// The caller owns the range, which is not longer than the ring.
+    unsafe fn copy_in(&self, at: u64, bytes: &[u8]) {
+        let (start, first) = self.pieces(at, bytes.len());
+        let base = self.base();
+        // SAFETY: both pieces lie inside the ring; the caller owns them.
+        unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), base.add(start), first);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr().add(first), base, bytes.len() - first);
+        }
+    }
+
+    /// # Safety
+    /// The range is complete and not yet released, and not longer than the ring.
+    unsafe fn copy_out(&self, at: u64, out: &mut [u8]) {
+        let (start, first) = self.pieces(at, out.len());
+        let base = self.base();
+        // SAFETY: both pieces lie inside the ring; nobody writes to complete bytes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(base.add(start), out.as_mut_ptr(), first);
+            let rest = out.len() - first;
+            std::ptr::copy_nonoverlapping(base, out.as_mut_ptr().add(first), rest);
+        }
+    }
+
+    /// # Safety
+    /// As [`Ring::copy_out`], and nobody reads the range any more.
+    unsafe fn zero(&self, at: u64, len: usize) {
+        let (start, first) = self.pieces(at, len);
+        let base = self.base();
+        // SAFETY: both pieces lie inside the ring and belong to the draining thread.
+        unsafe {
+            std::ptr::write_bytes(base.add(start), 0, first);
+            std::ptr::write_bytes(base, 0, len - first);
+        }
+    }
+}
+
+/// Keeps other walks out while what was found is being passed on, so that notes stay in order.
+pub(crate) struct WalkResult<'a> {
+    pub completed: Lsn,
+    _walking: parking_lot::MutexGuard<'a, ()>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wal::record::{RecordBuilder, RecordKind, RecordView, completion_mark};
+    use std::sync::Arc;
+
+    const START: Lsn = Lsn(64 << 10);
+
+    fn put(ring: &Ring, xid: u64, payload: &[u8]) -> Lsn {
+        let mut record = RecordBuilder::new(Vec::new(), xid);
+        record.payload(RecordKind(20), payload);
+        record.add_flags(FLAG_NOTIFY);
+        let crc = record.seal(Lsn::ZERO);
+        let len = record.len();
+        let reservation = ring.reserve(aligned(len), || {});
+        let lsn = reservation.lsn();
+        reservation.publish(
+            &record.bytes()[8..],
+            completion_mark(lsn, 9, len as u32, crc),
+        );
+        lsn
+    }
+
+    /// wal rules 4 and 5: many threads, a ring much smaller than the log; the drained bytes are
+    /// exactly the records, in order, each notified once.
+    #[test]
+    fn records_of_many_threads_come_out_whole_and_in_order() {
+        const THREADS: u64 = 4;
+        const EACH: u64 = 2_000;
+        let ring = Arc::new(Ring::new(64 << 10, START));
+        let writers: Vec<_> = (0..THREADS)
+            .map(|t| {
+                let ring = Arc::clone(&ring);
+                std::thread::spawn(move || {
+                    for i in 0..EACH {
+                        let len = ((i * 37 + t * 11) % 900) as usize;
+                        put(&ring, t * EACH + i, &vec![(i % 251) as u8; len]);
+                    }
+                })
+            })
+            .collect();
+        let mut log = Vec::new();
+        let mut notes = Vec::new();
+        let mut at = START;
+        while notes.len() < (THREADS * EACH) as usize || at < ring.completed() {
+            let completed = ring.walk(|note| notes.push(note)).completed;
+            let mut chunk = vec![0; (completed.0 - at.0) as usize];
+            ring.drain(at, &mut chunk);
+            log.extend_from_slice(&chunk);
+            at = completed;
+            std::thread::yield_now();
+        }
+        writers
+            .into_iter()
+            .for_each(|writer| writer.join().expect("writer"));
+        let mut next = vec![0; THREADS as usize];
+        let mut offset = 0;
+        for note in &notes {
+            assert_eq!(note.lsn.0, START.0 + offset as u64);
+            let record = RecordView::parse(&log[offset..], note.lsn, 9).expect("valid");
+            assert_eq!((record.xid(), record.end()), (note.xid, note.end));
+            let (thread, i) = (note.xid / EACH, note.xid % EACH);
+            assert_eq!(
+                next[thread as usize], i,
+                "one thread's records keep their order"
+            );
+            next[thread as usize] += 1;
+            assert!(record.payload().iter().all(|&b| b == (i % 251) as u8));
+            offset += aligned(record.total_len());
+        }
+        assert_eq!(offset, log.len());
+    }
+
+    #[test]
+    fn the_walk_stops_at_an_incomplete_record_and_goes_on_later() {
+        let ring = Ring::new(64 << 10, START);
+        put(&ring, 1, b"one");
+        let mut record = RecordBuilder::new(Vec::new(), 2);
+        record.add_flags(FLAG_NOTIFY);
+        let crc = record.seal(Lsn::ZERO);
+        let open = ring.reserve(aligned(record.len()), || {});
+        put(&ring, 3, b"three");
+        let mut seen = Vec::new();
+        assert_eq!(ring.walk(|note| seen.push(note.xid)).completed, open.lsn());
+        let mark = completion_mark(open.lsn(), 9, record.len() as u32, crc);
+        open.publish(&record.bytes()[8..], mark);
+        assert_eq!(
+            ring.walk(|note| seen.push(note.xid)).completed,
+            ring.inserted()
+        );
+        assert_eq!(seen, [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_full_ring_does_not_mistake_its_first_record_for_its_next() {
+        let ring = Ring::new(64 << 10, START);
+        let len = (32 << 10) - HEADER_LEN;
+        put(&ring, 1, &vec![1; len]);
+        put(&ring, 2, &vec![2; len]);
+        let mut seen = 0;
+        assert_eq!(ring.walk(|_| seen += 1).completed.0, START.0 + (64 << 10));
+        assert_eq!(ring.walk(|_| seen += 1).completed.0, START.0 + (64 << 10));
+        assert_eq!(seen, 2);
+    }
+
+    #[test]
+    fn a_closed_ring_lets_waiters_through_without_writing() {
+        let ring = Arc::new(Ring::new(64 << 10, START));
+        put(&ring, 1, &vec![1; 30 << 10]);
+        put(&ring, 2, &vec![2; 30 << 10]);
+        let other = Arc::clone(&ring);
+        let waiter = std::thread::spawn(move || put(&other, 3, &vec![3; 20 << 10]));
+        while ring.space_waiters.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        ring.close();
+        let lsn = waiter.join().expect("returns");
+        assert_eq!(ring.walk(|_| {}).completed, lsn);
+    }
+}
