@@ -1,0 +1,296 @@
+//! Deleting empty leaves, and the branches above them that lead to nothing else.
+//!
+//! Two stages, each one record per page unlinked. First the leaf becomes half-dead and the
+//! branch loses its downlink: searches for its key range now go to the right sibling. Then the
+//! branch's pages, top first and the leaf last, are unlinked from their siblings. A crash
+//! between leaves a half-dead leaf that the next vacuum finds.
+
+use evenkeel_storage::page::PageRead;
+use evenkeel_storage::buffer::{Pin, WriteGuard};
+use evenkeel_storage::{BlockNumber, PartFlags};
+use smallvec::SmallVec;
+
+use super::BTree;
+use super::key::{Position, TidOrder};
+use super::page::{Fault, NO_BLOCK, Node, NodeHeader, flag};
+use super::redo::{RemoveDownlink, op};
+use super::vacuum::RecycleHorizon;
+use crate::error::EngineResult;
+use crate::types::Xid;
+
+/// How often a deletion that finds the tree changed under it starts again.
+const ATTEMPTS: usize = 4;
+
+/// A page of the branch to be deleted, as read under a share lock.
+#[derive(Clone, Copy)]
+struct Limb {
+    block: BlockNumber,
+    right: BlockNumber,
+}
+
+/// The pages that go: the empty leaf and the inner pages above it that lead to it alone.
+struct Branch {
+    limbs: SmallVec<[Limb; 4]>,
+    /// The page with the downlink to the last of them.
+    parent: BlockNumber,
+}
+
+impl BTree {
+    /// Deletes the leaf if it is empty and the tree allows it; answers how many pages were
+    /// unlinked. The caller holds no page lock.
+    pub(super) fn delete_leaf(
+        &self,
+        leaf: BlockNumber,
+        horizon: &dyn RecycleHorizon,
+    ) -> EngineResult<u64> {
+        for _ in 0..ATTEMPTS {
+            let Some(branch) = self.find_branch(leaf)? else {
+                return Ok(0);
+            };
+            if self.cut_branch(&branch)? {
+                return self.unlink_branch(leaf, horizon);
+            }
+        }
+        Ok(0)
+    }
+
+    /// The first stage alone.
+    #[cfg(test)]
+    pub(super) fn half_delete(&self, leaf: BlockNumber) -> EngineResult<bool> {
+        match self.find_branch(leaf)? {
+            Some(branch) => self.cut_branch(&branch),
+            None => Ok(false),
+        }
+    }
+
+    /// Finds how far up the branch reaches, holding one lock at a time. `None` when the leaf
+    /// cannot be deleted now.
+    fn find_branch(&self, leaf: BlockNumber) -> EngineResult<Option<Branch>> {
+        let page = self.fork().read(leaf)?;
+        let node = self.node(&page, leaf, 0)?;
+        if node.len() > 0 || !is_removable(&node.header) {
+            return Ok(None);
+        }
+        let fault = |fault| self.damaged(leaf, fault);
+        let Some(high) = node.high_key().map_err(fault)? else { return Ok(None) };
+        let (key, tid): (SmallVec<[u8; 64]>, TidOrder) = (SmallVec::from_slice(high.key), high.tid);
+        let mut limbs = SmallVec::from_slice(&[Limb { block: leaf, right: node.header.right }]);
+        drop(page);
+        // All pages of a branch end where its leaf does.
+        let end = Position::new(&key, tid).just_before();
+        for level in 1.. {
+            let Some(last) = limbs.last().copied() else { return Ok(None) };
+            let Some(start) = self.start_for(&end, level)? else { return Ok(None) };
+            let mut parent = start;
+            let found = loop {
+                let page = self.fork().read(parent)?;
+                let node = self.node(&page, parent, level)?;
+                let fault = |fault| self.damaged(parent, fault);
+                if node.is_beyond(&end).map_err(fault)? {
+                    parent = self.right_of(&node, parent)?;
+                    continue;
+                }
+                break downlink(&node, last).map_err(fault)?;
+            };
+            match found {
+                Downlink::Between(_) => return Ok(Some(Branch { limbs, parent })),
+                Downlink::Alone(right) => limbs.push(Limb { block: parent, right }),
+                Downlink::Unfit => return Ok(None),
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first stage. False when the tree has changed since the branch was found.
+    fn cut_branch(&self, branch: &Branch) -> EngineResult<bool> {
+        self.store().admit()?;
+        let parent_pin = self.fork().pin(branch.parent)?;
+        let mut pins: SmallVec<[Pin<'_>; 4]> = SmallVec::new();
+        for limb in &branch.limbs {
+            pins.push(self.fork().pin(limb.block)?);
+        }
+        // Bottom up (btree rule 1).
+        let mut pages: SmallVec<[WriteGuard<'_>; 4]> = SmallVec::new();
+        let mut below: Option<Limb> = None;
+        for (level, (limb, pin)) in (0..).zip(branch.limbs.iter().zip(pins)) {
+            let page = pin.write();
+            let node = self.node(&page, limb.block, level)?;
+            let fault = |fault| self.damaged(limb.block, fault);
+            let same = node.header.right == limb.right && is_removable(&node.header);
+            let empty = match below {
+                None => node.len() == 0,
+                Some(below) => {
+                    downlink(&node, below).map_err(fault)? == Downlink::Alone(limb.right)
+                }
+            };
+            if !same || !empty {
+                return Ok(false);
+            }
+            below = Some(*limb);
+            pages.push(page);
+        }
+        let mut parent = parent_pin.write();
+        let node = Node::of(&parent).map_err(|fault| self.damaged(branch.parent, fault))?;
+        let (Some(top), false) = (below, node.header.is_ignored()) else { return Ok(false) };
+        let fault = |fault| self.damaged(branch.parent, fault);
+        let Downlink::Between(slot) = downlink(&node, top).map_err(fault)? else {
+            return Ok(false);
+        };
+        let Some(leaf) = pages.first_mut() else { return Ok(false) };
+        let removal = RemoveDownlink { slot, child: top.block, next: top.right };
+        let mut change = self.store().change(Xid::NONE.get());
+        change.part(leaf, op::HALF_DEAD, PartFlags::NONE, &top.block.0.to_le_bytes());
+        change.part(&mut parent, op::REMOVE_DOWNLINK, PartFlags::NONE, &removal.encode());
+        change.commit();
+        Ok(true)
+    }
+
+    /// The second stage: unlinks what hangs on a half-dead leaf, and it. Answers how many pages.
+    pub(super) fn unlink_branch(
+        &self,
+        leaf: BlockNumber,
+        horizon: &dyn RecycleHorizon,
+    ) -> EngineResult<u64> {
+        let mut unlinked = 0;
+        loop {
+            let header = self.header_of(leaf)?;
+            if !header.is(flag::HALF_DEAD) {
+                return Ok(unlinked);
+            }
+            let top = BlockNumber(header.extra as u32);
+            let mut done = false;
+            for _ in 0..ATTEMPTS {
+                if self.unlink(leaf, top, horizon)? {
+                    done = true;
+                    break;
+                }
+            }
+            if !done {
+                return Ok(unlinked);
+            }
+            unlinked += 1;
+        }
+    }
+
+    fn header_of(&self, block: BlockNumber) -> EngineResult<NodeHeader> {
+        let page = self.fork().read(block)?;
+        Ok(Node::of(&page).map_err(|fault| self.damaged(block, fault))?.header)
+    }
+
+    /// The left sibling of `target`: the page whose right link leads to it. `None` when it
+    /// changes too quickly to be found.
+    fn left_sibling(&self, target: &Limb, left: BlockNumber) -> EngineResult<Option<BlockNumber>> {
+        let mut at = left;
+        while at != NO_BLOCK {
+            let header = self.header_of(at)?;
+            if header.right == target.block && !header.is(flag::DELETED) {
+                return Ok(Some(at));
+            }
+            at = header.right;
+        }
+        Ok(None)
+    }
+
+    /// Unlinks `target`, the topmost page left of the branch of `leaf`, from its siblings.
+    fn unlink(
+        &self,
+        leaf: BlockNumber,
+        target: BlockNumber,
+        horizon: &dyn RecycleHorizon,
+    ) -> EngineResult<bool> {
+        self.store().admit()?;
+        let header = self.header_of(target)?;
+        let limb = Limb { block: target, right: header.right };
+        let left = match header.left {
+            NO_BLOCK => None,
+            left => match self.left_sibling(&limb, left)? {
+                Some(left) => Some(left),
+                None => return Ok(false),
+            },
+        };
+        let leaf_pin = if target == leaf { None } else { Some(self.fork().pin(leaf)?) };
+        let left_pin = left.map(|left| self.fork().pin(left)).transpose()?;
+        let (target_pin, right_pin) =
+            (self.fork().pin(target)?, self.fork().pin(self.right_link(&limb)?)?);
+        // Child before parent level, and left to right (btree rule 1).
+        let mut leaf_page = leaf_pin.map(Pin::write);
+        let mut left_page = left_pin.map(Pin::write);
+        let mut page = target_pin.write();
+        let mut right_page = right_pin.write();
+        let node = Node::of(&page).map_err(|fault| self.damaged(target, fault))?;
+        let expected_left = left.unwrap_or(NO_BLOCK);
+        let unchanged = node.header.right == limb.right
+            && node.header.left == expected_left
+            && !node.header.is(flag::DELETED)
+            && links_to(left_page.as_ref(), |header| header.right == target)
+            && links_to(Some(&right_page), |header| header.left == target)
+            && links_to(leaf_page.as_ref().or(Some(&page)), |header| {
+                header.is(flag::HALF_DEAD) && header.extra == u64::from(target.0)
+            });
+        if !unchanged {
+            return Ok(false);
+        }
+        // What the leaf names next: the page below in the branch, the leaf itself in the end.
+        let fault = |fault| self.damaged(target, fault);
+        let below = match node.header.level {
+            0 => leaf,
+            _ => node.pivot(node.first()).map_err(fault)?.child,
+        };
+        let mut change = self.store().change(Xid::NONE.get());
+        if let Some(leaf) = &mut leaf_page {
+            change.part(leaf, op::HALF_DEAD, PartFlags::NONE, &below.0.to_le_bytes());
+        }
+        if let Some(left) = &mut left_page {
+            change.part(left, op::SET_RIGHT, PartFlags::NONE, &limb.right.0.to_le_bytes());
+        }
+        change.part(&mut page, op::UNLINK, PartFlags::NONE, &horizon.stamp().to_le_bytes());
+        let left_bytes = expected_left.0.to_le_bytes();
+        change.part(&mut right_page, op::SET_LEFT, PartFlags::NONE, &left_bytes);
+        change.commit();
+        Ok(true)
+    }
+
+    fn right_link(&self, limb: &Limb) -> EngineResult<BlockNumber> {
+        match limb.right {
+            NO_BLOCK => Err(self.damaged(limb.block, Fault("half-dead rightmost page"))),
+            right => Ok(right),
+        }
+    }
+}
+
+fn links_to(page: Option<&WriteGuard<'_>>, expected: impl Fn(&NodeHeader) -> bool) -> bool {
+    page.is_none_or(|page| Node::of(page).is_ok_and(|node| expected(&node.header)))
+}
+
+/// The root, the rightmost page of a level, and the halves of an unfinished split stay.
+fn is_removable(header: &NodeHeader) -> bool {
+    !header.is_ignored()
+        && !header.is(flag::ROOT | flag::INCOMPLETE_SPLIT)
+        && !header.is_rightmost()
+}
+
+/// The place of a downlink in its parent.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Downlink {
+    /// At this slot, and the next one leads to the page's right sibling.
+    Between(u16),
+    /// The only one of a page that can be deleted too and has this right sibling.
+    Alone(BlockNumber),
+    /// Missing, or the last of several: the key range could not go to the right.
+    Unfit,
+}
+
+fn downlink<P: PageRead>(node: &Node<'_, P>, child: Limb) -> Result<Downlink, Fault> {
+    if node.is_leaf() {
+        return Ok(Downlink::Unfit);
+    }
+    let Some(slot) = node.downlink_to(child.block)? else {
+        return Ok(Downlink::Unfit);
+    };
+    if slot + 1 < node.end() {
+        let next = node.pivot(slot + 1)?.child;
+        return Ok(if next == child.right { Downlink::Between(slot) } else { Downlink::Unfit });
+    }
+    let alone = node.len() == 1 && is_removable(&node.header);
+    Ok(if alone { Downlink::Alone(node.header.right) } else { Downlink::Unfit })
+}

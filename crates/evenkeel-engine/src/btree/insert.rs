@@ -1,0 +1,281 @@
+//! Inserting entries.
+
+use std::ops::ControlFlow;
+
+use evenkeel_storage::page::PageRead;
+use evenkeel_storage::buffer::WriteGuard;
+use evenkeel_storage::{BlockNumber, PartFlags};
+
+use super::key::{Position, TidOrder};
+use super::page::{self, Entry, META_BLOCK, Meta, NO_BLOCK, Node, NodeHeader, flag};
+use super::redo::{self, InsertData, NodeContent, op};
+use super::split::{Room, Wanted};
+use super::{BTree, InsertOutcome, Liveness, MAX_KEY_LEN, UniqueCheck, Visit};
+use crate::error::{EngineError, EngineResult};
+use crate::types::{Tid, Xid};
+
+/// What a look for duplicates on the way to an insert found.
+enum Attempt {
+    Inserted,
+    EqualKey,
+}
+
+impl BTree {
+    /// Writes the meta page and an empty root leaf.
+    pub(super) fn lay_out(&self, xid: Xid) -> EngineResult<()> {
+        self.store().admit()?;
+        let meta_block = self.fork().extend(2)?;
+        if meta_block != META_BLOCK {
+            return Err(self.damaged(meta_block, page::Fault("file is not empty")));
+        }
+        let meta = Meta { root: BlockNumber(1), level: 0 };
+        let header = NodeHeader {
+            left: NO_BLOCK,
+            right: NO_BLOCK,
+            level: 0,
+            flags: flag::ROOT,
+            extra: 0,
+        };
+        let root_pin = self.fork().pin_new(meta.root)?;
+        let meta_pin = self.fork().pin_new(META_BLOCK)?;
+        let (mut root_page, mut meta_page) = (root_pin.write(), meta_pin.write());
+        let mut change = self.store().change(xid.get());
+        let content = NodeContent::new(&header);
+        change.part(&mut root_page, op::NODE, PartFlags::INIT, content.data());
+        change.part(&mut meta_page, op::META, PartFlags::INIT, &redo::encode_meta(meta));
+        change.commit();
+        self.shared.cache_root(Some(meta));
+        Ok(())
+    }
+
+    /// Inserts the entry `(key, tid)`, which is not there yet.
+    ///
+    /// # Errors
+    /// `KeyTooLarge` beyond [`MAX_KEY_LEN`]; a full disk; what the resolver returns; damage;
+    /// storage failures.
+    pub fn insert(
+        &self,
+        xid: Xid,
+        key: &[u8],
+        tid: Tid,
+        check: UniqueCheck<'_>,
+    ) -> EngineResult<InsertOutcome> {
+        if key.len() > MAX_KEY_LEN {
+            return Err(EngineError::KeyTooLarge {
+                index: self.file().to_string(),
+                size: key.len(),
+                max: MAX_KEY_LEN,
+            });
+        }
+        self.store().admit()?;
+        let entry = Entry { key, tid: TidOrder::of(tid) };
+        let UniqueCheck::Check(resolve) = check else {
+            self.insert_entry(xid, entry, false)?;
+            return Ok(InsertOutcome::Inserted);
+        };
+        let _value = self.shared.lock_value(key);
+        if let Attempt::Inserted = self.insert_entry(xid, entry, true)? {
+            return Ok(InsertOutcome::Inserted);
+        }
+        if let Some(conflict) = self.find_conflict(key, tid, resolve)? {
+            return Ok(conflict);
+        }
+        self.insert_entry(xid, entry, false)?;
+        Ok(InsertOutcome::Inserted)
+    }
+
+    /// Asks `resolve` about every other entry with this key. The caller holds the key's value
+    /// lock, so no such entry is added meanwhile.
+    fn find_conflict(
+        &self,
+        key: &[u8],
+        tid: Tid,
+        resolve: &mut dyn FnMut(Tid) -> EngineResult<Liveness>,
+    ) -> EngineResult<Option<InsertOutcome>> {
+        let mut suspect = None;
+        loop {
+            let mut conflict = None;
+            self.lookup(key, &mut |found| {
+                if found == tid {
+                    return Ok(Visit::Next);
+                }
+                conflict = match resolve(found)? {
+                    Liveness::Dead => return Ok(Visit::Next),
+                    Liveness::Live => Some(InsertOutcome::Duplicate(found)),
+                    Liveness::InProgress(xid) => Some(InsertOutcome::MustWait(xid)),
+                };
+                Ok(Visit::Stop)
+            })?;
+            // The entry was copied and its page unlocked before the heap was read: vacuum may
+            // have removed it in between and its heap slot may hold a row with another key. An
+            // entry that is found twice was there all the while.
+            if conflict.is_none() || conflict == suspect {
+                return Ok(conflict);
+            }
+            suspect = conflict;
+        }
+    }
+
+    fn insert_entry(
+        &self,
+        xid: Xid,
+        entry: Entry<'_>,
+        unless_equal: bool,
+    ) -> EngineResult<Attempt> {
+        let mut data = InsertData::entry(&entry);
+        let position = if unless_equal {
+            Position::new(entry.key, TidOrder::LEAST)
+        } else {
+            entry.position()
+        };
+        if let ControlFlow::Break(done) =
+            self.insert_rightmost(xid, &position, &mut data, unless_equal)?
+        {
+            return Ok(done);
+        }
+        let mut block = self.first_leaf_for(&position)?;
+        let mut frames = None;
+        let mut room: Option<Room<'_>> = None;
+        loop {
+            let mut page = self.fork().write(block)?;
+            let node = self.node(&page, block, 0)?;
+            let header = node.header;
+            if header.is(flag::INCOMPLETE_SPLIT) && !header.is_ignored() {
+                drop((page, room.take()));
+                frames.get_or_insert_with(|| self.reserve_frames());
+                self.finish_split(xid, block)?;
+                continue;
+            }
+            let fault = |fault| self.damaged(block, fault);
+            if node.is_beyond(&position).map_err(fault)? {
+                block = self.right_of(&node, block)?;
+                continue;
+            }
+            if unless_equal && may_hold_equal(&node, entry.key).map_err(fault)? {
+                return Ok(Attempt::EqualKey);
+            }
+            if node.fits(data.tuple().len()) {
+                self.insert_here(xid, &mut page, &position, &mut data, block)?;
+                return Ok(Attempt::Inserted);
+            }
+            let dead = dead_slots(&node);
+            if !dead.is_empty() {
+                let mut change = self.store().change(xid.get());
+                let slots = redo::encode_slots(&dead);
+                change.part(&mut page, op::DELETE_ITEMS, PartFlags::NONE, &slots);
+                change.commit();
+                continue;
+            }
+            let Some(room) = room.take_if(|room| room.is_for(&header)) else {
+                drop((page, room.take()));
+                frames.get_or_insert_with(|| self.reserve_frames());
+                room = Some(self.room_for_split(&header)?);
+                continue;
+            };
+            let slot = self.slot_for(&node, &position, &data, block)?;
+            let wanted = Wanted { block, slot, tuple: data.tuple() };
+            let done = self.split(xid, &mut page, &wanted, room, None)?;
+            drop(page);
+            if done {
+                self.finish_own_split(xid, block)?;
+                return Ok(Attempt::Inserted);
+            }
+        }
+    }
+
+    fn first_leaf_for(&self, position: &Position<'_>) -> EngineResult<BlockNumber> {
+        self.start_for(position, 0)?
+            .ok_or_else(|| self.damaged(META_BLOCK, page::Fault("tree without leaves")))
+    }
+
+    /// The way of ascending keys: straight to the rightmost leaf. Goes on when the entry does
+    /// not belong there, or not simply.
+    fn insert_rightmost(
+        &self,
+        xid: Xid,
+        position: &Position<'_>,
+        data: &mut InsertData,
+        unless_equal: bool,
+    ) -> EngineResult<ControlFlow<Attempt>> {
+        const NOT_HERE: EngineResult<ControlFlow<Attempt>> = Ok(ControlFlow::Continue(()));
+        let Some(block) = self.shared.cached_rightmost() else {
+            return NOT_HERE;
+        };
+        let mut page = self.fork().write(block)?;
+        // The page may have been split, deleted or used for something else since it was noted.
+        let Ok(node) = Node::of(&page) else {
+            self.shared.cache_rightmost(None);
+            return NOT_HERE;
+        };
+        let header = node.header;
+        if !node.is_leaf() || !header.is_rightmost() || header.is_ignored() {
+            self.shared.cache_rightmost(None);
+            return NOT_HERE;
+        }
+        if node.len() == 0 || !node.fits(data.tuple().len()) {
+            return NOT_HERE;
+        }
+        // Behind an entry of this page, so every entry with the same key is here too: the
+        // comparison is with the key alone, or with an entry known to be less.
+        let fault = |fault| self.damaged(block, fault);
+        let first = node.entry(node.first()).map_err(fault)?;
+        if position.key <= first.key {
+            return NOT_HERE;
+        }
+        if unless_equal && may_hold_equal(&node, position.key).map_err(fault)? {
+            return Ok(ControlFlow::Break(Attempt::EqualKey));
+        }
+        self.insert_here(xid, &mut page, position, data, block)?;
+        Ok(ControlFlow::Break(Attempt::Inserted))
+    }
+
+    fn insert_here(
+        &self,
+        xid: Xid,
+        page: &mut WriteGuard<'_>,
+        position: &Position<'_>,
+        data: &mut InsertData,
+        block: BlockNumber,
+    ) -> EngineResult<()> {
+        let node = self.node(&*page, block, 0)?;
+        let slot = self.slot_for(&node, position, data, block)?;
+        let rightmost = node.header.is_rightmost() && slot == node.end();
+        let mut change = self.store().change(xid.get());
+        change.part(page, op::INSERT, PartFlags::NONE, data.at(slot));
+        change.commit();
+        if rightmost {
+            self.shared.cache_rightmost(Some(block));
+        }
+        Ok(())
+    }
+
+    /// Where on its leaf the entry goes.
+    pub(super) fn slot_for<P: PageRead>(
+        &self,
+        node: &Node<'_, P>,
+        position: &Position<'_>,
+        data: &InsertData,
+        block: BlockNumber,
+    ) -> EngineResult<u16> {
+        let fault = |fault| self.damaged(block, fault);
+        let slot = node.lower_bound(position).map_err(fault)?;
+        if slot < node.end() && node.tuple(slot).map_err(fault)? == data.tuple() {
+            return Err(self.damaged(block, page::Fault("entry to be inserted exists")));
+        }
+        Ok(slot)
+    }
+}
+
+/// Whether the leaf, which covers `(key, least tid)`, or one right of it may hold an entry with
+/// this very key.
+fn may_hold_equal<P: PageRead>(node: &Node<'_, P>, key: &[u8]) -> Result<bool, page::Fault> {
+    let slot = node.lower_bound(&Position::new(key, TidOrder::LEAST))?;
+    if slot < node.end() {
+        return Ok(node.entry(slot)?.key == key);
+    }
+    Ok(node.high_key()?.is_some_and(|high| high.key == key))
+}
+
+fn dead_slots<P: PageRead>(node: &Node<'_, P>) -> Vec<u16> {
+    (node.first()..node.end()).filter(|&slot| node.is_dead(slot)).collect()
+}

@@ -1,0 +1,200 @@
+//! Redo gives what the way forward gave, from any prefix of the log a sound tree.
+
+use std::collections::BTreeMap;
+
+use evenkeel_storage::page::{PAGE_SIZE, PageBuf};
+use rand::rngs::StdRng;
+use rand::seq::SliceRandom;
+use rand::{Rng, SeedableRng};
+
+use super::*;
+use crate::btree::page::{META_BLOCK, Meta, NO_BLOCK, Node, flag};
+
+/// Pages in memory that parts are replayed onto.
+#[derive(Default)]
+struct Pages(BTreeMap<BlockNumber, PageBuf>);
+
+impl Pages {
+    fn apply(&mut self, part: &Applied) {
+        let page = self.0.entry(part.block).or_insert_with(PageBuf::zeroed);
+        redo::apply_part(part.op, &mut page.page_mut(), &part.data).expect("part applies");
+        page.page_mut().set_lsn(part.lsn);
+    }
+
+    /// The entries of the leaf level, found by way of the downlinks and right links; every leaf
+    /// entry must be reachable by a descent from the root.
+    fn entries(&self) -> Entries {
+        let root = Meta::read(&self.0[&META_BLOCK]).expect("meta page").root;
+        let mut block = root;
+        loop {
+            let node = Node::of(&self.0[&block]).expect("node");
+            if node.is_leaf() {
+                break;
+            }
+            block = node.pivot(node.first()).expect("pivot").child;
+        }
+        let mut entries = Vec::new();
+        let mut left = NO_BLOCK;
+        while block != NO_BLOCK {
+            let node = Node::of(&self.0[&block]).expect("node");
+            assert_eq!(node.header.left, left);
+            assert!(!node.header.is(flag::DELETED));
+            left = block;
+            for slot in node.first()..node.end() {
+                let entry = node.entry(slot).expect("entry");
+                assert_eq!(self.covering(root, &entry.position()), block);
+                entries.push((entry.key.to_vec(), entry.tid.tid()));
+            }
+            block = node.header.right;
+        }
+        assert!(entries.is_sorted_by(|a, b| a < b));
+        entries
+    }
+
+    fn covering(&self, root: BlockNumber, position: &key::Position<'_>) -> BlockNumber {
+        let mut block = root;
+        loop {
+            let node = Node::of(&self.0[&block]).expect("node");
+            if node.is_beyond(position).expect("high key") {
+                block = node.header.right;
+            } else if node.is_leaf() {
+                return block;
+            } else {
+                let slot = node.downlink_for(position).expect("downlink");
+                block = node.pivot(slot).expect("pivot").child;
+            }
+        }
+    }
+}
+
+/// A workload with splits of all kinds, unfinished ones, page deletion and reuse.
+fn record_workload(seed: u64, operations: u64) -> Vec<Applied> {
+    let fixture = Fixture::new(4_096);
+    fixture.client.record.store(true, Ordering::SeqCst);
+    let file = fixture.new_file();
+    let tree = BTree::create(&fixture.store, Xid::FIRST, file).expect("tree is created");
+    tree.shared.unfinished_every.store(3, Ordering::Relaxed);
+    let mut rng = StdRng::seed_from_u64(seed);
+    let clock = Clock::default();
+    for number in 0..operations {
+        let len = rng.random_range(1..1_200);
+        let key: Vec<u8> = (0..len).map(|_| rng.random_range(0..4)).collect();
+        insert(&tree, &key, tid(number));
+        if rng.random_range(0..operations / 6) == 0 {
+            clock.horizon.store(clock.now.load(Ordering::SeqCst), Ordering::SeqCst);
+            let keep = rng.random_range(0..4);
+            let mut dead = |tid: Tid| tid.slot % 4 != keep && rng.random_range(0..10) > 0;
+            tree.bulk_delete(&mut dead, &clock, &mut |_| Ok(())).expect("bulk delete");
+        }
+    }
+    check(&tree);
+    std::mem::take(&mut *fixture.client.applied.lock())
+}
+
+fn same(a: &PageBytes, b: &PageBytes) -> bool {
+    // Checksum and LSN are storage's.
+    a[4..8] == b[4..8] && a[16..] == b[16..]
+}
+
+fn masked(bytes: &PageBytes) -> PageBytes {
+    let mut copy = *bytes;
+    page::mask_hints(&mut PageMut::new(&mut copy));
+    copy
+}
+
+#[test]
+fn redo_equals_the_way_forward() {
+    let applied = record_workload(seed(41), 1_500);
+    let mut pages = Pages::default();
+    for part in &applied {
+        let mut from_before = *part.before;
+        let mut view = PageMut::new(&mut from_before);
+        redo::apply_part(part.op, &mut view, &part.data).expect("part applies");
+        assert!(same(&from_before, &part.after), "op {:#06x}", part.op);
+        pages.apply(part);
+        let replayed = masked(pages.0[&part.block].bytes());
+        assert!(same(&replayed, &masked(&part.after)), "op {:#06x}", part.op);
+    }
+}
+
+#[test]
+fn every_record_prefix_is_a_sound_tree() {
+    let applied = record_workload(seed(42), 400);
+    let mut rng = StdRng::seed_from_u64(7);
+    let mut pages = Pages::default();
+    let mut last: Option<Entries> = None;
+    for record in applied.chunk_by(|a, b| a.lsn == b.lsn) {
+        // The parts of a record may be applied in any order.
+        let mut parts: Vec<&Applied> = record.iter().collect();
+        parts.shuffle(&mut rng);
+        parts.iter().for_each(|part| pages.apply(part));
+        let entries = pages.entries();
+        let ops: Vec<u16> = record.iter().map(|part| part.op).collect();
+        if let Some(last) = last {
+            let deletes = ops.contains(&redo::op::DELETE_ITEMS);
+            let kept = entries.iter().filter(|entry| last.binary_search(entry).is_ok()).count();
+            assert!(deletes || kept == last.len(), "entries lost by {ops:x?}");
+            assert!(entries.len() <= last.len() + 1, "entries invented by {ops:x?}");
+        }
+        last = Some(entries);
+    }
+}
+
+#[test]
+fn malformed_parts_are_errors() {
+    let seed = seed(43);
+    let mut rng = StdRng::seed_from_u64(seed);
+    let applied = record_workload(seed, 300);
+    for _ in 0..20_000 {
+        let part = &applied[rng.random_range(0..applied.len())];
+        let mut bytes = *part.before;
+        let mut data = part.data.clone();
+        match rng.random_range(0..4) {
+            0 => data.truncate(rng.random_range(0..=data.len())),
+            1 if !data.is_empty() => {
+                let at = rng.random_range(0..data.len());
+                data[at] = rng.random();
+            }
+            2 => {
+                let at = rng.random_range(0..PAGE_SIZE);
+                bytes[at] = rng.random();
+            }
+            _ => data.push(rng.random()),
+        }
+        // An error or not, but no panic.
+        let op = if rng.random_range(0..8) == 0 { rng.random_range(0x300..0x310) } else { part.op };
+        let _ = redo::apply_part(op, &mut PageMut::new(&mut bytes), &data);
+    }
+}
+
+#[test]
+fn recovery_from_a_crash_gives_the_tree_back() {
+    let seed = seed(44);
+    let fixture = Fixture::new(4_096);
+    let mut rng = StdRng::seed_from_u64(seed);
+    let mut expected = std::collections::BTreeSet::new();
+    for number in 0..4_000u64 {
+        let key: Vec<u8> = (0..rng.random_range(1..100)).map(|_| rng.random_range(0..4)).collect();
+        fixture.insert(&key, tid(number));
+        expected.insert((key, tid(number)));
+    }
+    let file = fixture.tree.file();
+    let last = fixture.store.change(0);
+    drop(last);
+    let end = fixture.store.log().insert_lsn();
+    let mut page = fixture.tree.fork().write(META_BLOCK).expect("meta page");
+    let meta = Meta::read(&page).expect("meta page");
+    let mut change = fixture.store.change(0);
+    let none = evenkeel_storage::PartFlags::NONE;
+    change.part(&mut page, redo::op::META, none, &redo::encode_meta(meta));
+    let lsn = change.commit();
+    drop(page);
+    assert!(lsn >= end);
+    fixture.store.log().flush(lsn).expect("flush");
+    let disk = fixture.disk.crash(seed);
+    let client = Arc::new(Client::default());
+    let store = open_store(&disk, 4_096, &client);
+    let tree = BTree::open(&store, file).expect("tree opens");
+    assert_eq!(check(&tree).entries, 4_000);
+    assert_eq!(scan_all(&tree), expected.into_iter().collect::<Entries>());
+}

@@ -1,0 +1,219 @@
+//! Bulk deletion: every block in physical order, entries the caller names removed, empty pages
+//! deleted, pages nobody can reach listed for use.
+
+use std::sync::atomic::Ordering;
+
+use evenkeel_storage::page::PageRead;
+use evenkeel_storage::{BlockNumber, Lsn, PartFlags};
+
+use super::BTree;
+use super::page::{Fault, NO_BLOCK, Node, flag};
+use super::redo::{self, op};
+use super::shared::Shared;
+use crate::error::EngineResult;
+use crate::types::{Tid, Xid};
+
+/// Decides when a deleted page can be used again.
+pub trait RecycleHorizon {
+    /// A number for a page that is being unlinked now. Every transaction and snapshot that
+    /// exists at this moment is older.
+    fn stamp(&self) -> u64;
+    /// Whether no transaction or snapshot is left that is older than `stamp`.
+    fn is_past(&self, stamp: u64) -> bool;
+}
+
+/// Where a bulk deletion is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VacuumStep {
+    /// Blocks seen.
+    pub blocks_done: u32,
+    /// Blocks there are.
+    pub blocks: u32,
+}
+
+/// What a bulk deletion did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BulkDeleteStats {
+    /// Blocks of the file.
+    pub blocks: u32,
+    /// Entries left.
+    pub entries: u64,
+    /// Entries removed.
+    pub removed: u64,
+    /// Pages unlinked by this run.
+    pub pages_deleted: u64,
+    /// Pages that can be used again.
+    pub pages_free: u64,
+}
+
+struct Vacuum<'a> {
+    is_dead: &'a mut dyn FnMut(Tid) -> bool,
+    horizon: &'a dyn RecycleHorizon,
+    cycle: u64,
+    stats: BulkDeleteStats,
+    found: Vec<(BlockNumber, Option<u64>)>,
+}
+
+/// What to do about a page once its lock is gone.
+enum Next {
+    Nothing,
+    FinishSplit,
+    Unlink,
+    DeleteLeaf,
+}
+
+/// Ends the vacuum's number however the vacuum ends.
+struct Cycle<'a>(&'a Shared);
+
+impl Drop for Cycle<'_> {
+    fn drop(&mut self) {
+        self.0.vacuum_cycle.store(0, Ordering::SeqCst);
+    }
+}
+
+impl BTree {
+    /// Removes every entry whose tid `is_dead` names and that was in the tree when this began.
+    /// Deletes pages that became empty. One runs at a time; readers and writers go on.
+    ///
+    /// `is_dead` runs under a page lock: it must not read pages. `progress` runs under none; an
+    /// error it returns ends the run, with what was done so far in place.
+    ///
+    /// # Errors
+    /// What `progress` returns; damage; storage failures.
+    pub fn bulk_delete(
+        &self,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
+        horizon: &dyn RecycleHorizon,
+        progress: &mut dyn FnMut(VacuumStep) -> EngineResult<()>,
+    ) -> EngineResult<BulkDeleteStats> {
+        let _alone = self.shared.vacuum.lock();
+        let cycle = Shared::next_cycle();
+        // Before any page is read (btree rule 8).
+        self.shared.vacuum_cycle.store(cycle, Ordering::SeqCst);
+        let _ends = Cycle(&self.shared);
+        let _frames = self.reserve_frames();
+        let stats = BulkDeleteStats::default();
+        let mut vacuum = Vacuum { is_dead, horizon, cycle, stats, found: Vec::new() };
+        let mut at = 1;
+        // A page split meanwhile may have got its right half at the new end of the file.
+        while at < self.blocks() {
+            let blocks = self.blocks();
+            for block in at..blocks {
+                progress(VacuumStep { blocks_done: block, blocks })?;
+                vacuum.visit(self, BlockNumber(block))?;
+            }
+            at = blocks;
+        }
+        let mut free = self.shared.free.lock();
+        free.replace(vacuum.found);
+        vacuum.stats.pages_free = free.len() as u64;
+        vacuum.stats.blocks = at;
+        Ok(vacuum.stats)
+    }
+}
+
+impl Vacuum<'_> {
+    /// Deals with the page at `block` and with those that got entries from it behind the scan's
+    /// back.
+    fn visit(&mut self, tree: &BTree, scan: BlockNumber) -> EngineResult<()> {
+        let mut block = scan;
+        loop {
+            let (next, behind) = self.visit_page(tree, block, scan)?;
+            match next {
+                Next::FinishSplit => tree.finish_split(Xid::NONE, block)?,
+                Next::Unlink => {
+                    self.stats.pages_deleted += tree.unlink_branch(block, self.horizon)?;
+                }
+                Next::DeleteLeaf => {
+                    self.stats.pages_deleted += tree.delete_leaf(block, self.horizon)?;
+                }
+                Next::Nothing => {}
+            }
+            match behind {
+                Some(right) => block = right,
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+impl Vacuum<'_> {
+    /// Deals with one page; answers what is to be done with it, and the page that got entries
+    /// from it during this run and lies in the part of the file that has been passed.
+    fn visit_page(
+        &mut self,
+        tree: &BTree,
+        block: BlockNumber,
+        scan: BlockNumber,
+    ) -> EngineResult<(Next, Option<BlockNumber>)> {
+        loop {
+            let page = tree.fork().read(block)?;
+            if page.is_new() {
+                self.found.push((block, None));
+                return Ok((Next::Nothing, None));
+            }
+            let fault = |fault| tree.damaged(block, fault);
+            let node = Node::of(&page).map_err(fault)?;
+            let header = node.header;
+            if header.is(flag::DELETED) {
+                if self.horizon.is_past(header.extra) {
+                    self.found.push((block, Some(header.extra)));
+                }
+                return Ok((Next::Nothing, None));
+            }
+            if header.is(flag::HALF_DEAD) {
+                return Ok((Next::Unlink, None));
+            }
+            let mut next = Next::Nothing;
+            if header.is(flag::INCOMPLETE_SPLIT) {
+                next = Next::FinishSplit;
+            }
+            if !node.is_leaf() {
+                return Ok((next, None));
+            }
+            let dead = self.dead_slots(&node).map_err(fault)?;
+            let left = node.len() - dead.len();
+            let lsn = page.lsn();
+            drop(page);
+            if !dead.is_empty() && !delete_slots(tree, block, lsn, &dead)? {
+                continue;
+            }
+            self.stats.entries += left as u64;
+            self.stats.removed += dead.len() as u64;
+            if left == 0 && !header.is(flag::INCOMPLETE_SPLIT) {
+                next = Next::DeleteLeaf;
+            }
+            let right = header.right;
+            let moved = header.extra == self.cycle && right != NO_BLOCK && right < scan;
+            return Ok((next, moved.then_some(right)));
+        }
+    }
+
+    fn dead_slots<P: PageRead>(&mut self, node: &Node<'_, P>) -> Result<Vec<u16>, Fault> {
+        let mut dead = Vec::new();
+        for slot in node.first()..node.end() {
+            if (self.is_dead)(node.entry(slot)?.tid.tid()) {
+                dead.push(slot);
+            }
+        }
+        Ok(dead)
+    }
+}
+
+/// Removes entries of a leaf found when its LSN was `lsn`; false when it has changed since.
+fn delete_slots(
+    tree: &BTree,
+    block: BlockNumber,
+    lsn: Lsn,
+    slots: &[u16],
+) -> EngineResult<bool> {
+    tree.store().admit()?;
+    let mut page = tree.fork().write(block)?;
+    if page.lsn() != lsn {
+        return Ok(false);
+    }
+    let mut change = tree.store().change(Xid::NONE.get());
+    change.part(&mut page, op::DELETE_ITEMS, PartFlags::NONE, &redo::encode_slots(slots));
+    change.commit();
+    Ok(true)
+}
