@@ -136,7 +136,8 @@ impl Database {
         self.0.system.truncate_status(limit)
     }
 
-    /// The object cached under `id`, opened by `open` if nobody has it.
+    /// The object cached under `id`, opened by `open` if nobody has it. Two callers at once may
+    /// both open it; both get the same one.
     ///
     /// # Errors
     /// Those of `open`.
@@ -145,13 +146,18 @@ impl Database {
         id: u64,
         open: impl FnOnce() -> EngineResult<Arc<T>>,
     ) -> EngineResult<Arc<T>> {
-        let mut cache = self.0.open.lock();
-        if let Some(found) = cache.get(&id).and_then(Weak::upgrade)
-            && let Ok(found) = found.downcast::<T>()
-        {
+        let find = |cache: &HashMap<u64, Weak<dyn Any + Send + Sync>>| {
+            cache.get(&id).and_then(Weak::upgrade)?.downcast::<T>().ok()
+        };
+        if let Some(found) = find(&self.0.open.lock()) {
             return Ok(found);
         }
+        // Without the mutex: `open` may look for what it is built on here.
         let opened = open()?;
+        let mut cache = self.0.open.lock();
+        if let Some(found) = find(&cache) {
+            return Ok(found);
+        }
         let erased: Arc<dyn Any + Send + Sync> = opened.clone();
         cache.retain(|_, open| open.strong_count() > 0);
         cache.insert(id, Arc::downgrade(&erased));
@@ -176,6 +182,7 @@ impl Database {
             rollbacks: core.rollbacks.load(Ordering::Relaxed),
             deadlocks: core.locks.deadlocks(),
             spilled_chunks: core.window.spilled_chunks(),
+            waiting: core.locks.waits(),
             status_backlog: core.publisher.backlog(),
         }
     }

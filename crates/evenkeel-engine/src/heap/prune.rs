@@ -1,0 +1,428 @@
+//! Pruning: which line pointers of a page change, and moving its tuples together.
+//!
+//! A *plan* is made from the page and from what is known of its transactions; the plan travels
+//! in the log record and redo carries it out without asking anybody (heap rule 3).
+
+use evenkeel_storage::ApplyError;
+use evenkeel_storage::page::{PAGE_SIZE, PageMut, PageRead};
+
+use super::layout::*;
+use super::ops::{CLEAR_XMAX, COMPACT, FREEZE_XMIN, Prune, SET_VISIBLE};
+use crate::error::EngineResult;
+use crate::txn::Hint;
+use crate::types::Xid;
+
+/// What has become of a transaction, seen from the removal horizon.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It committed, and every snapshot sees that.
+    Old,
+    /// It committed; some snapshot may not see it.
+    Recent,
+    /// It is running, or its commit is not published.
+    Running,
+    /// It rolled back.
+    Aborted,
+}
+
+/// Tells what became of transactions.
+pub trait Fates {
+    /// The fate of `xid`, given what the tuple's hint bits say.
+    ///
+    /// # Errors
+    /// When a status page has to be read and cannot be.
+    fn fate(&mut self, xid: Xid, hint: Hint) -> EngineResult<Fate>;
+}
+
+impl<F: FnMut(Xid, Hint) -> EngineResult<Fate>> Fates for F {
+    fn fate(&mut self, xid: Xid, hint: Hint) -> EngineResult<Fate> {
+        self(xid, hint)
+    }
+}
+
+/// What a tuple is to those who may remove it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TupleFate {
+    /// Nobody will see it again.
+    Dead,
+    /// Deleted, but some snapshot may still see it.
+    RecentlyDead,
+    /// Not deleted. `old`: every snapshot sees it.
+    Live { old: bool },
+    /// Its inserter or deleter is running.
+    InDoubt { deleting: bool },
+}
+
+/// What the header's bits say of the inserting transaction.
+pub fn xmin_hint(header: &TupleHeader) -> Hint {
+    if header.xmin_mask & (XMIN_COMMITTED | XMIN_FROZEN) != 0 {
+        Hint::Committed
+    } else if header.xmin_mask & XMIN_ABORTED != 0 {
+        Hint::Aborted
+    } else {
+        Hint::None
+    }
+}
+
+/// What the header's bits say of the deleting transaction.
+pub fn xmax_hint(header: &TupleHeader) -> Hint {
+    if header.xmax_mask & XMAX_COMMITTED != 0 {
+        Hint::Committed
+    } else if header.xmax_mask & XMAX_ABORTED != 0 {
+        Hint::Aborted
+    } else {
+        Hint::None
+    }
+}
+
+fn tuple_fate(header: &TupleHeader, fates: &mut dyn Fates) -> EngineResult<TupleFate> {
+    let inserter = if header.frozen() {
+        Fate::Old
+    } else {
+        fates.fate(header.xmin, xmin_hint(header))?
+    };
+    let old = match inserter {
+        Fate::Aborted => return Ok(TupleFate::Dead),
+        Fate::Running => return Ok(TupleFate::InDoubt { deleting: false }),
+        Fate::Recent => false,
+        Fate::Old => true,
+    };
+    if !header.xmax.is_some() {
+        return Ok(TupleFate::Live { old });
+    }
+    Ok(match fates.fate(header.xmax, xmax_hint(header))? {
+        Fate::Aborted => TupleFate::Live { old },
+        Fate::Running => TupleFate::InDoubt { deleting: true },
+        Fate::Recent => TupleFate::RecentlyDead,
+        Fate::Old => TupleFate::Dead,
+    })
+}
+
+/// How far a plan goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PlanOptions<'a> {
+    /// The table has no index: roots of dead chains become unused at once.
+    pub no_indexes: bool,
+    /// Dead slots to make unused: those whose index entries vacuum has removed, ascending.
+    pub reap: &'a [u16],
+    /// Xmins below this are frozen when every snapshot sees them, aborted xmaxs below it are
+    /// removed. None freezes nothing.
+    pub freeze_below: Option<Xid>,
+    /// Whether the all-visible bit is set when it holds.
+    pub set_visible: bool,
+}
+
+/// A plan and what it leaves on the page.
+#[derive(Clone, Debug, Default)]
+pub struct Plan {
+    /// The record's data.
+    pub op: Prune,
+    /// Tuples that lose their space.
+    pub removed: u32,
+    /// Tuples of any kind that stay.
+    pub kept: u32,
+    /// Tuples that are dead to new snapshots but must stay.
+    pub recently_dead: u32,
+    /// Slots that are dead afterwards, newly or before.
+    pub dead: Vec<u16>,
+    /// Every tuple left is visible to every snapshot, and no slot is dead.
+    pub all_visible: bool,
+    /// `all_visible`, and no tuple left depends on any transaction's status.
+    pub all_frozen: bool,
+    /// The oldest transaction id that stays unfrozen on the page, or none.
+    pub oldest_xid: Xid,
+}
+
+impl Plan {
+    /// Whether carrying it out would change anything that matters.
+    pub fn is_idle(&self) -> bool {
+        self.op.keeps_all() && self.op.freeze.is_empty() && self.op.bits == 0
+    }
+}
+
+struct Planner<'a, P: ?Sized> {
+    page: &'a P,
+    block: u32,
+    options: PlanOptions<'a>,
+    /// By slot; `None` for slots without a tuple.
+    fates: Vec<Option<(TupleHeader, TupleFate)>>,
+    seen: Vec<bool>,
+    plan: Plan,
+}
+
+/// Plans the pruning of `block`'s page.
+///
+/// # Errors
+/// When the fate of a transaction cannot be found out.
+pub fn plan<P: PageRead + ?Sized>(
+    page: &P,
+    block: u32,
+    options: PlanOptions<'_>,
+    fates: &mut dyn Fates,
+) -> EngineResult<Plan> {
+    let slots = page.slots();
+    let mut tuples = vec![None; usize::from(slots) + 1];
+    for slot in 1..=slots {
+        if let Some((offset, _)) = page.tuple_at(slot) {
+            let header = page.header(offset);
+            tuples[usize::from(slot)] = Some((header, tuple_fate(&header, fates)?));
+        }
+    }
+    let seen = vec![false; tuples.len()];
+    let plan = Plan {
+        all_visible: true,
+        all_frozen: true,
+        ..Plan::default()
+    };
+    let mut planner = Planner {
+        page,
+        block,
+        options,
+        fates: tuples,
+        seen,
+        plan,
+    };
+    for slot in 1..=slots {
+        planner.root(slot);
+    }
+    for slot in 1..=slots {
+        planner.orphan(slot);
+    }
+    Ok(planner.finish())
+}
+
+impl<P: PageRead + ?Sized> Planner<'_, P> {
+    /// Handles the chain that starts at `slot`, if one does.
+    fn root(&mut self, slot: u16) {
+        let lp = self.page.line_pointer(slot);
+        match lp.state {
+            LpState::Unused => {}
+            LpState::Dead if self.options.reap.binary_search(&slot).is_ok() => {
+                self.plan.op.unused.push(slot);
+            }
+            LpState::Dead => self.plan.dead.push(slot),
+            LpState::Redirect => self.chain(slot, Some(lp.offset)),
+            LpState::Normal => {
+                let root =
+                    self.fates[usize::from(slot)].is_some_and(|(header, _)| !header.is(HEAP_ONLY));
+                if root {
+                    self.chain(slot, None);
+                }
+            }
+        }
+    }
+
+    /// Walks the chain from `root` and takes its dead head off.
+    fn chain(&mut self, root: u16, redirect: Option<u16>) {
+        let mut members: Vec<u16> = Vec::new();
+        let mut dead = 0;
+        let mut next = Some((redirect.unwrap_or(root), None));
+        while let Some((slot, expected)) = next.take() {
+            let Some(Some((header, fate))) = self.fates.get(usize::from(slot)).copied() else {
+                break;
+            };
+            let linked = expected.is_none_or(|xmax| header.xmin == xmax);
+            let heap_only = header.is(HEAP_ONLY);
+            if !linked || heap_only == (slot == root) || self.seen[usize::from(slot)] {
+                break;
+            }
+            self.seen[usize::from(slot)] = true;
+            members.push(slot);
+            match fate {
+                TupleFate::Dead => dead = members.len(),
+                TupleFate::RecentlyDead => {}
+                TupleFate::Live { .. } | TupleFate::InDoubt { .. } => break,
+            }
+            if header.is(HOT_UPDATED) && header.ctid.block.0 == self.block {
+                next = Some((header.ctid.slot, Some(header.xmax)));
+            }
+        }
+        self.cut(root, redirect, &members, dead);
+    }
+
+    /// Records what becomes of a chain whose first `dead` members are dead.
+    fn cut(&mut self, root: u16, redirect: Option<u16>, members: &[u16], dead: usize) {
+        if dead == 0 {
+            return;
+        }
+        for &slot in &members[..dead] {
+            self.fates[usize::from(slot)] = None;
+            self.plan.removed += 1;
+            if slot != root {
+                self.plan.op.unused.push(slot);
+            }
+        }
+        match members.get(dead) {
+            None => self.kill(root),
+            Some(&live) if redirect != Some(live) => self.plan.op.redirect.push((root, live)),
+            Some(_) => {}
+        }
+    }
+
+    fn kill(&mut self, root: u16) {
+        if self.options.no_indexes {
+            self.plan.op.unused.push(root);
+        } else {
+            self.plan.op.dead.push(root);
+            self.plan.dead.push(root);
+        }
+    }
+
+    /// A heap-only tuple no chain leads to comes from an update that rolled back.
+    fn orphan(&mut self, slot: u16) {
+        let index = usize::from(slot);
+        if self.seen[index] {
+            return;
+        }
+        if let Some((header, TupleFate::Dead)) = self.fates[index]
+            && header.is(HEAP_ONLY)
+        {
+            self.fates[index] = None;
+            self.plan.removed += 1;
+            self.plan.op.unused.push(slot);
+        }
+    }
+
+    /// Looks at what stays: freezing, visibility, the next prune hint.
+    fn finish(mut self) -> Plan {
+        let survivors = std::mem::take(&mut self.fates);
+        for (slot, tuple) in survivors.into_iter().enumerate() {
+            if let Some((header, fate)) = tuple {
+                self.keep(slot as u16, &header, fate);
+            }
+        }
+        let plan = &mut self.plan;
+        plan.all_visible &= plan.dead.is_empty();
+        plan.all_frozen &= plan.all_visible;
+        if plan.removed > 0 {
+            plan.op.bits |= COMPACT;
+        }
+        if self.options.set_visible && plan.all_visible && !self.page.all_visible() {
+            plan.op.bits |= SET_VISIBLE;
+        }
+        self.plan
+    }
+
+    fn keep(&mut self, slot: u16, header: &TupleHeader, fate: TupleFate) {
+        let plan = &mut self.plan;
+        plan.kept += 1;
+        let mut what = 0;
+        let (mut xmin, mut xmax) = (header.xmin, header.xmax);
+        if header.frozen() {
+            xmin = Xid::NONE;
+        }
+        match fate {
+            TupleFate::Live { old } => {
+                plan.all_visible &= old;
+                let limit = self.options.freeze_below.unwrap_or(Xid::NONE);
+                if old && xmin.is_some() && xmin < limit {
+                    what |= FREEZE_XMIN;
+                    xmin = Xid::NONE;
+                }
+                if xmax.is_some() && xmax < limit {
+                    what |= CLEAR_XMAX;
+                    xmax = Xid::NONE;
+                }
+            }
+            TupleFate::RecentlyDead => {
+                plan.recently_dead += 1;
+                plan.all_visible = false;
+                plan.op.prune_xid = oldest(plan.op.prune_xid, xmax);
+            }
+            TupleFate::InDoubt { deleting } => {
+                plan.all_visible = false;
+                if deleting {
+                    plan.op.prune_xid = oldest(plan.op.prune_xid, xmax);
+                } else if xmax.is_some() {
+                    // Inserted and changed by the same running transaction.
+                    plan.op.prune_xid = oldest(plan.op.prune_xid, xmin);
+                }
+            }
+            // Part of a chain that does not hold together; a check will name it.
+            TupleFate::Dead => plan.all_visible = false,
+        }
+        if what != 0 {
+            plan.op.freeze.push((slot, what));
+        }
+        plan.all_frozen &= !xmin.is_some() && !xmax.is_some();
+        plan.oldest_xid = oldest(plan.oldest_xid, oldest(xmin, xmax));
+    }
+}
+
+/// The older of two ids, where none is no id.
+pub fn oldest(a: Xid, b: Xid) -> Xid {
+    match (a.is_some(), b.is_some()) {
+        (true, true) => a.min(b),
+        (true, false) => a,
+        _ => b,
+    }
+}
+
+/// Moves the tuples to the end of the page in reverse line-pointer order, without a sort.
+///
+/// Tuples that are in that order already, as they are unless a freed slot was reused, slide
+/// towards the end in place, adjacent ones in one move; others go by way of a copy. The result
+/// is the same.
+pub(super) fn compact(page: &mut PageMut<'_>) -> Result<(), ApplyError> {
+    let slots = page.slots();
+    let mut tuples = Vec::with_capacity(usize::from(slots));
+    let (mut ordered, mut space) = (true, 0);
+    let mut floor = PAGE_SIZE;
+    for slot in 1..=slots {
+        if page.line_pointer(slot).state != LpState::Normal {
+            continue;
+        }
+        let Some((offset, length)) = page.tuple_at(slot) else {
+            return Err(ApplyError::new(format!(
+                "slot {slot} points outside its page"
+            )));
+        };
+        ordered &= offset + align8(length) <= floor;
+        floor = offset;
+        space += align8(length);
+        tuples.push((slot, offset, length));
+    }
+    if space > PAGE_SIZE - usize::from(page.lower()) {
+        return Err(ApplyError::new(format!("tuples of {space} bytes overlap")));
+    }
+    let upper = if ordered {
+        slide(page, &tuples)
+    } else {
+        copy_over(page, &tuples)
+    };
+    page.set_upper(upper as u16);
+    Ok(())
+}
+
+/// Slides tuples that are in order; returns the new upper bound.
+fn slide(page: &mut PageMut<'_>, tuples: &[(u16, usize, usize)]) -> usize {
+    let mut upper = PAGE_SIZE;
+    // The run of adjacent tuples that move by the same distance, not yet moved: [start, end).
+    let (mut start, mut end) = (PAGE_SIZE, PAGE_SIZE);
+    for &(slot, offset, length) in tuples {
+        let size = align8(length);
+        if offset + size != start {
+            page.bytes_mut().copy_within(start..end, upper);
+            (start, end) = (offset, offset + size);
+        } else {
+            start = offset;
+        }
+        upper -= size;
+        put_line_pointer(page, slot, LinePointer::normal(upper as u16, length as u16));
+    }
+    page.bytes_mut().copy_within(start..end, upper);
+    upper
+}
+
+/// Places tuples from a copy of the page; returns the new upper bound.
+fn copy_over(page: &mut PageMut<'_>, tuples: &[(u16, usize, usize)]) -> usize {
+    let copy = *page.bytes();
+    let mut upper = PAGE_SIZE;
+    for &(slot, offset, length) in tuples {
+        let size = align8(length);
+        upper -= size;
+        page.put_bytes(upper, &copy[offset..offset + size]);
+        put_line_pointer(page, slot, LinePointer::normal(upper as u16, length as u16));
+    }
+    upper
+}

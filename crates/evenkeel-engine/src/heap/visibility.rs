@@ -1,0 +1,122 @@
+//! What a snapshot sees of the tuples of a page, and the hint bits learnt on the way.
+
+use evenkeel_storage::buffer::ReadGuard;
+use smallvec::SmallVec;
+
+use super::layout::*;
+use super::prune::{xmax_hint, xmin_hint};
+use crate::error::EngineResult;
+use crate::txn::{Hint, Sight, Snapshot};
+use crate::types::{CommandId, Xid};
+
+/// Judges tuples for one snapshot.
+pub struct Viewer<'a> {
+    snapshot: &'a Snapshot,
+    floor: Xid,
+    command: CommandId,
+    last: Option<(Xid, Hint, Sight)>,
+    /// Facts learnt about the page being visited: header word, bits.
+    hints: SmallVec<[(usize, u64); 16]>,
+}
+
+impl<'a> Viewer<'a> {
+    /// A judge with `snapshot`'s view.
+    pub fn new(snapshot: &'a Snapshot) -> Self {
+        Viewer {
+            snapshot,
+            floor: snapshot.floor(),
+            command: snapshot.command(),
+            last: None,
+            hints: SmallVec::new(),
+        }
+    }
+
+    /// Whether the snapshot sees the tuple whose header, at `offset`, is `header`.
+    ///
+    /// # Errors
+    /// When a transaction's status has to be read and cannot be.
+    pub fn sees(&mut self, offset: usize, header: &TupleHeader) -> EngineResult<bool> {
+        Ok(self.inserted(offset, header)? && !self.deleted(offset, header)?)
+    }
+
+    fn inserted(&mut self, offset: usize, header: &TupleHeader) -> EngineResult<bool> {
+        if header.frozen() {
+            return Ok(true);
+        }
+        let hint = xmin_hint(header);
+        match hint {
+            Hint::Aborted => return Ok(false),
+            Hint::Committed if header.xmin < self.floor => return Ok(true),
+            _ => {}
+        }
+        let sight = self.look(header.xmin, hint)?;
+        if sight.own {
+            return Ok(self.commands(header)?.0 < self.command);
+        }
+        self.learn(offset, hint, &sight, XMIN_COMMITTED, XMIN_ABORTED);
+        Ok(sight.visible)
+    }
+
+    fn deleted(&mut self, offset: usize, header: &TupleHeader) -> EngineResult<bool> {
+        if !header.xmax.is_some() {
+            return Ok(false);
+        }
+        let hint = xmax_hint(header);
+        match hint {
+            Hint::Aborted => return Ok(false),
+            Hint::Committed if header.xmax < self.floor => return Ok(true),
+            _ => {}
+        }
+        let sight = self.look(header.xmax, hint)?;
+        if sight.own {
+            return Ok(self.commands(header)?.1 < self.command);
+        }
+        self.learn(offset + 8, hint, &sight, XMAX_COMMITTED, XMAX_ABORTED);
+        Ok(sight.visible)
+    }
+
+    /// The inserting and the deleting command of an own tuple.
+    fn commands(&self, header: &TupleHeader) -> EngineResult<(CommandId, CommandId)> {
+        let cid = CommandId(header.cid);
+        if header.is(COMBO_CID) {
+            self.snapshot.combo(cid)
+        } else {
+            Ok((cid, cid))
+        }
+    }
+
+    /// A look-up; the last one is remembered, as neighbours often have the same inserter.
+    fn look(&mut self, xid: Xid, hint: Hint) -> EngineResult<Sight> {
+        if let Some((last, with, sight)) = self.last
+            && last == xid
+            && with == hint
+        {
+            return Ok(sight);
+        }
+        let sight = self.snapshot.sight(xid, hint)?;
+        self.last = Some((xid, hint, sight));
+        Ok(sight)
+    }
+
+    fn learn(&mut self, word: usize, had: Hint, sight: &Sight, committed: u16, aborted: u16) {
+        let bits = match (had, sight.set) {
+            (Hint::None, Some(Hint::Committed)) => committed,
+            (Hint::None, Some(Hint::Aborted)) => aborted,
+            _ => return,
+        };
+        self.hints.push((word, mask_word(bits)));
+    }
+
+    /// Sets what was learnt, if the page lock can be had for it at once.
+    pub fn leave(&mut self, guard: &mut ReadGuard<'_>) {
+        if self.hints.is_empty() {
+            return;
+        }
+        if let Some(mut hints) = guard.try_hint() {
+            for &(word, bits) in &self.hints {
+                hints.or_u64(word, bits);
+            }
+        }
+        self.hints.clear();
+    }
+}

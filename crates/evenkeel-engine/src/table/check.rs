@@ -1,0 +1,327 @@
+//! Verification of a table: page layouts, HOT chains, the visibility map, and agreement of heap
+//! and indexes.
+
+use std::collections::HashMap;
+use std::ops::Bound;
+
+use evenkeel_storage::BlockNumber;
+use evenkeel_storage::page::{PAGE_SIZE, PageRead};
+
+use super::{KeyKind, Table};
+use crate::btree::{Direction, LeafBatch};
+use crate::error::{EngineError, EngineResult};
+use crate::heap::layout::*;
+use crate::heap::prune::{Fate, xmax_hint, xmin_hint};
+use crate::heap::read::{Entry, chain};
+use crate::txn::Horizon;
+use crate::types::Tid;
+use crate::vm::{ALL_FROZEN, ALL_VISIBLE};
+
+/// Problems reported at most; the rest is only counted.
+const PROBLEMS_MAX: usize = 100;
+
+/// What a check found.
+#[derive(Clone, Debug, Default)]
+pub struct CheckReport {
+    /// Blocks of the heap.
+    pub blocks: u32,
+    /// Row versions in it.
+    pub tuples: u64,
+    /// Entries of all indexes.
+    pub index_entries: u64,
+    /// What is wrong, each naming file, block and slot; at most 100.
+    pub problems: Vec<String>,
+    /// How many problems there are.
+    pub problem_count: u64,
+}
+
+impl CheckReport {
+    /// Whether nothing is wrong.
+    pub fn is_ok(&self) -> bool {
+        self.problem_count == 0
+    }
+
+    fn add(&mut self, problem: String) {
+        self.problem_count += 1;
+        if self.problems.len() < PROBLEMS_MAX {
+            self.problems.push(problem);
+        }
+    }
+}
+
+/// Keys that rows should have in one index, by chain root, with a mark for those found.
+type Expected = HashMap<Tid, Vec<(Vec<u8>, bool)>>;
+
+impl Table {
+    /// Verifies the table. Meant for one that nobody changes meanwhile; damage that an
+    /// operation would fail on is a problem in the report.
+    ///
+    /// # Errors
+    /// Failures that keep the check itself from going on.
+    pub fn check(&self) -> EngineResult<CheckReport> {
+        let mut report = CheckReport {
+            blocks: self.blocks(),
+            ..CheckReport::default()
+        };
+        let horizon = self.db.horizon();
+        let mut expected: Vec<Expected> = vec![Expected::new(); self.indexes.len()];
+        for block in (0..self.blocks()).map(BlockNumber) {
+            match self.check_block(block, &horizon, &mut report, &mut expected) {
+                Err(error @ EngineError::Storage(_)) => report.add(error.to_string()),
+                other => other?,
+            }
+        }
+        for (index, keys) in expected.iter_mut().enumerate() {
+            self.check_index(index, keys, &mut report)?;
+        }
+        Ok(report)
+    }
+
+    fn place(&self, block: BlockNumber, slot: u16) -> String {
+        format!("file {} block {block} slot {slot}", self.def.heap)
+    }
+
+    fn check_block(
+        &self,
+        block: BlockNumber,
+        horizon: &Horizon,
+        report: &mut CheckReport,
+        expected: &mut [Expected],
+    ) -> EngineResult<()> {
+        let bits = self.vm.bits(block)?;
+        let guard = self.heap().read(block)?;
+        if !guard.is_heap() {
+            if !guard.is_new() || bits != 0 {
+                report.add(format!(
+                    "file {} block {block} is no heap page",
+                    self.def.heap
+                ));
+            }
+            return Ok(());
+        }
+        if let Err(problem) = check_layout(&guard) {
+            report.add(format!("file {} block {block}: {problem}", self.def.heap));
+            return Ok(());
+        }
+        if bits & ALL_VISIBLE != 0 && !guard.all_visible() {
+            report.add(format!(
+                "file {} block {block}: map says all-visible, the page does not",
+                self.def.heap
+            ));
+        }
+        let frozen = bits & ALL_FROZEN != 0;
+        for slot in 1..=guard.slots() {
+            if let Some((offset, _)) = guard.tuple_at(slot) {
+                report.tuples += 1;
+                let header = guard.header(offset);
+                if let Some(problem) = self.check_tuple(&guard, slot, &header, horizon, frozen)? {
+                    report.add(format!("{}: {problem}", self.place(block, slot)));
+                }
+            }
+            self.check_chain(&guard, block, slot, horizon, report, expected)?;
+        }
+        Ok(())
+    }
+
+    fn check_tuple(
+        &self,
+        page: &impl PageRead,
+        slot: u16,
+        header: &TupleHeader,
+        horizon: &Horizon,
+        frozen: bool,
+    ) -> EngineResult<Option<String>> {
+        let next = self.db.next_xid();
+        for (what, xid) in [("xmin", header.xmin), ("xmax", header.xmax)] {
+            if xid.is_some() && xid >= next {
+                return Ok(Some(format!("{what} {xid} is not given out yet")));
+            }
+        }
+        if !header.xmin.is_some() {
+            return Ok(Some("no xmin".into()));
+        }
+        if page.all_visible() {
+            let mut fate = self.fates(horizon);
+            let seen = header.frozen() || fate(header.xmin, xmin_hint(header))? == Fate::Old;
+            let kept =
+                !header.xmax.is_some() || fate(header.xmax, xmax_hint(header))? == Fate::Aborted;
+            if !seen || !kept {
+                return Ok(Some("not visible to all on an all-visible page".into()));
+            }
+        }
+        if frozen && (!header.frozen() || header.xmax.is_some()) {
+            return Ok(Some("not frozen on an all-frozen page".into()));
+        }
+        if header.is(HOT_UPDATED) {
+            let target = page
+                .tuple_at(header.ctid.slot)
+                .map(|(offset, _)| page.header(offset));
+            let linked =
+                target.is_some_and(|target| target.xmin != header.xmax || target.is(HEAP_ONLY));
+            let mut fate = self.fates(horizon);
+            let matters = fate(header.xmax, xmax_hint(header))? != Fate::Aborted;
+            if matters && (!linked || header.ctid.slot == slot) {
+                return Ok(Some(format!(
+                    "HOT chain broken towards slot {}",
+                    header.ctid.slot
+                )));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Verifies that a slot leads somewhere, and notes the keys of the chain that starts there.
+    fn check_chain(
+        &self,
+        page: &impl PageRead,
+        block: BlockNumber,
+        slot: u16,
+        horizon: &Horizon,
+        report: &mut CheckReport,
+        expected: &mut [Expected],
+    ) -> EngineResult<()> {
+        let lp = page.line_pointer(slot);
+        let root = match lp.state {
+            LpState::Unused => return Ok(()),
+            LpState::Dead => {
+                let tid = Tid::new(block, slot);
+                expected.iter_mut().for_each(|keys| {
+                    keys.insert(tid, Vec::new());
+                });
+                return Ok(());
+            }
+            LpState::Redirect => {
+                let heap_only = page
+                    .tuple_at(lp.offset)
+                    .is_some_and(|(offset, _)| page.header(offset).is(HEAP_ONLY));
+                if !heap_only {
+                    let place = self.place(block, slot);
+                    report.add(format!(
+                        "{place}: redirect to slot {} leads nowhere",
+                        lp.offset
+                    ));
+                }
+                heap_only
+            }
+            LpState::Normal => page
+                .tuple_at(slot)
+                .is_some_and(|(offset, _)| !page.header(offset).is(HEAP_ONLY)),
+        };
+        if root {
+            self.note_keys(page, Tid::new(block, slot), horizon, expected)?;
+        }
+        Ok(())
+    }
+
+    /// Notes each distinct key of a chain; one that a live version has must be in the index.
+    fn note_keys(
+        &self,
+        page: &impl PageRead,
+        tid: Tid,
+        horizon: &Horizon,
+        expected: &mut [Expected],
+    ) -> EngineResult<()> {
+        let mut fate = self.fates(horizon);
+        for link in chain(page, tid.block, tid.slot, Entry::Index) {
+            let header = &link.header;
+            // An insert may have ended before all its index entries were in.
+            let sure = header.frozen()
+                || matches!(
+                    fate(header.xmin, xmin_hint(header))?,
+                    Fate::Old | Fate::Recent
+                );
+            let gone = header.xmax.is_some() && fate(header.xmax, xmax_hint(header))? == Fate::Old;
+            for (index, keys) in expected.iter_mut().enumerate() {
+                let mut key = Vec::new();
+                let row = page.row(link.offset, link.length);
+                if self.def.indexes[index].key.key(row, &mut key) == KeyKind::Absent {
+                    continue;
+                }
+                let known = keys.entry(tid).or_default();
+                if !known.iter().any(|(other, _)| *other == key) {
+                    known.push((key, !sure || gone));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Verifies the tree, then that its entries and the heap's rows have each other.
+    fn check_index(
+        &self,
+        index: usize,
+        expected: &mut Expected,
+        report: &mut CheckReport,
+    ) -> EngineResult<()> {
+        let name = &self.def.indexes[index].name;
+        let tree = &self.indexes[index];
+        if let Err(error) = tree.check(&mut |_| Ok(())) {
+            report.add(format!("index \"{name}\": {error}"));
+            return Ok(());
+        }
+        let mut scan = tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
+        let mut batch = LeafBatch::with_keys();
+        while scan.next_page(&mut batch)? {
+            for at in 0..batch.len() {
+                report.index_entries += 1;
+                let (tid, key) = (batch.tids()[at], batch.key(at));
+                match expected.get_mut(&tid) {
+                    None => report.add(format!("index \"{name}\": entry for {tid}, no row there")),
+                    Some(keys) => {
+                        let found = keys.iter_mut().find(|(known, _)| known == key);
+                        if let Some((_, found)) = found {
+                            *found = true;
+                        }
+                    }
+                }
+            }
+        }
+        let missing = expected
+            .iter()
+            .flat_map(|(tid, keys)| keys.iter().filter(|(_, found)| !found).map(move |_| tid));
+        for tid in missing {
+            report.add(format!("index \"{name}\": no entry for the row at {tid}"));
+        }
+        Ok(())
+    }
+}
+
+/// Verifies line pointers and that tuples lie where they may, without overlap.
+fn check_layout(page: &impl PageRead) -> Result<(), String> {
+    let (lower, upper) = (usize::from(page.lower()), usize::from(page.upper()));
+    if lower < LINE_POINTERS || lower > upper || upper > PAGE_SIZE {
+        return Err(format!("bounds {lower} and {upper}"));
+    }
+    let mut spans = Vec::new();
+    let mut unused = 0;
+    for slot in 1..=page.slots() {
+        let lp = page.line_pointer(slot);
+        match lp.state {
+            LpState::Normal => {
+                let Some((offset, length)) = page.tuple_at(slot) else {
+                    return Err(format!("slot {slot} points outside the page"));
+                };
+                if offset < upper {
+                    return Err(format!("slot {slot} points below the tuples"));
+                }
+                spans.push((offset, offset + length, slot));
+            }
+            LpState::Redirect if lp.offset == 0 || lp.offset > page.slots() => {
+                return Err(format!("slot {slot} redirects to slot {}", lp.offset));
+            }
+            LpState::Unused => unused += 1,
+            LpState::Redirect | LpState::Dead => {}
+        }
+    }
+    if usize::from(page.u16_at(SPARE)) != unused {
+        return Err(format!(
+            "{} unused slots counted, {unused} there",
+            page.u16_at(SPARE)
+        ));
+    }
+    spans.sort_unstable();
+    match spans.windows(2).find(|pair| pair[0].1 > pair[1].0) {
+        Some(pair) => Err(format!("slots {} and {} overlap", pair[0].2, pair[1].2)),
+        None => Ok(()),
+    }
+}

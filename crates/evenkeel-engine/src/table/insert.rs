@@ -1,0 +1,323 @@
+//! Inserting rows and their index entries.
+
+use evenkeel_storage::BlockNumber;
+use evenkeel_storage::page::PAGE_SIZE;
+
+use super::pages::Locked;
+use super::{Arbiter, Inserted, KeyKind, Table};
+use crate::btree::{InsertOutcome, Liveness, UniqueCheck, Visit};
+use crate::error::{EngineError, EngineResult};
+use crate::heap::layout::{HeapRead, LINE_POINTER_SIZE, MAX_ROW, tuple_space};
+use crate::heap::ops::{Insert, OP_INSERT};
+use crate::heap::prune::{xmax_hint, xmin_hint};
+use crate::heap::read::{Entry, Link, chain};
+use crate::lock::WaitPolicy;
+use crate::txn::{Hint, Transaction};
+use crate::types::{Tid, Xid, XidStatus};
+
+/// What a try at one index entry came to.
+enum EntryOutcome {
+    Done,
+    Duplicate(Tid),
+    Wait(Xid),
+}
+
+impl Table {
+    /// Inserts a row and its index entries. Waits while a unique key is being inserted or
+    /// deleted by another transaction.
+    ///
+    /// # Errors
+    /// `UniqueViolation` when a live row has the same key; `RowTooLarge`; what waiting can
+    /// return; storage failures. The caller rolls the statement back.
+    pub async fn insert(&self, txn: &mut Transaction, row: &[u8]) -> EngineResult<Tid> {
+        let tid = self.put_tuple(txn, row)?;
+        self.index_row(txn, row, tid).await?;
+        Ok(tid)
+    }
+
+    /// Inserts a row unless a live row with the same unique key is there.
+    ///
+    /// # Errors
+    /// As [`Table::insert`]; a conflict in an index that `arbiter` leaves out is a
+    /// `UniqueViolation`.
+    pub async fn insert_or_conflict(
+        &self,
+        txn: &mut Transaction,
+        row: &[u8],
+        arbiter: Arbiter,
+    ) -> EngineResult<Inserted> {
+        let yields = |index| arbiter == Arbiter::Any || arbiter == Arbiter::Index(index);
+        let mut key = Vec::new();
+        // A look first: a conflict that is there costs no tuple.
+        for index in (0..self.indexes.len()).filter(|&index| yields(index)) {
+            if let Some(tid) = self.find_conflict(txn, index, row, &mut key).await? {
+                return Ok(Inserted::Conflict { index, tid });
+            }
+        }
+        let tid = self.put_tuple(txn, row)?;
+        for index in 0..self.indexes.len() {
+            let Some(other) = self.insert_entry(txn, index, row, tid, &mut key).await? else {
+                continue;
+            };
+            if !yields(index) {
+                return Err(self.violation(index));
+            }
+            self.take_back(txn, tid)?;
+            return Ok(Inserted::Conflict { index, tid: other });
+        }
+        Ok(Inserted::Done(tid))
+    }
+
+    /// Adds the index entries of a row that is in the heap at `tid`.
+    pub(super) async fn index_row(
+        &self,
+        txn: &mut Transaction,
+        row: &[u8],
+        tid: Tid,
+    ) -> EngineResult<()> {
+        let mut key = Vec::new();
+        for index in 0..self.indexes.len() {
+            if self
+                .insert_entry(txn, index, row, tid, &mut key)
+                .await?
+                .is_some()
+            {
+                return Err(self.violation(index));
+            }
+        }
+        Ok(())
+    }
+
+    fn violation(&self, index: usize) -> EngineError {
+        EngineError::UniqueViolation {
+            index: self.def.indexes[index].name.to_string(),
+        }
+    }
+
+    /// Adds one index entry; the row in the way, if there is one.
+    async fn insert_entry(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        row: &[u8],
+        tid: Tid,
+        key: &mut Vec<u8>,
+    ) -> EngineResult<Option<Tid>> {
+        key.clear();
+        let kind = self.def.indexes[index].key.key(row, key);
+        if kind == KeyKind::Absent {
+            return Ok(None);
+        }
+        loop {
+            match self.try_entry(txn, index, kind, key, tid)? {
+                EntryOutcome::Done => return Ok(None),
+                EntryOutcome::Duplicate(other) => return Ok(Some(other)),
+                EntryOutcome::Wait(xid) => {
+                    txn.wait_for_xid(xid, WaitPolicy::Block).await?;
+                }
+            }
+        }
+    }
+
+    fn try_entry(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        kind: KeyKind,
+        key: &[u8],
+        tid: Tid,
+    ) -> EngineResult<EntryOutcome> {
+        let xid = txn.xid()?;
+        let txn = &*txn;
+        let mut resolve = |other: Tid| self.liveness(txn, index, key, other);
+        let check = if self.def.indexes[index].unique && kind == KeyKind::Unique {
+            UniqueCheck::Check(&mut resolve)
+        } else {
+            UniqueCheck::None
+        };
+        Ok(match self.indexes[index].insert(xid, key, tid, check)? {
+            InsertOutcome::Inserted => EntryOutcome::Done,
+            InsertOutcome::Duplicate(other) => EntryOutcome::Duplicate(other),
+            InsertOutcome::MustWait(xid) => EntryOutcome::Wait(xid),
+        })
+    }
+
+    /// A live row whose key in unique index `index` is the one of `row`.
+    async fn find_conflict(
+        &self,
+        txn: &mut Transaction,
+        index: usize,
+        row: &[u8],
+        key: &mut Vec<u8>,
+    ) -> EngineResult<Option<Tid>> {
+        let def = &self.def.indexes[index];
+        key.clear();
+        if !def.unique || def.key.key(row, key) != KeyKind::Unique {
+            return Ok(None);
+        }
+        loop {
+            match self.look_for_conflict(txn, index, key)? {
+                EntryOutcome::Done => return Ok(None),
+                EntryOutcome::Duplicate(tid) => return Ok(Some(tid)),
+                EntryOutcome::Wait(xid) => {
+                    txn.wait_for_xid(xid, WaitPolicy::Block).await?;
+                }
+            }
+        }
+    }
+
+    fn look_for_conflict(
+        &self,
+        txn: &Transaction,
+        index: usize,
+        key: &[u8],
+    ) -> EngineResult<EntryOutcome> {
+        let mut outcome = EntryOutcome::Done;
+        self.indexes[index].lookup(key, &mut |tid| {
+            outcome = match self.liveness(txn, index, key, tid)? {
+                Liveness::Dead => return Ok(Visit::Next),
+                Liveness::Live => EntryOutcome::Duplicate(tid),
+                Liveness::InProgress(xid) => EntryOutcome::Wait(xid),
+            };
+            Ok(Visit::Stop)
+        })?;
+        Ok(outcome)
+    }
+
+    /// Whether the row an index entry `key` → `tid` points to is in the way of an equal key.
+    ///
+    /// The entry was read a moment ago and nothing is locked, so the slot may have been given to
+    /// another row since: a row that has another key now is not in the way.
+    pub(super) fn liveness(
+        &self,
+        txn: &Transaction,
+        index: usize,
+        key: &[u8],
+        tid: Tid,
+    ) -> EngineResult<Liveness> {
+        let guard = self.heap().pin(tid.block)?.read();
+        for link in chain(&guard, tid.block, tid.slot, Entry::Index) {
+            let state = self.version_liveness(txn, &link)?;
+            if state == Liveness::Dead {
+                continue;
+            }
+            let mut now = Vec::with_capacity(key.len());
+            let kind = self.def.indexes[index]
+                .key
+                .key(guard.row(link.offset, link.length), &mut now);
+            if kind == KeyKind::Unique && now == key {
+                return Ok(state);
+            }
+        }
+        Ok(Liveness::Dead)
+    }
+
+    fn version_liveness(&self, txn: &Transaction, link: &Link) -> EngineResult<Liveness> {
+        let header = &link.header;
+        if !header.frozen() && !txn.owns(header.xmin) {
+            match self.status(header.xmin, xmin_hint(header))? {
+                XidStatus::Aborted => return Ok(Liveness::Dead),
+                XidStatus::InProgress => return Ok(Liveness::InProgress(header.xmin)),
+                XidStatus::Committed => {}
+            }
+        }
+        if !header.xmax.is_some() {
+            return Ok(Liveness::Live);
+        }
+        if txn.owns(header.xmax) {
+            return Ok(Liveness::Dead);
+        }
+        Ok(match self.status(header.xmax, xmax_hint(header))? {
+            XidStatus::Aborted => Liveness::Live,
+            XidStatus::InProgress => Liveness::InProgress(header.xmax),
+            XidStatus::Committed => Liveness::Dead,
+        })
+    }
+
+    /// The status of a transaction as of now, from a tuple's hint if it has one.
+    pub(super) fn status(&self, xid: Xid, hint: Hint) -> EngineResult<XidStatus> {
+        Ok(match hint {
+            Hint::Aborted => XidStatus::Aborted,
+            Hint::Committed => XidStatus::Committed,
+            Hint::None => self.db.xid_status(xid)?,
+        })
+    }
+
+    /// Refuses a row that no page can hold.
+    pub(super) fn check_size(row: &[u8]) -> EngineResult<()> {
+        if row.len() > MAX_ROW {
+            return Err(EngineError::RowTooLarge {
+                size: row.len(),
+                max: MAX_ROW,
+            });
+        }
+        Ok(())
+    }
+
+    /// Bytes that inserts leave free in a page for later updates.
+    pub(super) fn reserve(&self) -> usize {
+        PAGE_SIZE * (100 - usize::from(self.def.fillfactor.clamp(10, 100))) / 100
+    }
+
+    /// Puts a tuple into the heap.
+    fn put_tuple(&self, txn: &mut Transaction, row: &[u8]) -> EngineResult<Tid> {
+        Self::check_size(row)?;
+        let xid = txn.xid()?;
+        let cid = txn.command().0;
+        self.store().admit()?;
+        let mut page = self.page_with_room(row.len())?;
+        let slot = page.heap.next_slot();
+        let tid = Tid::new(page.block(), slot);
+        let bits = page.bits();
+        let data = Insert {
+            xmin: xid,
+            xmin_mask: 0,
+            cid,
+            slot,
+            bits,
+            row,
+        }
+        .encode();
+        let mut change = self.store().change(xid.get());
+        page.part(&mut change, OP_INSERT, &data);
+        change.commit();
+        Ok(tid)
+    }
+
+    /// A page with room for a row, locked; it is the calling thread's target from now on.
+    pub(super) fn page_with_room(&self, row_len: usize) -> EngineResult<Locked<'_>> {
+        let reserve = self.reserve();
+        let mut search = self.space.search(search_size(row_len, reserve));
+        let mut block = self.space.target(&mut search)?;
+        loop {
+            let mut page = self.lock_page(block)?;
+            if page.fits(row_len, reserve) {
+                return Ok(page);
+            }
+            let horizon = self.db.recent_horizon();
+            if Self::prunable(&page.heap, &horizon)
+                && self.prune_locked(&mut page.heap, &horizon)?
+                && page.fits(row_len, reserve)
+            {
+                return Ok(page);
+            }
+            let free = page.heap.gap();
+            drop(page);
+            block = self.space.pass_on(&mut search, block, free)?;
+        }
+    }
+
+    /// A block other than `not` that has room for a row just now; none if `not` itself has.
+    pub(super) fn block_with_room(
+        &self,
+        row_len: usize,
+        not: BlockNumber,
+    ) -> EngineResult<Option<BlockNumber>> {
+        let block = self.page_with_room(row_len)?.block();
+        Ok((block != not).then_some(block))
+    }
+}
+
+fn search_size(row_len: usize, reserve: usize) -> usize {
+    (tuple_space(row_len) + LINE_POINTER_SIZE + reserve).min(PAGE_SIZE - PAGE_SIZE / 64)
+}

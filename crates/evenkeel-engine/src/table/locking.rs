@@ -1,0 +1,209 @@
+//! Row locks and what has become of a row since a snapshot was taken.
+//!
+//! Changes are marked in the tuple (xmax); locks live in the lock table and are taken and looked
+//! at under the page's lock, so neither side can miss the other (heap rule 8).
+
+use super::{Modified, Table};
+use crate::error::{EngineError, EngineResult};
+use crate::heap::layout::{COMBO_CID, HeapRead, TupleHeader, XMAX_KEYS};
+use crate::heap::prune::xmax_hint;
+use crate::lock::{RowLockMode, WaitPolicy};
+use crate::txn::Transaction;
+use crate::types::{CommandId, Isolation, Tid, Xid, XidStatus};
+
+/// What a tuple is to a transaction that wants to change or lock it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Judgement {
+    /// Nobody has changed it.
+    Free,
+    /// This transaction has changed it already.
+    SelfModified,
+    /// A running transaction is changing it.
+    Busy(Xid),
+    /// A committed transaction updated it: the next version, and the xmin that must have.
+    Updated(Tid, Xid),
+    /// A committed transaction deleted it.
+    Deleted,
+}
+
+/// Where looking for a row's newest version led.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Walk {
+    /// This version is the newest and is now locked.
+    Locked(Tid),
+    /// This version is the newest and others hold conflicting locks on it.
+    Contended(Tid),
+    /// This version is being changed by a running transaction.
+    Busy(Tid, Xid),
+    /// This transaction has changed the row already.
+    SelfModified,
+    /// The row was deleted.
+    Gone,
+}
+
+impl Table {
+    /// Judges the tuple at `tid`, which some snapshot of this transaction sees.
+    pub(super) fn judge(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        header: &TupleHeader,
+    ) -> EngineResult<Judgement> {
+        let xmax = header.xmax;
+        if !xmax.is_some() {
+            return Ok(Judgement::Free);
+        }
+        if txn.owns(xmax) {
+            return Ok(Judgement::SelfModified);
+        }
+        Ok(match self.status(xmax, xmax_hint(header))? {
+            XidStatus::Aborted => Judgement::Free,
+            XidStatus::InProgress => Judgement::Busy(xmax),
+            XidStatus::Committed if header.ctid == tid => Judgement::Deleted,
+            XidStatus::Committed => Judgement::Updated(header.ctid, xmax),
+        })
+    }
+
+    /// The command id to store with a change of the tuple by this transaction, and whether it
+    /// is a combo number: needed when the same transaction inserted the tuple.
+    pub(super) fn change_cid(
+        &self,
+        txn: &mut Transaction,
+        header: &TupleHeader,
+    ) -> EngineResult<(u32, bool)> {
+        let command = txn.command();
+        if header.frozen() || !txn.owns(header.xmin) {
+            return Ok((command.0, false));
+        }
+        let stored = CommandId(header.cid);
+        let inserted = if header.flags & COMBO_CID != 0 {
+            txn.resolve_combo(stored)?.0
+        } else {
+            stored
+        };
+        Ok((txn.combo(inserted, command).0, true))
+    }
+
+    /// Locks the row at `tid`, a version that the transaction's snapshot sees. `Done` means
+    /// that this very version is locked and is the newest; under READ COMMITTED a newer version
+    /// is locked instead and reported as `Changed`.
+    ///
+    /// # Errors
+    /// `SerializationFailure` under REPEATABLE READ when the row has changed;
+    /// `LockNotAvailable` with [`WaitPolicy::NoWait`]; `Deadlock`, `Cancelled`.
+    pub async fn lock_row(
+        &self,
+        txn: &mut Transaction,
+        tid: Tid,
+        mode: RowLockMode,
+        policy: WaitPolicy,
+    ) -> EngineResult<Modified> {
+        let mut walk = self.walk(txn, tid, None, mode)?;
+        loop {
+            let (at, expected) = match walk {
+                Walk::Locked(at) if at == tid => return Ok(Modified::Done(tid)),
+                Walk::Locked(newest) => {
+                    Self::changed(txn, "update")?;
+                    return Ok(Modified::Changed { newest });
+                }
+                Walk::SelfModified => return Ok(Modified::SelfModified),
+                Walk::Gone => {
+                    Self::changed(txn, "delete")?;
+                    return Ok(Modified::Gone);
+                }
+                Walk::Contended(at) => {
+                    if !txn.lock_row(self.def.heap, at, mode, policy).await? {
+                        return Ok(Modified::Skipped);
+                    }
+                    (at, None)
+                }
+                Walk::Busy(at, xid) => {
+                    if !self.wait_for_change(txn, at, xid, mode, policy).await? {
+                        return Ok(Modified::Skipped);
+                    }
+                    (at, None)
+                }
+            };
+            walk = self.walk(txn, at, expected, mode)?;
+        }
+    }
+
+    /// Waits until the transaction that is changing a tuple has ended. The row lock is taken
+    /// first, so that of many waiters one goes on at a time, in the order they came.
+    pub(super) async fn wait_for_change(
+        &self,
+        txn: &mut Transaction,
+        tid: Tid,
+        xid: Xid,
+        mode: RowLockMode,
+        policy: WaitPolicy,
+    ) -> EngineResult<bool> {
+        Ok(txn.lock_row(self.def.heap, tid, mode, policy).await?
+            && txn.wait_for_xid(xid, policy).await?)
+    }
+
+    /// READ COMMITTED goes on with a row's newest version; a fixed snapshot cannot.
+    pub(super) fn changed(txn: &Transaction, what: &'static str) -> EngineResult<()> {
+        match txn.isolation() {
+            Isolation::ReadCommitted => Ok(()),
+            _ => Err(EngineError::SerializationFailure { what }),
+        }
+    }
+
+    /// Follows a row's versions from `tid` to the newest and locks that one without waiting.
+    /// With `expected`, `tid` counts only if that transaction inserted it.
+    ///
+    /// A key-share lock does not mind a change of other columns in progress: it locks the
+    /// version it came to and every version after it, as the row's key is theirs too.
+    pub(super) fn walk(
+        &self,
+        txn: &mut Transaction,
+        tid: Tid,
+        expected: Option<Xid>,
+        mode: RowLockMode,
+    ) -> EngineResult<Walk> {
+        let (mut at, mut expected) = (tid, expected);
+        let mut shared: Option<Tid> = None;
+        'page: loop {
+            let guard = self.heap().pin(at.block)?.read();
+            loop {
+                let found = guard.is_heap().then(|| guard.tuple_at(at.slot)).flatten();
+                let Some((offset, _)) = found else {
+                    return Ok(shared.map_or(Walk::Gone, Walk::Locked));
+                };
+                let header = guard.header(offset);
+                if expected.is_some_and(|xmin| xmin != header.xmin) {
+                    return Ok(shared.map_or(Walk::Gone, Walk::Locked));
+                }
+                let (next, xmax) = match self.judge(txn, at, &header)? {
+                    Judgement::Free => {
+                        return Ok(if txn.row_try(self.def.heap, at, mode) {
+                            Walk::Locked(shared.unwrap_or(at))
+                        } else {
+                            Walk::Contended(at)
+                        });
+                    }
+                    Judgement::SelfModified => return Ok(Walk::SelfModified),
+                    Judgement::Deleted => return Ok(Walk::Gone),
+                    Judgement::Updated(next, xmax) => (next, xmax),
+                    Judgement::Busy(xid) => {
+                        let keys = header.xmax_mask & XMAX_KEYS != 0;
+                        if mode != RowLockMode::KeyShare || keys {
+                            return Ok(Walk::Busy(at, xid));
+                        }
+                        if !txn.row_try(self.def.heap, at, mode) {
+                            return Ok(Walk::Contended(at));
+                        }
+                        shared.get_or_insert(at);
+                        (header.ctid, xid)
+                    }
+                };
+                let same_page = next.block == at.block;
+                (at, expected) = (next, Some(xmax));
+                if !same_page {
+                    continue 'page;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! What the operations of a table do to pages: lock them together with their map page, log a
+//! change with the map's part, prune.
+
+use evenkeel_storage::buffer::{Pin, WriteGuard};
+use evenkeel_storage::page::PageRead;
+use evenkeel_storage::{BlockNumber, Change, PartFlags};
+
+use super::Table;
+use crate::error::EngineResult;
+use crate::heap::layout::{HeapRead, LINE_POINTER_SIZE, tuple_space};
+use crate::heap::ops::{CLEAR_VISIBLE, INIT_PAGE, OP_PRUNE, Prune};
+use crate::heap::prune::{Fate, PlanOptions, plan};
+use crate::txn::{Hint, Horizon, Removal};
+use crate::types::Xid;
+use crate::vm::{self, ALL_FROZEN, ALL_VISIBLE};
+
+/// A heap page locked for a change, with its map page when the change ends its visibility.
+pub struct Locked<'a> {
+    /// The heap page.
+    pub heap: WriteGuard<'a>,
+    map: Option<WriteGuard<'a>>,
+}
+
+impl<'a> Locked<'a> {
+    /// The page's block number.
+    pub fn block(&self) -> BlockNumber {
+        self.heap.block()
+    }
+
+    /// The tuple at `slot`, if there is one.
+    pub fn tuple(&self, slot: u16) -> Option<(usize, usize)> {
+        if self.heap.is_heap() {
+            self.heap.tuple_at(slot)
+        } else {
+            None
+        }
+    }
+
+    /// The bits a part needs for what is locked here: lay out a new page, end the visibility.
+    pub fn bits(&self) -> u16 {
+        let init = if self.heap.is_new() { INIT_PAGE } else { 0 };
+        let clear = if self.heap.all_visible() {
+            CLEAR_VISIBLE
+        } else {
+            0
+        };
+        init | clear
+    }
+
+    /// Whether a row of `row_len` bytes fits, with `reserve` bytes left over. An empty page
+    /// takes any row.
+    pub fn fits(&self, row_len: usize, reserve: usize) -> bool {
+        let empty = self.heap.slots() == 0;
+        let need = tuple_space(row_len) + LINE_POINTER_SIZE + if empty { 0 } else { reserve };
+        self.heap.gap() >= need || (reserve == 0 && self.heap.fits(row_len))
+    }
+
+    /// Adds the heap page's part, and the map page's when the visibility ends.
+    pub fn part<'c>(&'c mut self, change: &mut Change<'c>, op: u16, data: &[u8]) {
+        let block = self.heap.block();
+        let clears = self.heap.all_visible();
+        let init = init_flag(&self.heap);
+        change.part(&mut self.heap, op, init, data);
+        if let Some(map) = self.map.as_mut().filter(|_| clears) {
+            map_part(change, map, block, 0, ALL_VISIBLE | ALL_FROZEN);
+        }
+    }
+}
+
+/// The flag of a part that lays out a new page.
+pub fn init_flag(guard: &WriteGuard<'_>) -> PartFlags {
+    if guard.is_new() {
+        PartFlags::INIT
+    } else {
+        PartFlags::NONE
+    }
+}
+
+/// Adds a part that sets and clears bits of a heap block in its map page.
+pub fn map_part<'c>(
+    change: &mut Change<'c>,
+    map: &'c mut WriteGuard<'_>,
+    block: BlockNumber,
+    set: u8,
+    clear: u8,
+) {
+    let (_, index) = vm::position(block);
+    let init = init_flag(map);
+    change.part(
+        map,
+        vm::redo::OP_CHANGE,
+        init,
+        &vm::redo::encode(index, set, clear),
+    );
+}
+
+impl Table {
+    /// Locks `block` for a change. The map page is pinned before the heap page is locked, as
+    /// reading it may need a disk, and locked after it.
+    pub(super) fn lock_page(&self, block: BlockNumber) -> EngineResult<Locked<'_>> {
+        let heap = self.heap().pin(block)?.write();
+        if !heap.all_visible() {
+            return Ok(Locked { heap, map: None });
+        }
+        let pin = heap.unlock();
+        let map = self.vm.pin(block)?;
+        let heap = pin.write();
+        let map = heap.all_visible().then(|| map.write());
+        Ok(Locked { heap, map })
+    }
+
+    /// Locks two pages for a change, the lower block first. The second is not all-visible.
+    pub(super) fn lock_two(
+        &self,
+        first: BlockNumber,
+        second: BlockNumber,
+    ) -> EngineResult<(Locked<'_>, Locked<'_>)> {
+        let mut map = None;
+        loop {
+            let pins = (self.heap().pin(first)?, self.heap().pin(second)?);
+            let (a, b) = if first < second {
+                let a = pins.0.write();
+                (a, pins.1.write())
+            } else {
+                let b = pins.1.write();
+                (pins.0.write(), b)
+            };
+            if b.all_visible() {
+                drop((a, b));
+                self.end_visibility(second)?;
+            } else if a.all_visible() && map.is_none() {
+                drop((a, b));
+                map = Some(self.vm.pin(first)?);
+            } else {
+                let map = map.filter(|_| a.all_visible()).map(Pin::write);
+                return Ok((Locked { heap: a, map }, Locked { heap: b, map: None }));
+            }
+        }
+    }
+
+    /// Ends the all-visible state of a block by a record of its own.
+    fn end_visibility(&self, block: BlockNumber) -> EngineResult<()> {
+        let mut page = self.lock_page(block)?;
+        if page.heap.all_visible() {
+            let op = Prune {
+                prune_xid: page.heap.prune_xid(),
+                bits: CLEAR_VISIBLE,
+                ..Prune::default()
+            };
+            let mut change = self.store().change(Xid::NONE.get());
+            page.part(&mut change, OP_PRUNE, &op.encode());
+            change.commit();
+        }
+        Ok(())
+    }
+
+    /// Whether the end of the transaction that the page's prune hint names is old enough that
+    /// pruning may find something.
+    pub(super) fn prunable(page: &impl PageRead, horizon: &Horizon) -> bool {
+        let hint = page.prune_xid();
+        hint.is_some() && hint < horizon.floor()
+    }
+
+    /// Prunes a locked page; says whether it did anything.
+    pub(super) fn prune_locked(
+        &self,
+        heap: &mut WriteGuard<'_>,
+        horizon: &Horizon,
+    ) -> EngineResult<bool> {
+        let options = PlanOptions {
+            no_indexes: self.def.indexes.is_empty(),
+            ..PlanOptions::default()
+        };
+        let block = heap.block();
+        let plan = plan(heap, block.0, options, &mut self.fates(horizon))?;
+        if plan.is_idle() && plan.op.prune_xid == heap.prune_xid() {
+            return Ok(false);
+        }
+        let mut change = self.store().change(Xid::NONE.get());
+        change.part(heap, OP_PRUNE, PartFlags::NONE, &plan.op.encode());
+        change.commit();
+        Ok(true)
+    }
+
+    /// What became of transactions, as seen from `horizon`.
+    pub(crate) fn fates<'a>(
+        &'a self,
+        horizon: &'a Horizon,
+    ) -> impl FnMut(Xid, Hint) -> EngineResult<Fate> + 'a {
+        move |xid, hint| {
+            Ok(match self.db.removal(horizon, xid, hint)?.0 {
+                Removal::Dead => Fate::Old,
+                Removal::RecentlyDead => Fate::Recent,
+                Removal::InProgress => Fate::Running,
+                Removal::Aborted => Fate::Aborted,
+            })
+        }
+    }
+}

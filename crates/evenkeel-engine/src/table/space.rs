@@ -1,0 +1,162 @@
+//! Where inserts go: a few target blocks, then the free-space map, then new blocks.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use evenkeel_storage::buffer::ForkHandle;
+use evenkeel_storage::{BlockNumber, FileId, Fork, Store};
+use parking_lot::Mutex;
+
+use crate::error::EngineResult;
+use crate::fsm::FreeSpaceMap;
+use crate::heap::layout::PAGE_CAPACITY;
+
+/// Blocks that are being filled at the same time: enough that the inserts of as many threads
+/// do not meet on a page.
+const TARGETS: usize = 8;
+const NONE: u32 = u32::MAX;
+/// The most blocks by which a heap grows at once.
+const GROWTH_MAX: u32 = 64;
+/// How often the map's advice may be wrong before new blocks are made instead.
+const MISSES_MAX: u32 = 16;
+
+/// The space of one heap; all tables opened on the heap share it.
+pub struct Space {
+    fork: Arc<ForkHandle>,
+    fsm: FreeSpaceMap,
+    targets: [AtomicU32; TARGETS],
+    tried_last: AtomicBool,
+    growing: Mutex<()>,
+}
+
+/// A search for room; ends by itself after a bounded number of misses.
+pub struct Search {
+    need: usize,
+    misses: u32,
+}
+
+thread_local! {
+    static TARGET: Cell<usize> = const { Cell::new(usize::MAX) };
+}
+
+/// The calling thread's choice among the targets.
+fn my_target() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    TARGET.with(|mine| {
+        if mine.get() == usize::MAX {
+            mine.set(NEXT.fetch_add(1, Ordering::Relaxed) % TARGETS);
+        }
+        mine.get()
+    })
+}
+
+impl Space {
+    /// The space of `heap`.
+    pub fn open(store: &Store, heap: FileId) -> EngineResult<Space> {
+        Ok(Space {
+            fork: store.pool().fork(heap, Fork::Main)?,
+            fsm: FreeSpaceMap::open(store, heap)?,
+            targets: std::array::from_fn(|_| AtomicU32::new(NONE)),
+            tried_last: AtomicBool::new(false),
+            growing: Mutex::new(()),
+        })
+    }
+
+    /// The heap's main fork.
+    pub fn fork(&self) -> &Arc<ForkHandle> {
+        &self.fork
+    }
+
+    /// The free-space map.
+    pub fn fsm(&self) -> &FreeSpaceMap {
+        &self.fsm
+    }
+
+    /// Begins a search for a page with `need` free bytes.
+    pub fn search(&self, need: usize) -> Search {
+        Search { need, misses: 0 }
+    }
+
+    /// The block the calling thread fills, or another one to begin with.
+    pub fn target(&self, search: &mut Search) -> EngineResult<BlockNumber> {
+        match self.targets[my_target()].load(Ordering::Relaxed) {
+            block if block < self.fork.len() => Ok(BlockNumber(block)),
+            _ => self.next(search),
+        }
+    }
+
+    /// Another block for the calling thread, after `left` turned out to have `free` bytes only.
+    pub fn pass_on(
+        &self,
+        search: &mut Search,
+        left: BlockNumber,
+        free: usize,
+    ) -> EngineResult<BlockNumber> {
+        search.misses += 1;
+        self.fsm.record(left, free)?;
+        self.next(search)
+    }
+
+    fn next(&self, search: &mut Search) -> EngineResult<BlockNumber> {
+        let block = match self.known(search)? {
+            Some(block) => block,
+            None => self.grow(search)?,
+        };
+        self.targets[my_target()].store(block.0, Ordering::Relaxed);
+        Ok(block)
+    }
+
+    fn known(&self, search: &Search) -> EngineResult<Option<BlockNumber>> {
+        if search.misses > MISSES_MAX {
+            return Ok(None);
+        }
+        let found = self.fsm.claim(search.need, self.fork.len())?;
+        if found.is_some() || self.tried_last.swap(true, Ordering::Relaxed) {
+            return Ok(found);
+        }
+        // The map may have been lost with its news of the last page.
+        Ok(self.fork.len().checked_sub(1).map(BlockNumber))
+    }
+
+    /// Extends the heap. Who had to wait for another's extension looks at its blocks first.
+    fn grow(&self, search: &Search) -> EngineResult<BlockNumber> {
+        let guard = match self.growing.try_lock() {
+            Some(guard) => guard,
+            None => {
+                let guard = self.growing.lock();
+                if let Some(block) = self.known(search)? {
+                    return Ok(block);
+                }
+                guard
+            }
+        };
+        let first = self.extend((self.fork.len() / 8).clamp(1, GROWTH_MAX))?;
+        drop(guard);
+        Ok(first)
+    }
+
+    /// A block that was never used, for the caller alone.
+    pub fn new_block(&self) -> EngineResult<BlockNumber> {
+        Ok(self.fork.extend(1)?)
+    }
+
+    /// Extends the heap by `blocks`; the first is the caller's, the others go into the map.
+    fn extend(&self, blocks: u32) -> EngineResult<BlockNumber> {
+        let first = self.fork.extend(blocks)?;
+        if blocks > 1 {
+            self.fsm
+                .record_range(first.0 + 1..first.0 + blocks, PAGE_CAPACITY)?;
+        }
+        Ok(first)
+    }
+
+    /// Forgets targets at or beyond `blocks`, which were cut off.
+    pub fn truncated(&self, blocks: u32) {
+        for target in &self.targets {
+            let _ = target.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |block| {
+                (block >= blocks).then_some(NONE)
+            });
+        }
+    }
+}

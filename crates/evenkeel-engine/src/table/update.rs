@@ -1,0 +1,408 @@
+//! Updates and deletes.
+
+use evenkeel_storage::BlockNumber;
+
+use super::locking::{Judgement, Walk};
+use super::pages::Locked;
+use super::{KeyHint, KeyKind, Modified, Table};
+use crate::error::EngineResult;
+use crate::heap::layout::{HeapRead, TupleHeader, XMAX_KEYS};
+use crate::heap::ops::{
+    HOT, Insert, Modify, NOTE_PRUNABLE, OLD_COMBO, OP_INSERT, OP_MODIFY, OP_UPDATE, Update,
+};
+use crate::lock::{RowLockMode, WaitPolicy};
+use crate::txn::Transaction;
+use crate::types::{Tid, Xid};
+
+/// The row lock that conflicts with a change of a row: any. Locks name a version, and a change
+/// would leave those of others behind on the old one (heap rule 8).
+const CHANGE: RowLockMode = RowLockMode::Update;
+
+/// What a try to change a tuple came to. Nothing is locked any more.
+enum Step {
+    /// Done; `reindex` when the new version needs index entries of its own.
+    Done { tid: Tid, reindex: bool },
+    /// This transaction has changed it already.
+    SelfModified,
+    /// A running transaction is changing it.
+    Busy(Xid),
+    /// Others hold row locks that conflict.
+    Contended,
+    /// A committed transaction updated it.
+    Updated(Tid, Xid),
+    /// A committed transaction deleted it, or it is not there.
+    Gone,
+    /// The page has no room for the new version.
+    Full,
+}
+
+/// The keys of an update's new row.
+struct NewKeys {
+    bytes: Vec<u8>,
+    /// By index: the end of its key in `bytes`, and its kind.
+    ends: Vec<(usize, KeyKind)>,
+}
+
+/// One update, as it is tried again and again.
+struct Job<'a> {
+    tid: Tid,
+    row: &'a [u8],
+    keys: Option<NewKeys>,
+}
+
+/// What an update does to index keys.
+#[derive(Clone, Copy)]
+struct KeyChange {
+    any: bool,
+    unique: bool,
+}
+
+impl Table {
+    /// Replaces the row at `tid`, a version that the transaction's snapshot sees or that was
+    /// reported as `Changed`, by `row`.
+    ///
+    /// # Errors
+    /// `UniqueViolation`, `RowTooLarge`; `SerializationFailure` under REPEATABLE READ when the
+    /// row has changed since the snapshot; `Deadlock`, `Cancelled`; storage failures.
+    pub async fn update(
+        &self,
+        txn: &mut Transaction,
+        tid: Tid,
+        row: &[u8],
+        hint: KeyHint,
+    ) -> EngineResult<Modified> {
+        Self::check_size(row)?;
+        let keys = (hint == KeyHint::Compare).then(|| self.new_keys(row));
+        let job = Job { tid, row, keys };
+        let mut room = None;
+        loop {
+            let step = self.try_update(txn, &job, room)?;
+            if let Step::Done { tid, reindex } = step {
+                if reindex {
+                    self.index_row(txn, row, tid).await?;
+                }
+                return Ok(Modified::Done(tid));
+            }
+            if let Step::Full = step {
+                room = self.block_with_room(row.len(), tid.block)?;
+                continue;
+            }
+            if let Some(outcome) = self.settle(txn, tid, step).await? {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// Deletes the row at `tid`, a version that the transaction's snapshot sees or that was
+    /// reported as `Changed`.
+    ///
+    /// # Errors
+    /// As [`Table::update`].
+    pub async fn delete(&self, txn: &mut Transaction, tid: Tid) -> EngineResult<Modified> {
+        loop {
+            let step = self.try_delete(txn, tid)?;
+            if let Step::Done { tid, .. } = step {
+                return Ok(Modified::Done(tid));
+            }
+            if let Some(outcome) = self.settle(txn, tid, step).await? {
+                return Ok(outcome);
+            }
+        }
+    }
+
+    /// Waits for what is in the way, or finds the row's newest version; none means try again.
+    async fn settle(
+        &self,
+        txn: &mut Transaction,
+        tid: Tid,
+        step: Step,
+    ) -> EngineResult<Option<Modified>> {
+        match step {
+            Step::Done { tid, .. } => Ok(Some(Modified::Done(tid))),
+            Step::SelfModified => Ok(Some(Modified::SelfModified)),
+            Step::Full => Ok(None),
+            Step::Gone => {
+                Self::changed(txn, "delete")?;
+                Ok(Some(Modified::Gone))
+            }
+            Step::Busy(xid) => {
+                self.wait_for_change(txn, tid, xid, CHANGE, WaitPolicy::Block)
+                    .await?;
+                Ok(None)
+            }
+            Step::Contended => {
+                txn.lock_row(self.def.heap, tid, CHANGE, WaitPolicy::Block)
+                    .await?;
+                Ok(None)
+            }
+            Step::Updated(next, xmax) => {
+                Self::changed(txn, "update")?;
+                self.lock_newest(txn, next, xmax).await.map(Some)
+            }
+        }
+    }
+
+    /// Locks the newest version of a row, from the version at `next` that `xmin` inserted on.
+    async fn lock_newest(
+        &self,
+        txn: &mut Transaction,
+        next: Tid,
+        xmin: Xid,
+    ) -> EngineResult<Modified> {
+        let (mut at, mut expected) = (next, Some(xmin));
+        loop {
+            match self.walk(txn, at, expected, CHANGE)? {
+                Walk::Locked(newest) => return Ok(Modified::Changed { newest }),
+                Walk::SelfModified => return Ok(Modified::SelfModified),
+                Walk::Gone => return Ok(Modified::Gone),
+                Walk::Contended(tid) => {
+                    txn.lock_row(self.def.heap, tid, CHANGE, WaitPolicy::Block)
+                        .await?;
+                    at = tid;
+                }
+                Walk::Busy(tid, xid) => {
+                    self.wait_for_change(txn, tid, xid, CHANGE, WaitPolicy::Block)
+                        .await?;
+                    at = tid;
+                }
+            }
+            // A version whose lock is held, or was waited for, cannot be taken for another.
+            if at != next {
+                expected = None;
+            }
+        }
+    }
+
+    fn new_keys(&self, row: &[u8]) -> NewKeys {
+        let mut keys = NewKeys {
+            bytes: Vec::new(),
+            ends: Vec::new(),
+        };
+        let mut key = Vec::new();
+        for index in &self.def.indexes {
+            key.clear();
+            let kind = index.key.key(row, &mut key);
+            keys.bytes.extend_from_slice(&key);
+            keys.ends.push((keys.bytes.len(), kind));
+        }
+        keys
+    }
+
+    /// Compares the keys of the old row with those of the new one.
+    fn key_change(&self, old: &[u8], keys: Option<&NewKeys>) -> KeyChange {
+        let mut change = KeyChange {
+            any: false,
+            unique: false,
+        };
+        let Some(keys) = keys else {
+            return change;
+        };
+        let mut start = 0;
+        let mut key = Vec::new();
+        for (index, &(end, kind)) in self.def.indexes.iter().zip(&keys.ends) {
+            key.clear();
+            let old_kind = index.key.key(old, &mut key);
+            if old_kind != kind || key != keys.bytes[start..end] {
+                change.any = true;
+                change.unique |= index.unique;
+            }
+            start = end;
+        }
+        change
+    }
+
+    fn try_update(
+        &self,
+        txn: &mut Transaction,
+        job: &Job<'_>,
+        room: Option<BlockNumber>,
+    ) -> EngineResult<Step> {
+        let xid = txn.xid()?;
+        self.store().admit()?;
+        let (mut page, other) = match room {
+            None => (self.lock_page(job.tid.block)?, None),
+            Some(block) => {
+                let (page, other) = self.lock_two(job.tid.block, block)?;
+                (page, Some(other))
+            }
+        };
+        let slot = job.tid.slot;
+        let Some((offset, length)) = page.tuple(slot) else {
+            return Ok(Step::Gone);
+        };
+        let header = page.heap.header(offset);
+        let change = self.key_change(page.heap.row(offset, length), job.keys.as_ref());
+        if let Some(step) = self.in_the_way(txn, job.tid, &header)? {
+            return Ok(step);
+        }
+        if !self.make_room(&mut page, job.row.len())? {
+            let Some(other) = other else {
+                return Ok(Step::Full);
+            };
+            if !other.fits(job.row.len(), 0) {
+                return Ok(Step::Full);
+            }
+            return self.move_row(txn, job, (page, other), &header, (xid, change));
+        }
+        drop(other);
+        self.update_in_page(txn, job, page, &header, (xid, change))
+    }
+
+    /// Whatever keeps this transaction from changing the tuple now.
+    fn in_the_way(
+        &self,
+        txn: &Transaction,
+        tid: Tid,
+        header: &TupleHeader,
+    ) -> EngineResult<Option<Step>> {
+        Ok(match self.judge(txn, tid, header)? {
+            Judgement::Free if txn.row_conflict(self.def.heap, tid, CHANGE) => {
+                Some(Step::Contended)
+            }
+            Judgement::Free => None,
+            Judgement::SelfModified => Some(Step::SelfModified),
+            Judgement::Busy(xid) => Some(Step::Busy(xid)),
+            Judgement::Updated(next, xmax) => Some(Step::Updated(next, xmax)),
+            Judgement::Deleted => Some(Step::Gone),
+        })
+    }
+
+    /// Whether the page has room for the row, pruning it if that may help.
+    fn make_room(&self, page: &mut Locked<'_>, row_len: usize) -> EngineResult<bool> {
+        if page.fits(row_len, 0) {
+            return Ok(true);
+        }
+        let horizon = self.db.recent_horizon();
+        Ok(Self::prunable(&page.heap, &horizon)
+            && self.prune_locked(&mut page.heap, &horizon)?
+            && page.fits(row_len, 0))
+    }
+
+    /// Puts the new version on the same page: heap-only when no index key changed.
+    fn update_in_page(
+        &self,
+        txn: &mut Transaction,
+        job: &Job<'_>,
+        mut page: Locked<'_>,
+        header: &TupleHeader,
+        (xid, keys): (Xid, KeyChange),
+    ) -> EngineResult<Step> {
+        let (old_cid, combo) = self.change_cid(txn, header)?;
+        let old_slot = job.tid.slot;
+        // Pruning may have moved it.
+        let Some((offset, length)) = page.tuple(old_slot) else {
+            return Ok(Step::Gone);
+        };
+        let old = page.heap.row(offset, length);
+        let (prefix, suffix) = Update::common(old, job.row);
+        let new_slot = page.heap.next_slot();
+        let data = Update {
+            xid,
+            xmax_mask: if keys.unique { XMAX_KEYS } else { 0 },
+            old_cid,
+            old_slot,
+            bits: page.bits() | if keys.any { 0 } else { HOT } | if combo { OLD_COMBO } else { 0 },
+            new_cid: txn.command().0,
+            new_slot,
+            prefix: prefix as u16,
+            suffix: suffix as u16,
+            middle: &job.row[prefix..job.row.len() - suffix],
+        }
+        .encode();
+        let tid = Tid::new(job.tid.block, new_slot);
+        let mut change = self.store().change(xid.get());
+        page.part(&mut change, OP_UPDATE, &data);
+        change.commit();
+        Ok(Step::Done {
+            tid,
+            reindex: keys.any,
+        })
+    }
+
+    /// Puts the new version on another page.
+    fn move_row(
+        &self,
+        txn: &mut Transaction,
+        job: &Job<'_>,
+        (mut page, mut other): (Locked<'_>, Locked<'_>),
+        header: &TupleHeader,
+        (xid, keys): (Xid, KeyChange),
+    ) -> EngineResult<Step> {
+        let (old_cid, combo) = self.change_cid(txn, header)?;
+        let slot = other.heap.next_slot();
+        let tid = Tid::new(other.block(), slot);
+        let insert = Insert {
+            xmin: xid,
+            xmin_mask: 0,
+            cid: txn.command().0,
+            slot,
+            bits: other.bits() | NOTE_PRUNABLE,
+            row: job.row,
+        };
+        let modify = Modify {
+            xmax: xid,
+            xmax_mask: if keys.unique { XMAX_KEYS } else { 0 },
+            cid: old_cid,
+            slot: job.tid.slot,
+            bits: page.bits() | NOTE_PRUNABLE | if combo { OLD_COMBO } else { 0 },
+            ctid: tid,
+        };
+        let mut change = self.store().change(xid.get());
+        other.part(&mut change, OP_INSERT, &insert.encode());
+        page.part(&mut change, OP_MODIFY, &modify.encode());
+        change.commit();
+        Ok(Step::Done { tid, reindex: true })
+    }
+
+    fn try_delete(&self, txn: &mut Transaction, tid: Tid) -> EngineResult<Step> {
+        let xid = txn.xid()?;
+        self.store().admit()?;
+        let page = self.lock_page(tid.block)?;
+        let Some((offset, _)) = page.tuple(tid.slot) else {
+            return Ok(Step::Gone);
+        };
+        let header = page.heap.header(offset);
+        if let Some(step) = self.in_the_way(txn, tid, &header)? {
+            return Ok(step);
+        }
+        self.mark_deleted(txn, tid, page, &header, xid)?;
+        Ok(Step::Done {
+            tid,
+            reindex: false,
+        })
+    }
+
+    /// Deletes a tuple this transaction has just inserted and that turned out to be in conflict.
+    pub(super) fn take_back(&self, txn: &mut Transaction, tid: Tid) -> EngineResult<()> {
+        let xid = txn.xid()?;
+        let page = self.lock_page(tid.block)?;
+        if let Some((offset, _)) = page.tuple(tid.slot) {
+            let header = page.heap.header(offset);
+            self.mark_deleted(txn, tid, page, &header, xid)?;
+        }
+        Ok(())
+    }
+
+    fn mark_deleted(
+        &self,
+        txn: &mut Transaction,
+        tid: Tid,
+        mut page: Locked<'_>,
+        header: &TupleHeader,
+        xid: Xid,
+    ) -> EngineResult<()> {
+        let (cid, combo) = self.change_cid(txn, header)?;
+        let modify = Modify {
+            xmax: xid,
+            xmax_mask: XMAX_KEYS,
+            cid,
+            slot: tid.slot,
+            bits: page.bits() | NOTE_PRUNABLE | if combo { OLD_COMBO } else { 0 },
+            ctid: tid,
+        };
+        let mut change = self.store().change(xid.get());
+        page.part(&mut change, OP_MODIFY, &modify.encode());
+        change.commit();
+        Ok(())
+    }
+}
