@@ -6,8 +6,10 @@
 //! without a runtime.
 
 pub mod btree;
+mod check;
 pub mod config;
 pub mod database;
+pub mod describe;
 pub mod error;
 pub mod fsm;
 pub mod heap;

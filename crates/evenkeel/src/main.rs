@@ -46,9 +46,6 @@ enum Command {
         /// Print counts and sizes by kind of record instead
         #[arg(long)]
         stats: bool,
-        /// Begin at this log position instead of the redo point, as printed (X/X)
-        #[arg(long)]
-        start: Option<String>,
     },
 }
 
@@ -56,7 +53,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Serve { data, port, settings } => serve::serve(&data, port, &settings),
         Command::Check { data } => check::check(&data),
-        Command::Waldump { data, stats, start } => waldump::waldump(&data, stats, start.as_deref()),
+        Command::Waldump { data, stats } => waldump::waldump(&data, stats),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -25,15 +25,15 @@ pub fn serve(data: &Path, port: Option<u16>, overrides: &[String]) -> Result<(),
     let settings = read_settings(data, port, overrides)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     // A page miss blocks its thread: the runtime moves the other sessions off it first.
-    evenkeel_io::set_blocking_hook(|work| tokio::task::block_in_place(work));
+    evenkeel_io::set_blocking_hook(|work| tokio::task::block_in_place(work))?;
     let disk = Arc::new(FileDisk::new(settings.io_method));
     let database = Database::open(disk, data, settings.database.clone())?;
     write_settings_file(data)?;
     let outcome = serve_database(&runtime, &database, settings);
     // Whatever ended the server, the directory is left as clean as it can be.
-    let shutdown = database.shutdown();
+    let closed = database.close();
     outcome?;
-    shutdown?;
+    closed?;
     tracing::info!("database system is shut down");
     Ok(())
 }

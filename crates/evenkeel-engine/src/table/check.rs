@@ -41,7 +41,7 @@ impl CheckReport {
         self.problem_count == 0
     }
 
-    fn add(&mut self, problem: String) {
+    pub(crate) fn add(&mut self, problem: String) {
         self.problem_count += 1;
         if self.problems.len() < PROBLEMS_MAX {
             self.problems.push(problem);

@@ -29,12 +29,21 @@ pub fn open(disk: Arc<dyn Disk>, dir: &Path) -> StorageResult<(Control, LogReade
     Ok((control, reader))
 }
 
+/// What the client calls its kinds of records and its operations.
+#[derive(Clone, Copy)]
+pub struct Names {
+    /// Name of a record's kind.
+    pub record: fn(RecordKind) -> String,
+    /// Name of a part's operation.
+    pub operation: fn(u16) -> String,
+}
+
 /// One line about a record, and one about each of its parts.
-pub struct Describe<'a>(pub &'a RecordView<'a>);
+pub struct Describe<'a>(pub &'a RecordView<'a>, pub Names);
 
 impl fmt::Display for Describe<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let record = self.0;
+        let Describe(record, names) = self;
         write!(
             f,
             "lsn: {}, len: {}, xid: {}, durable: {}, {}",
@@ -42,7 +51,7 @@ impl fmt::Display for Describe<'_> {
             record.total_len(),
             record.xid(),
             record.durable(),
-            kind_name(record.kind())
+            (names.record)(record.kind())
         )?;
         if record.flags() & FLAG_NOTIFY != 0 {
             write!(f, " NOTIFY")?;
@@ -51,10 +60,11 @@ impl fmt::Display for Describe<'_> {
             write!(f, ", payload: {} bytes", record.payload().len())?;
         }
         for part in record.parts() {
-            let (page, op, prev) = (part.page, part.op, part.prev_lsn);
+            let (page, prev) = (part.page, part.prev_lsn);
+            let op = (names.operation)(part.op);
             write!(
                 f,
-                "\n\top {op:#06x} on {page}, prev {prev}, {} bytes",
+                "\n\t{op} on {page}, prev {prev}, {} bytes",
                 part.data.len()
             )?;
             for (flag, name) in [
@@ -68,14 +78,6 @@ impl fmt::Display for Describe<'_> {
             }
         }
         Ok(())
-    }
-}
-
-fn kind_name(kind: RecordKind) -> String {
-    match kind.storage_name() {
-        Some(name) => name.to_owned(),
-        None if kind == RecordKind::PAGES => "PAGES".to_owned(),
-        None => format!("kind {}", kind.0),
     }
 }
 
@@ -120,32 +122,22 @@ impl DumpStats {
     }
 }
 
-impl fmt::Display for DumpStats {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<24} {:>12} {:>16}", "kind", "records", "bytes")?;
+impl DumpStats {
+    /// The counts as two tables, one by kind of record and one by operation.
+    #[must_use]
+    pub fn report(&self, names: Names) -> String {
+        let line = |name: &str, share: &Share| {
+            format!("{name:<24} {:>12} {:>16}\n", share.count, share.bytes)
+        };
+        let mut text = format!("{:<24} {:>12} {:>16}\n", "kind", "records", "bytes");
         for (kind, share) in &self.kinds {
-            let name = kind_name(RecordKind(*kind));
-            writeln!(f, "{name:<24} {:>12} {:>16}", share.count, share.bytes)?;
+            text += &line(&(names.record)(RecordKind(*kind)), share);
         }
-        writeln!(
-            f,
-            "{:<24} {:>12} {:>16}",
-            "total", self.records.count, self.records.bytes
-        )?;
-        writeln!(
-            f,
-            "{:<24} {:>12} {:>16}",
-            "operation", "parts", "data bytes"
-        )?;
+        text += &line("total", &self.records);
+        text += &format!("\n{:<24} {:>12} {:>16}\n", "operation", "parts", "data bytes");
         for (op, share) in &self.ops {
-            writeln!(
-                f,
-                "{:<24} {:>12} {:>16}",
-                format!("{op:#06x}"),
-                share.count,
-                share.bytes
-            )?;
+            text += &line(&(names.operation)(*op), share);
         }
-        Ok(())
+        text
     }
 }

@@ -1,0 +1,71 @@
+//! `evenkeel check`: reads everything there is and says what is wrong with it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use evenkeel_engine::{Config, Database};
+use evenkeel_io::{FileDisk, IoMethod};
+use evenkeel_sql::{SqlConfig, SqlEngine};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::Failure;
+
+/// Opens the database as a server would (a crashed one is recovered first), checks the checksum
+/// of every page, then every table with its indexes.
+pub fn check(data: &Path) -> Result<(), Failure> {
+    if !data.is_dir() {
+        return Err(format!("{} is not a directory", data.display()).into());
+    }
+    let disk = Arc::new(FileDisk::new(IoMethod::Sync));
+    let database = Database::open(disk, data, Config::default())?;
+    let outcome = check_database(&database);
+    let closed = database.close();
+    let problems = outcome?;
+    closed?;
+    if problems == 0 {
+        println!("no problems found");
+        return Ok(());
+    }
+    Err(format!("{problems} problems found in {}", data.display()).into())
+}
+
+fn check_database(database: &Database) -> Result<u64, Failure> {
+    let bar = progress_bar();
+    let pages = database.check_pages(&mut |page| {
+        if page.block.0 % 1024 == 0 {
+            bar.set_message(format!("reading pages: {page}"));
+            bar.tick();
+        }
+    })?;
+    let mut problems = report(&bar, "pages", &pages.problems, pages.problem_count);
+    let engine = SqlEngine::open(database.clone(), SqlConfig::default())?;
+    for table in engine.tables()? {
+        bar.set_message(format!("checking table {}", table.name));
+        bar.tick();
+        let found = table.table.check()?;
+        problems += report(&bar, &table.name, &found.problems, found.problem_count);
+    }
+    bar.finish_and_clear();
+    Ok(problems)
+}
+
+fn report(bar: &ProgressBar, what: &str, problems: &[String], count: u64) -> u64 {
+    bar.suspend(|| {
+        for problem in problems {
+            println!("{what}: {problem}");
+        }
+        let more = count.saturating_sub(problems.len() as u64);
+        if more > 0 {
+            println!("{what}: and {more} more");
+        }
+    });
+    count
+}
+
+fn progress_bar() -> ProgressBar {
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
