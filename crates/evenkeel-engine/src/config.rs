@@ -18,6 +18,10 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Config {
-        Config { storage: StorageConfig::default(), xid_window: 1 << 20, lock_timeout: None }
+        Config {
+            storage: StorageConfig::default(),
+            xid_window: 1 << 20,
+            lock_timeout: None,
+        }
     }
 }

@@ -220,7 +220,9 @@ impl Drop for Inner {
 
 impl std::fmt::Debug for Database {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Database").field("dir", &self.store().dir()).finish_non_exhaustive()
+        f.debug_struct("Database")
+            .field("dir", &self.store().dir())
+            .finish_non_exhaustive()
     }
 }
 

@@ -124,6 +124,23 @@ impl From<StorageError> for EngineError {
     }
 }
 
-fn storage_sqlstate(_error: &StorageError) -> &'static str {
-    "58030"
+fn storage_sqlstate(error: &StorageError) -> &'static str {
+    match error {
+        StorageError::DiskFull(_) => "53100",
+        StorageError::Poisoned { .. } | StorageError::ShutDown => "57P01",
+        StorageError::PageDamaged { .. }
+        | StorageError::LostWrite { .. }
+        | StorageError::LogDamaged { .. }
+        | StorageError::Redo { .. }
+        | StorageError::ControlDamaged { .. }
+        | StorageError::FileDamaged { .. }
+        | StorageError::NoSuchPage { .. } => "XX001",
+        StorageError::NoFreeFrame => "53200",
+        StorageError::Config(_) => "22023",
+        StorageError::Locked { .. } => "55006",
+        StorageError::Internal(_) => "XX000",
+        StorageError::Io(_)
+        | StorageError::NotADatabase { .. }
+        | StorageError::WrongVersion { .. } => "58030",
+    }
 }

@@ -98,7 +98,10 @@ impl WaitTicket {
     /// A wait that `cancel` ends too.
     pub(crate) fn cancellable(cell: Arc<TicketCell>, cancel: &CancelFlag) -> WaitTicket {
         cancel.watch(&cell);
-        WaitTicket { cell, cancel: Some(cancel.clone()) }
+        WaitTicket {
+            cell,
+            cancel: Some(cancel.clone()),
+        }
     }
 }
 
@@ -155,7 +158,11 @@ impl CancelFlag {
 
     /// Fails with 57014 if the flag is raised.
     pub fn check(&self) -> EngineResult<()> {
-        if self.is_raised() { Err(EngineError::Cancelled) } else { Ok(()) }
+        if self.is_raised() {
+            Err(EngineError::Cancelled)
+        } else {
+            Ok(())
+        }
     }
 
     fn watch(&self, cell: &Arc<TicketCell>) {
@@ -167,7 +174,10 @@ impl CancelFlag {
     }
 
     fn unwatch(&self, cell: &Arc<TicketCell>) {
-        self.0.waiting.lock().retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(cell)));
+        self.0
+            .waiting
+            .lock()
+            .retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(cell)));
     }
 }
 

@@ -47,7 +47,9 @@ impl WaitGraph {
                 continue;
             };
             if blocker == txn {
-                let edges = path.iter().filter_map(|(txn, _)| Some((*txn, *waits.get(txn)?)));
+                let edges = path
+                    .iter()
+                    .filter_map(|(txn, _)| Some((*txn, *waits.get(txn)?)));
                 let cycle = Cycle(edges.collect());
                 waits.remove(&txn);
                 return Err(cycle);
@@ -60,6 +62,11 @@ impl WaitGraph {
             }
         }
         Ok(())
+    }
+
+    /// How many wait.
+    pub(super) fn len(&self) -> usize {
+        self.waits.lock().len()
     }
 
     /// Forgets a wait that has ended.

@@ -68,9 +68,13 @@ impl HeldLocks {
     }
 
     fn covers(&self, key: &LockKey, mode: Mode) -> bool {
-        let LockKey::Table(id) = key else { return false };
+        let LockKey::Table(id) = key else {
+            return false;
+        };
         let held = self.held.lock();
-        held.tables.iter().any(|(table, modes)| table == id && modes.contains(mode))
+        held.tables
+            .iter()
+            .any(|(table, modes)| table == id && modes.contains(mode))
     }
 }
 
@@ -100,12 +104,20 @@ impl LockManager {
     /// A new transaction that holds nothing.
     pub(crate) fn new_owner(&self) -> HeldLocks {
         let number = TxnNumber(self.numbers.fetch_add(1, Ordering::Relaxed));
-        HeldLocks { number, held: Mutex::default() }
+        HeldLocks {
+            number,
+            held: Mutex::default(),
+        }
     }
 
     /// Deadlocks found so far.
     pub(crate) fn deadlocks(&self) -> u64 {
         self.deadlocks.load(Ordering::Relaxed)
+    }
+
+    /// Transactions that wait now.
+    pub(crate) fn waits(&self) -> usize {
+        self.graph.len()
     }
 
     /// All locks and waits.
@@ -153,7 +165,13 @@ impl LockManager {
             }
             Requested::Busy => not_available(policy, || key.to_string()),
             Requested::Queued(cell) => {
-                let queued = Queued { manager: self, owner, key, mode, cell };
+                let queued = Queued {
+                    manager: self,
+                    owner,
+                    key,
+                    mode,
+                    cell,
+                };
                 self.begin_wait(owner.number, WaitFor::Lock(key, mode))?;
                 self.wait(&queued.cell, options, || key.to_string()).await?;
                 Ok(true)
@@ -172,10 +190,21 @@ impl LockManager {
         let what = || format!("transaction {xid}");
         if policy != WaitPolicy::Block {
             let running = self.xids.owner(xid).is_some();
-            return if running { not_available(policy, what) } else { Ok(true) };
+            return if running {
+                not_available(policy, what)
+            } else {
+                Ok(true)
+            };
         }
-        let Some(cell) = self.xids.wait(xid) else { return Ok(true) };
-        let waiting = XidWait { manager: self, owner, xid, cell };
+        let Some(cell) = self.xids.wait(xid) else {
+            return Ok(true);
+        };
+        let waiting = XidWait {
+            manager: self,
+            owner,
+            xid,
+            cell,
+        };
         self.begin_wait(owner.number, WaitFor::Xid(xid))?;
         self.wait(&waiting.cell, options, what).await?;
         Ok(true)
@@ -184,11 +213,16 @@ impl LockManager {
     fn begin_wait(&self, txn: TxnNumber, wait: WaitFor) -> EngineResult<()> {
         let blockers = |txn: TxnNumber, wait: &WaitFor| match wait {
             WaitFor::Lock(key, _) => self.table.blockers(txn, key),
-            WaitFor::Xid(xid) => self.xids.owner(*xid).map_or(smallvec![], |txn| smallvec![txn]),
+            WaitFor::Xid(xid) => self
+                .xids
+                .owner(*xid)
+                .map_or(smallvec![], |txn| smallvec![txn]),
         };
         self.graph.begin(txn, wait, blockers).map_err(|cycle| {
             self.deadlocks.fetch_add(1, Ordering::Relaxed);
-            EngineError::Deadlock { detail: describe(&cycle) }
+            EngineError::Deadlock {
+                detail: describe(&cycle),
+            }
         })
     }
 
@@ -203,7 +237,8 @@ impl LockManager {
             let expire = move |cell: &TicketCell| {
                 cell.complete_now(Err(EngineError::LockNotAvailable { what }));
             };
-            self.timers.add(Instant::now() + timeout, cell, Box::new(expire));
+            self.timers
+                .add(Instant::now() + timeout, cell, Box::new(expire));
         }
         WaitTicket::cancellable(Arc::clone(cell), options.cancel).await
     }
@@ -242,21 +277,6 @@ impl LockManager {
     pub(crate) fn release_all(&self, owner: &HeldLocks, wakes: &mut WakeList) {
         self.release_to(owner, LockMark(0), wakes);
     }
-
-    /// Gives up one lock before the transaction's end; says whether it was held.
-    pub(crate) fn release_one(&self, owner: &HeldLocks, key: LockKey, mode: Mode) -> bool {
-        {
-            let mut held = owner.held.lock();
-            let Some(at) = held.acquired.iter().rposition(|lock| *lock == (key, mode)) else {
-                return false;
-            };
-            held.acquired.remove(at);
-        }
-        let mut wakes = WakeList::default();
-        self.table.release(owner.number, &key, mode, &mut wakes);
-        wakes.wake();
-        true
-    }
 }
 
 fn not_available(policy: WaitPolicy, what: impl Fn() -> String) -> EngineResult<bool> {
@@ -275,7 +295,10 @@ fn describe(cycle: &Cycle) -> String {
             WaitFor::Lock(key, mode) => format!("{} on {key}", mode.name(key)),
             WaitFor::Xid(xid) => format!("ShareLock on transaction {xid}"),
         };
-        format!("transaction #{} waits for {what}; blocked by #{}", txn.0, blocker.0)
+        format!(
+            "transaction #{} waits for {what}; blocked by #{}",
+            txn.0, blocker.0
+        )
     });
     edges.collect::<Vec<_>>().join("; ")
 }

@@ -3,6 +3,8 @@
 mod graph;
 mod manager;
 mod table;
+#[cfg(test)]
+mod tests;
 mod timer;
 mod xids;
 
@@ -135,15 +137,25 @@ impl Mode {
     /// The modes of `key`'s kind that are implied by this one: they conflict with no more.
     fn implied(self, key: &LockKey) -> ModeSet {
         let own = self.conflicts(key).0;
-        let count = if matches!(key, LockKey::Row(..)) { 4 } else { 8 };
-        let implied = (0..count).map(Mode).filter(|mode| mode.conflicts(key).0 & !own == 0);
+        let count = if matches!(key, LockKey::Row(..)) {
+            4
+        } else {
+            8
+        };
+        let implied = (0..count)
+            .map(Mode)
+            .filter(|mode| mode.conflicts(key).0 & !own == 0);
         ModeSet(implied.fold(0, |set, mode| set | 1 << mode.0))
     }
 
     /// PostgreSQL's name of the mode.
     fn name(self, key: &LockKey) -> &'static str {
-        const ROW: [&str; 4] =
-            ["ForKeyShareLock", "ForShareLock", "ForNoKeyUpdateLock", "ForUpdateLock"];
+        const ROW: [&str; 4] = [
+            "ForKeyShareLock",
+            "ForShareLock",
+            "ForNoKeyUpdateLock",
+            "ForUpdateLock",
+        ];
         const TABLE: [&str; 8] = [
             "AccessShareLock",
             "RowShareLock",
@@ -188,7 +200,7 @@ impl ModeSet {
 }
 
 #[cfg(test)]
-mod tests {
+mod conflict_tests {
     use super::*;
 
     #[test]
@@ -208,7 +220,9 @@ mod tests {
     fn table_conflicts_are_postgresqls() {
         use TableLockMode::*;
         let conflicts = |a: TableLockMode, b: TableLockMode| {
-            Mode::from(a).conflicts(&LockKey::Table(1)).contains(Mode::from(b))
+            Mode::from(a)
+                .conflicts(&LockKey::Table(1))
+                .contains(Mode::from(b))
         };
         assert!(!conflicts(AccessShare, Exclusive) && conflicts(AccessShare, AccessExclusive));
         assert!(!conflicts(RowExclusive, RowExclusive) && conflicts(RowExclusive, Share));
@@ -221,7 +235,13 @@ mod tests {
     #[test]
     fn a_stronger_row_lock_implies_the_weaker_ones() {
         let row = LockKey::Row(FileId(1), Tid::new(evenkeel_storage::BlockNumber(0), 1));
-        assert_eq!(Mode::from(RowLockMode::Update).implied(&row), ModeSet(0b1111));
-        assert_eq!(Mode::from(RowLockMode::KeyShare).implied(&row), ModeSet(0b0001));
+        assert_eq!(
+            Mode::from(RowLockMode::Update).implied(&row),
+            ModeSet(0b1111)
+        );
+        assert_eq!(
+            Mode::from(RowLockMode::KeyShare).implied(&row),
+            ModeSet(0b0001)
+        );
     }
 }

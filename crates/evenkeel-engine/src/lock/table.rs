@@ -72,7 +72,9 @@ pub struct LockInfo {
 
 impl LockTable {
     pub(super) fn new() -> LockTable {
-        LockTable { shards: (0..SHARDS).map(|_| Shard::default()).collect() }
+        LockTable {
+            shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+        }
     }
 
     fn shard(&self, key: &LockKey) -> &Shard {
@@ -99,14 +101,23 @@ impl LockTable {
             }
         };
         if entry.is_free(&key, txn, mode) {
-            return Requested::Granted { new: entry.hold(txn, mode) };
+            return Requested::Granted {
+                new: entry.hold(txn, mode),
+            };
         }
         if !wait {
             return Requested::Busy;
         }
         let cell = TicketCell::new();
         let place = entry.place(&key, txn);
-        entry.queue.insert(place, Waiter { txn, mode, cell: Arc::clone(&cell) });
+        entry.queue.insert(
+            place,
+            Waiter {
+                txn,
+                mode,
+                cell: Arc::clone(&cell),
+            },
+        );
         Requested::Queued(cell)
     }
 
@@ -117,7 +128,9 @@ impl LockTable {
             return false;
         }
         let entries = shard.entries.lock();
-        entries.get(key).is_some_and(|entry| !entry.is_free(key, txn, mode))
+        entries
+            .get(key)
+            .is_some_and(|entry| !entry.is_free(key, txn, mode))
     }
 
     /// Gives up one mode and grants what became free.
@@ -136,14 +149,18 @@ impl LockTable {
     /// Leaves the queue; waiters behind may become free.
     pub(super) fn leave(&self, key: &LockKey, cell: &Arc<TicketCell>, wakes: &mut WakeList) {
         self.change(key, wakes, |entry| {
-            entry.queue.retain(|waiter| !Arc::ptr_eq(&waiter.cell, cell));
+            entry
+                .queue
+                .retain(|waiter| !Arc::ptr_eq(&waiter.cell, cell));
         });
     }
 
     fn change(&self, key: &LockKey, wakes: &mut WakeList, change: impl FnOnce(&mut Entry)) {
         let shard = self.shard(key);
         let mut entries = shard.entries.lock();
-        let Some(entry) = entries.get_mut(key) else { return };
+        let Some(entry) = entries.get_mut(key) else {
+            return;
+        };
         change(entry);
         entry.grant_queue(key, wakes);
         if entry.holders.is_empty() && entry.queue.is_empty() {
@@ -157,7 +174,9 @@ impl LockTable {
     pub(super) fn blockers(&self, txn: TxnNumber, key: &LockKey) -> SmallVec<[TxnNumber; 4]> {
         let entries = self.shard(key).entries.lock();
         let mut blockers = SmallVec::new();
-        let Some(entry) = entries.get(key) else { return blockers };
+        let Some(entry) = entries.get(key) else {
+            return blockers;
+        };
         let Some(place) = entry.queue.iter().position(|waiter| waiter.txn == txn) else {
             return blockers;
         };
@@ -170,7 +189,9 @@ impl LockTable {
         );
         let ahead = entry.queue.range(..place);
         blockers.extend(
-            ahead.filter(|waiter| against.contains(waiter.mode)).map(|waiter| waiter.txn),
+            ahead
+                .filter(|waiter| against.contains(waiter.mode))
+                .map(|waiter| waiter.txn),
         );
         blockers
     }
@@ -182,12 +203,23 @@ impl LockTable {
             for (key, entry) in shard.entries.lock().iter() {
                 let mut add = |mode: Mode, txn: TxnNumber, granted| {
                     let mode = mode.name(key);
-                    list.push(LockInfo { key: *key, mode, transaction: txn.0, granted });
+                    list.push(LockInfo {
+                        key: *key,
+                        mode,
+                        transaction: txn.0,
+                        granted,
+                    });
                 };
                 for holder in &entry.holders {
-                    holder.modes.modes().for_each(|mode| add(mode, holder.txn, true));
+                    holder
+                        .modes
+                        .modes()
+                        .for_each(|mode| add(mode, holder.txn, true));
                 }
-                entry.queue.iter().for_each(|waiter| add(waiter.mode, waiter.txn, false));
+                entry
+                    .queue
+                    .iter()
+                    .for_each(|waiter| add(waiter.mode, waiter.txn, false));
             }
         }
         list
@@ -221,7 +253,10 @@ impl Entry {
             return false;
         }
         !self.held(txn).is_empty()
-            || !self.queue.iter().any(|waiter| against.contains(waiter.mode))
+            || !self
+                .queue
+                .iter()
+                .any(|waiter| against.contains(waiter.mode))
     }
 
     /// Adds the mode to what `txn` holds; says whether it is new.
@@ -242,7 +277,10 @@ impl Entry {
     fn place(&self, key: &LockKey, txn: TxnNumber) -> usize {
         let held = self.held(txn);
         let waits_for_it = |waiter: &Waiter| waiter.mode.conflicts(key).intersects(held);
-        self.queue.iter().position(waits_for_it).unwrap_or(self.queue.len())
+        self.queue
+            .iter()
+            .position(waits_for_it)
+            .unwrap_or(self.queue.len())
     }
 
     /// Grants from the front: nobody overtakes a waiter that it conflicts with (lock rule 2).
@@ -259,7 +297,9 @@ impl Entry {
                 place += 1;
                 continue;
             }
-            let Some(waiter) = self.queue.remove(place) else { return };
+            let Some(waiter) = self.queue.remove(place) else {
+                return;
+            };
             // A waiter that was cancelled or timed out leaves the lock to the next one.
             if waiter.cell.complete(Ok(()), wakes) {
                 self.hold(txn, mode);

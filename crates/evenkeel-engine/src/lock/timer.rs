@@ -39,7 +39,9 @@ impl Timers {
         let mut state = self.shared.state.lock();
         state.count += 1;
         let key = (deadline, Reverse(state.count));
-        state.deadlines.insert(key, (Arc::downgrade(cell), on_timeout));
+        state
+            .deadlines
+            .insert(key, (Arc::downgrade(cell), on_timeout));
         if !state.running {
             state.running = true;
             let shared = Arc::clone(&self.shared);
@@ -63,7 +65,9 @@ impl Shared {
     fn run(&self) {
         let mut state = self.state.lock();
         while !state.stopped {
-            state.deadlines.retain(|_, (cell, _)| cell.strong_count() > 0);
+            state
+                .deadlines
+                .retain(|_, (cell, _)| cell.strong_count() > 0);
             let Some(&(deadline, _)) = state.deadlines.keys().next() else {
                 self.changed.wait(&mut state);
                 continue;

@@ -25,7 +25,9 @@ struct Running {
 
 impl XidTable {
     pub(super) fn new() -> XidTable {
-        XidTable { shards: (0..SHARDS).map(|_| Mutex::default()).collect() }
+        XidTable {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+        }
     }
 
     fn shard(&self, xid: Xid) -> &Mutex<HashMap<Xid, Running>> {
@@ -33,7 +35,13 @@ impl XidTable {
     }
 
     pub(super) fn start(&self, xid: Xid, txn: TxnNumber) {
-        self.shard(xid).lock().insert(xid, Running { txn, waiters: Vec::new() });
+        self.shard(xid).lock().insert(
+            xid,
+            Running {
+                txn,
+                waiters: Vec::new(),
+            },
+        );
     }
 
     /// The id has ended, visibly: wakes those who wait for it.

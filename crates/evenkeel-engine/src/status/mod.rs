@@ -3,7 +3,7 @@
 //! | page offset | content |
 //! | --- | --- |
 //! | 0 | the page header, kind [`STATUS_PAGE`] |
-//! | 24 | 32,640 ids, two bits each, the first in the lowest bits: 0 unknown, 1 committed, 2 aborted |
+//! | 24 | 32,640 ids, two bits each, first in the lowest: 0 unknown, 1 committed, 2 aborted |
 //!
 //! File `n` of the series has the ids from `n * 64 * 32,640` on. Nothing here is logged of its
 //! own: commit and abort records say it all.
@@ -11,7 +11,9 @@
 mod pages;
 
 use evenkeel_storage::page::{PageMut, PageRead};
-use evenkeel_storage::{ApplyContext, ApplyError, BlockNumber, FileId, Lsn, page::PAGE_HEADER_SIZE};
+use evenkeel_storage::{
+    ApplyContext, ApplyError, BlockNumber, FileId, Lsn, page::PAGE_HEADER_SIZE,
+};
 
 use crate::types::Xid;
 
@@ -100,7 +102,11 @@ pub(crate) struct StatusPageImage {
 impl Default for StatusPageImage {
     fn default() -> StatusPageImage {
         let bytes = vec![0; PAGE_BYTES].into_boxed_slice();
-        StatusPageImage { bytes, first: Lsn::MAX, last: Lsn::ZERO }
+        StatusPageImage {
+            bytes,
+            first: Lsn::MAX,
+            last: Lsn::ZERO,
+        }
     }
 }
 
@@ -125,7 +131,10 @@ pub(crate) fn apply(
         page.set_lower((PAGE_HEADER_SIZE + PAGE_BYTES) as u16);
     }
     if page.kind() != STATUS_PAGE {
-        return Err(ApplyError::new(format!("page kind {:#06x} is not status", page.kind())));
+        return Err(ApplyError::new(format!(
+            "page kind {:#06x} is not status",
+            page.kind()
+        )));
     }
     match op {
         OP_SET if data.len().is_multiple_of(4) => {
@@ -139,10 +148,13 @@ pub(crate) fn apply(
             }
             Ok(())
         }
-        OP_MERGE if data.len() == PAGE_BYTES => {
-            data.iter().enumerate().try_for_each(|(at, bits)| merge(page, at, *bits))
-        }
-        _ => Err(ApplyError::new(format!("status operation {op:#06x} is malformed"))),
+        OP_MERGE if data.len() == PAGE_BYTES => data
+            .iter()
+            .enumerate()
+            .try_for_each(|(at, bits)| merge(page, at, *bits)),
+        _ => Err(ApplyError::new(format!(
+            "status operation {op:#06x} is malformed"
+        ))),
     }
 }
 
@@ -152,7 +164,9 @@ fn merge(page: &mut PageMut<'_>, at: usize, bits: u8) -> Result<(), ApplyError> 
     }
     let byte = page.u8_at(PAGE_HEADER_SIZE + at) | bits;
     if byte & byte >> 1 & 0x55 != 0 {
-        return Err(ApplyError::new(format!("an id in status byte {at} both commits and aborts")));
+        return Err(ApplyError::new(format!(
+            "an id in status byte {at} both commits and aborts"
+        )));
     }
     page.put_u8(PAGE_HEADER_SIZE + at, byte);
     Ok(())
@@ -165,9 +179,15 @@ mod tests {
     use evenkeel_storage::{Fork, PageId};
 
     fn cx() -> ApplyContext {
-        let page_id =
-            PageId { file: FileId::status(0), fork: Fork::Main, block: BlockNumber(0) };
-        ApplyContext { lsn: Lsn(8), page_id }
+        let page_id = PageId {
+            file: FileId::status(0),
+            fork: Fork::Main,
+            block: BlockNumber(0),
+        };
+        ApplyContext {
+            lsn: Lsn(8),
+            page_id,
+        }
     }
 
     #[test]
@@ -181,10 +201,16 @@ mod tests {
             let (number, place) = StatusPageNumber::of(Xid::new(raw));
             assert_eq!(number, StatusPageNumber(0));
             apply(OP_SET, &mut page.page_mut(), &place.encode(bits), &cx()).unwrap();
-            assert_eq!(place.read(page.u8_at(PAGE_HEADER_SIZE + place.byte())), Ok(bits));
+            assert_eq!(
+                place.read(page.u8_at(PAGE_HEADER_SIZE + place.byte())),
+                Ok(bits)
+            );
         }
         let (number, place) = StatusPageNumber::of(Xid::new(FILE_XIDS));
-        assert_eq!((number.file(), number.block()), (FileId::status(1), BlockNumber(0)));
+        assert_eq!(
+            (number.file(), number.block()),
+            (FileId::status(1), BlockNumber(0))
+        );
         assert_eq!(place, Place(0));
     }
 

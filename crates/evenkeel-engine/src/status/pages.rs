@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use evenkeel_storage::buffer::ForkHandle;
 use evenkeel_storage::page::{PAGE_HEADER_SIZE, PageRead};
-use evenkeel_storage::{FileId, Fork, ForkHandle, Lsn, StorageResult, Store};
+use evenkeel_storage::{FileId, Fork, Lsn, PartFlags, StorageResult, Store};
 use parking_lot::RwLock;
 
-use super::{FILE_XIDS, OP_MERGE, OP_SET, Place, StatusBits, StatusPageImage, StatusPageNumber};
+use super::{FILE_XIDS, OP_MERGE, OP_SET, StatusBits, StatusPageImage, StatusPageNumber};
 use crate::error::{EngineError, EngineResult};
 use crate::types::Xid;
 
@@ -29,7 +30,11 @@ struct PageChanges {
 
 impl StatusPages {
     pub(crate) fn new(store: Arc<Store>, oldest: Xid) -> StatusPages {
-        StatusPages { store, forks: RwLock::default(), oldest: AtomicU64::new(oldest.get()) }
+        StatusPages {
+            store,
+            forks: RwLock::default(),
+            oldest: AtomicU64::new(oldest.get()),
+        }
     }
 
     /// The first id that still has a status.
@@ -66,10 +71,12 @@ impl StatusPages {
             return Ok(StatusBits::Unknown);
         }
         let guard = fork.read(page.block())?;
-        place.read(guard.u8_at(PAGE_HEADER_SIZE + place.byte())).map_err(|bits| {
-            let id = guard.page_id();
-            EngineError::corrupted(format!("{id}: status {bits} of transaction {xid}"))
-        })
+        place
+            .read(guard.u8_at(PAGE_HEADER_SIZE + place.byte()))
+            .map_err(|bits| {
+                let id = guard.page_id();
+                EngineError::corrupted(format!("{id}: status {bits} of transaction {xid}"))
+            })
     }
 
     /// Sets what commit and abort records say, in log order.
@@ -116,7 +123,11 @@ impl StatusPages {
         let fork = self.fork(page)?;
         fork.ensure_len(page.block().0 + 1)?;
         let mut guard = fork.write(page.block())?;
-        self.store.apply_logged(&mut guard, op, data, first, last)?;
+        // Dirty since the first record, and of the last one's LSN.
+        self.store
+            .apply_late(first, &mut guard, OP_SET, PartFlags::NONE, &[])?;
+        self.store
+            .apply_late(last, &mut guard, op, PartFlags::NONE, data)?;
         Ok(())
     }
 

@@ -82,12 +82,10 @@ impl TxnCore {
                 return Err(EngineError::LimitExceeded { what });
             }
             self.window.prepare(next)?;
-            match self.next.compare_exchange(
-                next,
-                next + 1,
-                Ordering::AcqRel,
-                Ordering::Relaxed,
-            ) {
+            match self
+                .next
+                .compare_exchange(next, next + 1, Ordering::AcqRel, Ordering::Relaxed)
+            {
                 Ok(_) => return Ok(Xid::new(next)),
                 Err(current) => next = current,
             }
@@ -127,7 +125,10 @@ impl TxnCore {
     /// Leaves files to the background thread to drop.
     pub(crate) fn drop_later(&self, files: &[FileId], hold: Option<RedoHold>) {
         let hold = hold.map(Arc::new);
-        let drops = files.iter().map(|file| PendingDrop { file: *file, hold: hold.clone() });
+        let drops = files.iter().map(|file| PendingDrop {
+            file: *file,
+            hold: hold.clone(),
+        });
         self.drops.lock().extend(drops);
         self.publisher.hurry();
     }
@@ -181,7 +182,10 @@ impl StorageClient for TxnCore {
 
     fn redo_floor(&self) -> Option<Lsn> {
         let recovery = self.recovery.lock().redo_floor();
-        [recovery, self.publisher.redo_floor()].into_iter().flatten().min()
+        [recovery, self.publisher.redo_floor()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn checkpoint_payload(&self) -> Vec<u8> {
@@ -200,7 +204,9 @@ impl StorageClient for TxnCore {
             .0
             .try_into()
             .map_err(|_| ApplyError::new("the control block's transaction ids are damaged"))?;
-        self.recovery.lock().seen(Xid::new(u64::from_le_bytes(next).saturating_sub(1)));
+        self.recovery
+            .lock()
+            .seen(Xid::new(u64::from_le_bytes(next).saturating_sub(1)));
         self.set_status_oldest(Xid::new(u64::from_le_bytes(oldest)));
         Ok(())
     }

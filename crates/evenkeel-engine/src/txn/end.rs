@@ -47,7 +47,11 @@ impl Transaction {
     fn end_without_changes(&mut self) {
         let core = &self.db.system().core;
         self.ended = true;
-        self.hooks.get_mut().on_commit.drain(..).for_each(|hook| hook());
+        self.hooks
+            .get_mut()
+            .on_commit
+            .drain(..)
+            .for_each(|hook| hook());
         let mut wakes = WakeList::default();
         core.locks.release_all(self.shared.locks(), &mut wakes);
         wakes.wake();
@@ -71,7 +75,7 @@ impl Transaction {
             return Err(EngineError::LimitExceeded { what });
         }
         let drops = ending.dropped.clone();
-        let hold = (!drops.is_empty()).then(|| store.hold_redo(store.log().insert_lsn()));
+        let hold = (!drops.is_empty()).then(|| store.hold_redo_here());
         let hooks = std::mem::take(&mut self.hooks.get_mut().on_commit);
         self.shared.set_on_publish(OnPublish { hooks, drops, hold });
         // From here on the publisher ends the transaction.
@@ -87,7 +91,10 @@ impl Transaction {
         let lsn = change.commit_with(|lsn| {
             // Before the record is complete: no snapshot can count it yet (txn rule 1).
             core.window.commit(xid, lsn);
-            ending.subxids.iter().for_each(|xid| core.window.commit(*xid, lsn));
+            ending
+                .subxids
+                .iter()
+                .for_each(|xid| core.window.commit(*xid, lsn));
         });
         // The commit is in the log: what was made stays.
         self.files.clear();
@@ -117,7 +124,11 @@ impl Transaction {
             core.publisher.advance_floor(&core.window);
             self.log_abort(xid);
         }
-        self.hooks.get_mut().on_abort.drain(..).for_each(|hook| hook());
+        self.hooks
+            .get_mut()
+            .on_abort
+            .drain(..)
+            .for_each(|hook| hook());
         let mut wakes = WakeList::default();
         core.end_ids_and_locks(&self.shared, &mut wakes);
         wakes.wake();
@@ -137,12 +148,21 @@ impl Transaction {
         }
         let ending = Ending {
             time_micros: store.disk().now_micros(),
-            dropped: self.files.iter().map(|made| made.file).collect::<Vec<FileId>>(),
+            dropped: self
+                .files
+                .iter()
+                .map(|made| made.file)
+                .collect::<Vec<FileId>>(),
             subxids: self.shared.own().subs(),
         };
         let mut payload = ending.encode(xid);
         if payload.len() + 64 > store.config().max_record() {
-            payload = Ending { subxids: Vec::new(), dropped: Vec::new(), ..ending }.encode(xid);
+            payload = Ending {
+                subxids: Vec::new(),
+                dropped: Vec::new(),
+                ..ending
+            }
+            .encode(xid);
         }
         system.core.publisher.will_end(xid, &self.shared);
         let mut change = store.change(xid.get());

@@ -37,6 +37,8 @@ pub struct TxnStatistics {
     pub deadlocks: u64,
     /// Chunks of the id window that are in the spill file now.
     pub spilled_chunks: usize,
+    /// Transactions that wait for a lock or another transaction now.
+    pub waiting: usize,
     /// Commits not yet applied to the status pages.
     pub status_backlog: usize,
 }

@@ -48,7 +48,11 @@ impl OwnXids {
     }
 
     pub(super) fn sub_count(&self) -> usize {
-        if self.has_subs.load(Ordering::Acquire) { self.subs.lock().len() } else { 0 }
+        if self.has_subs.load(Ordering::Acquire) {
+            self.subs.lock().len()
+        } else {
+            0
+        }
     }
 
     /// The first id assigned at or after the mark: it lives and dies with whatever began there.
@@ -64,12 +68,20 @@ impl OwnXids {
     /// Removes the ids from the mark on, as they are rolled back.
     pub(super) fn cut_subs(&self, mark: usize) -> Vec<Xid> {
         let mut subs = self.subs.lock();
-        if mark < subs.len() { subs.split_off(mark) } else { Vec::new() }
+        if mark < subs.len() {
+            subs.split_off(mark)
+        } else {
+            Vec::new()
+        }
     }
 
     /// The live subtransactions' ids.
     pub(super) fn subs(&self) -> Vec<Xid> {
-        if self.has_subs.load(Ordering::Acquire) { self.subs.lock().clone() } else { Vec::new() }
+        if self.has_subs.load(Ordering::Acquire) {
+            self.subs.lock().clone()
+        } else {
+            Vec::new()
+        }
     }
 
     /// The transaction's id and its live subtransactions'.

@@ -78,7 +78,10 @@ impl Publisher {
     pub(crate) fn view(&self) -> View {
         // Floor first: it belongs to this or an earlier position, never to a later one.
         let floor = Xid::new(self.floor.load(Ordering::Acquire));
-        View { floor, lsn: self.published() }
+        View {
+            floor,
+            lsn: self.published(),
+        }
     }
 
     /// Commits up to here are visible.
@@ -111,10 +114,17 @@ impl Publisher {
         let mut queue = self.queue.lock();
         for note in notes {
             let xid = Xid::new(note.xid);
-            let Some(txn) = self.shard(xid).lock().remove(&xid) else { continue };
+            let Some(txn) = self.shard(xid).lock().remove(&xid) else {
+                continue;
+            };
             let committed = note.kind == record::COMMIT;
             let sync = committed && note.flags & record::FLAG_SYNC != 0;
-            queue.pending.push_back(Pending { lsn: note.lsn, sync, committed, txn });
+            queue.pending.push_back(Pending {
+                lsn: note.lsn,
+                sync,
+                committed,
+                txn,
+            });
         }
         self.publish(&mut queue, window)
     }
@@ -134,7 +144,9 @@ impl Publisher {
             if next.sync && next.lsn >= durable {
                 break;
             }
-            let Some(next) = queue.pending.pop_front() else { break };
+            let Some(next) = queue.pending.pop_front() else {
+                break;
+            };
             let mut xids = SmallVec::new();
             next.txn.own().for_each(|xid| xids.push(xid));
             queue.applying.push_back(Applied {
@@ -180,7 +192,10 @@ impl Publisher {
         let queue = self.queue.lock();
         let pending = queue.pending.front().map(|pending| pending.lsn);
         let applying = queue.applying.front().map(|applied| applied.lsn);
-        [queue.in_hand, pending, applying].into_iter().flatten().min()
+        [queue.in_hand, pending, applying]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     /// The instance is poisoned: nobody's commit will be published any more.
@@ -198,7 +213,12 @@ impl Publisher {
     pub(crate) fn take_batch(&self, most: usize) -> Vec<Applied> {
         let mut queue = self.queue.lock();
         let durable = self.durable_upto();
-        let ready = queue.applying.iter().take(most).take_while(|next| next.lsn < durable).count();
+        let ready = queue
+            .applying
+            .iter()
+            .take(most)
+            .take_while(|next| next.lsn < durable)
+            .count();
         let batch: Vec<Applied> = queue.applying.drain(..ready).collect();
         queue.in_hand = batch.first().map(|first| first.lsn);
         batch
@@ -242,5 +262,140 @@ impl Publisher {
     pub(crate) fn stop(&self) {
         self.queue.lock().stopped = true;
         self.to_apply.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lock::LockManager;
+    use evenkeel_io::SimDisk;
+    use std::path::Path;
+
+    struct Log {
+        publisher: Publisher,
+        window: Window,
+        locks: LockManager,
+        lsn: u64,
+    }
+
+    impl Log {
+        fn new() -> Log {
+            let disk = Arc::new(SimDisk::new(1));
+            Log {
+                publisher: Publisher::new(),
+                window: Window::new(disk, Path::new("/"), 1 << 14),
+                locks: LockManager::new(),
+                lsn: 1 << 16,
+            }
+        }
+
+        fn end(&mut self, xid: u64, kind: evenkeel_storage::RecordKind, flags: u8) -> CommitNote {
+            self.lsn += 64;
+            self.window.prepare(xid).unwrap();
+            let txn = Arc::new(TxnShared::new(self.locks.new_owner()));
+            txn.own().set_top(Xid::new(xid));
+            if kind == record::COMMIT {
+                self.window.commit(Xid::new(xid), Lsn(self.lsn));
+            } else {
+                self.window.abort(Xid::new(xid));
+            }
+            self.publisher.will_end(Xid::new(xid), &txn);
+            CommitNote {
+                lsn: Lsn(self.lsn),
+                end: Lsn(self.lsn + 64),
+                xid,
+                kind,
+                flags,
+            }
+        }
+
+        fn completed(&self, notes: &[CommitNote]) -> Vec<Lsn> {
+            lsns(&self.publisher.completed(notes, &self.window))
+        }
+
+        fn durable(&self, upto: Lsn) -> Vec<Lsn> {
+            lsns(&self.publisher.durable(upto, &self.window))
+        }
+    }
+
+    fn lsns(published: &Published) -> Vec<Lsn> {
+        published.iter().map(|(lsn, _)| *lsn).collect()
+    }
+
+    #[test]
+    fn an_asynchronous_commit_waits_for_synchronous_ones_ahead() {
+        let mut log = Log::new();
+        let first = log.end(3, record::COMMIT, 0);
+        assert_eq!(log.completed(&[first]), [first.lsn]);
+        let sync = log.end(4, record::COMMIT, record::FLAG_SYNC);
+        let asynchronous = log.end(5, record::COMMIT, 0);
+        assert!(log.completed(&[sync, asynchronous]).is_empty());
+        assert_eq!(
+            log.publisher.view(),
+            View {
+                lsn: first.lsn,
+                floor: Xid::new(4)
+            }
+        );
+        assert!(log.durable(sync.lsn).is_empty());
+        assert_eq!(log.durable(sync.end), [sync.lsn, asynchronous.lsn]);
+        assert_eq!(
+            log.publisher.view(),
+            View {
+                lsn: asynchronous.lsn,
+                floor: Xid::new(6)
+            }
+        );
+    }
+
+    #[test]
+    fn a_record_durable_before_it_is_noted_is_published_at_once() {
+        let mut log = Log::new();
+        let sync = log.end(3, record::COMMIT, record::FLAG_SYNC);
+        assert!(log.durable(sync.end).is_empty());
+        assert_eq!(log.completed(&[sync]), [sync.lsn]);
+    }
+
+    #[test]
+    fn the_redo_point_waits_for_what_is_not_applied() {
+        let mut log = Log::new();
+        assert_eq!(log.publisher.redo_floor(), None);
+        let a = log.end(3, record::COMMIT, record::FLAG_SYNC);
+        let b = log.end(4, record::ABORT, 0);
+        let c = log.end(5, record::COMMIT, 0);
+        log.completed(&[a, b, c]);
+        assert_eq!(log.publisher.redo_floor(), Some(a.lsn));
+        assert!(log.publisher.take_batch(10).is_empty());
+        // Published, but an asynchronous commit is applied only once it is durable.
+        log.durable(c.lsn);
+        let batch = log.publisher.take_batch(10);
+        assert_eq!(
+            batch.iter().map(|applied| applied.lsn).collect::<Vec<_>>(),
+            [a.lsn, b.lsn]
+        );
+        assert_eq!(log.publisher.redo_floor(), Some(a.lsn));
+        log.publisher.finish_applying(Some(batch));
+        assert_eq!(log.publisher.redo_floor(), Some(a.lsn));
+        assert_eq!(log.publisher.take_batch(10).len(), 2);
+        log.publisher.finish_applying(None);
+        assert_eq!(log.publisher.redo_floor(), Some(c.lsn));
+        log.durable(c.end);
+        let last = log.publisher.take_batch(10);
+        assert_eq!(last[0].floor, Xid::new(6));
+        log.publisher.finish_applying(None);
+        assert_eq!(log.publisher.redo_floor(), None);
+    }
+
+    #[test]
+    fn the_floor_stops_at_the_first_undecided_id() {
+        let mut log = Log::new();
+        log.window.prepare(3).unwrap();
+        let later = log.end(4, record::COMMIT, 0);
+        log.completed(&[later]);
+        assert_eq!(log.publisher.view().floor, Xid::new(3));
+        log.window.abort(Xid::new(3));
+        log.publisher.advance_floor(&log.window);
+        assert_eq!(log.publisher.view().floor, Xid::new(5));
     }
 }

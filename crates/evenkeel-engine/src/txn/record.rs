@@ -72,7 +72,10 @@ impl Ending {
         let time_micros = take_u64(&mut bytes)?;
         let dropped_count = take_u32(&mut bytes)?;
         let sub_count = take_u32(&mut bytes)?;
-        let mut ending = Ending { time_micros, ..Ending::default() };
+        let mut ending = Ending {
+            time_micros,
+            ..Ending::default()
+        };
         for _ in 0..dropped_count {
             ending.dropped.push(FileId(take_u64(&mut bytes)?));
         }

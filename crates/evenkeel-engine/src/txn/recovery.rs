@@ -89,12 +89,19 @@ impl Recovery {
     pub(crate) fn take(&mut self) -> Recovered {
         let mut to_drop: Vec<FileId> = self.to_drop.drain().collect();
         let committed = std::mem::take(&mut self.committed_creators);
-        let lost = self.created.drain().filter(|(_, xid)| !committed.contains(xid));
+        let lost = self
+            .created
+            .drain()
+            .filter(|(_, xid)| !committed.contains(xid));
         to_drop.extend(lost.map(|(file, _)| file));
         to_drop.sort_unstable_by_key(|file| file.0);
         to_drop.dedup();
         let pages = std::mem::take(&mut self.pages);
-        Recovered { next: self.next_xid(), pages, to_drop }
+        Recovered {
+            next: self.next_xid(),
+            pages,
+            to_drop,
+        }
     }
 
     /// The status pages have it all.

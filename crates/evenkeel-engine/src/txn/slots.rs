@@ -97,7 +97,9 @@ impl Slots {
     fn try_take(&self, index: usize) -> bool {
         let taken = &self.slot(index).taken;
         !taken.load(Ordering::Relaxed)
-            && taken.compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            && taken
+                .compare_exchange(false, true, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
     }
 
     /// Stores a view read from `read` in the slot, such that no remover misses it.
@@ -127,7 +129,8 @@ impl Slots {
     /// The least view of all snapshots, alive or yet to come, if `now` is the newest one.
     pub(crate) fn horizon(&self, now: View) -> View {
         self.announced_lsn.fetch_max(now.lsn.0, Ordering::Relaxed);
-        self.announced_floor.fetch_max(now.floor.get(), Ordering::Relaxed);
+        self.announced_floor
+            .fetch_max(now.floor.get(), Ordering::Relaxed);
         fence(Ordering::SeqCst);
         let (mut lsn, mut floor) = (now.lsn.0, now.floor.get());
         for index in 0..self.used.load(Ordering::SeqCst) {
@@ -137,7 +140,10 @@ impl Slots {
         }
         self.cached_lsn.fetch_max(lsn, Ordering::Relaxed);
         self.cached_floor.fetch_max(floor, Ordering::Relaxed);
-        View { lsn: Lsn(lsn), floor: Xid::new(floor) }
+        View {
+            lsn: Lsn(lsn),
+            floor: Xid::new(floor),
+        }
     }
 
     /// The last horizon found: horizons only grow, so an old one is a safe one.
@@ -147,11 +153,6 @@ impl Slots {
             floor: Xid::new(self.cached_floor.load(Ordering::Relaxed)),
         }
     }
-
-    /// How far removers have announced to go.
-    pub(crate) fn announced_lsn(&self) -> Lsn {
-        Lsn(self.announced_lsn.load(Ordering::Relaxed))
-    }
 }
 
 #[cfg(test)]
@@ -159,7 +160,10 @@ mod tests {
     use super::*;
 
     fn view(lsn: u64) -> View {
-        View { lsn: Lsn(lsn), floor: Xid::new(lsn) }
+        View {
+            lsn: Lsn(lsn),
+            floor: Xid::new(lsn),
+        }
     }
 
     #[test]

@@ -71,13 +71,23 @@ impl Snapshot {
         };
         let core = &system.core;
         let view = core.slots.announce(slot, || core.publisher.view());
-        let held = HeldView { system: Arc::clone(system), own: Arc::clone(own), slot, view };
-        Ok(Snapshot { held: Arc::new(held), command })
+        let held = HeldView {
+            system: Arc::clone(system),
+            own: Arc::clone(own),
+            slot,
+            view,
+        };
+        Ok(Snapshot {
+            held: Arc::new(held),
+            command,
+        })
     }
 
     /// The newest state, in the same slot; `false` if clones of the old one are in use.
     pub(super) fn renew(&mut self, command: CommandId) -> bool {
-        let Some(held) = Arc::get_mut(&mut self.held) else { return false };
+        let Some(held) = Arc::get_mut(&mut self.held) else {
+            return false;
+        };
         let core = &held.system.core;
         held.view = core.slots.announce(held.slot, || core.publisher.view());
         self.command = command;
@@ -87,7 +97,10 @@ impl Snapshot {
     /// The same state, seeing the transaction's own changes before `command`.
     #[must_use]
     pub fn with_command(&self, command: CommandId) -> Snapshot {
-        Snapshot { held: Arc::clone(&self.held), command }
+        Snapshot {
+            held: Arc::clone(&self.held),
+            command,
+        }
     }
 
     /// Commits up to here are visible.
@@ -115,7 +128,8 @@ impl Snapshot {
     /// # Errors
     /// If the transaction never made it: the tuple is damaged.
     pub fn combo(&self, number: CommandId) -> EngineResult<(CommandId, CommandId)> {
-        let unknown = || EngineError::corrupted(format!("combo command id {} is unknown", number.0));
+        let unknown =
+            || EngineError::corrupted(format!("combo command id {} is unknown", number.0));
         self.held.own.combo(number).ok_or_else(unknown)
     }
 
@@ -135,10 +149,17 @@ impl Snapshot {
     }
 
     fn sight_slow(&self, xid: Xid, hint: Hint) -> EngineResult<Sight> {
-        let HeldView { system, own, view, .. } = &*self.held;
+        let HeldView {
+            system, own, view, ..
+        } = &*self.held;
         if xid >= view.floor && own.contains(xid) {
             let status = XidStatus::InProgress;
-            return Ok(Sight { visible: false, own: true, status, set: None });
+            return Ok(Sight {
+                visible: false,
+                own: true,
+                status,
+                set: None,
+            });
         }
         let known = system.known(xid)?;
         let status = match known {
@@ -147,14 +168,23 @@ impl Snapshot {
             Known::Committed(lsn) if lsn <= view.lsn => XidStatus::Committed,
             Known::Committed(_) | Known::InProgress => XidStatus::InProgress,
         };
-        let set = if hint == Hint::None { system.hint(known) } else { None };
+        let set = if hint == Hint::None {
+            system.hint(known)
+        } else {
+            None
+        };
         Ok(Sight::of(status, set))
     }
 }
 
 impl Sight {
     fn of(status: XidStatus, set: Option<Hint>) -> Sight {
-        Sight { visible: status == XidStatus::Committed, own: false, status, set }
+        Sight {
+            visible: status == XidStatus::Committed,
+            own: false,
+            status,
+            set,
+        }
     }
 }
 

@@ -73,13 +73,22 @@ impl Horizon {
 
 impl TxnSystem {
     pub(crate) fn new(core: Arc<TxnCore>, store: Arc<Store>, status: StatusPages) -> TxnSystem {
-        TxnSystem { core, store, status, horizon_at: AtomicU64::new(0) }
+        TxnSystem {
+            core,
+            store,
+            status,
+            horizon_at: AtomicU64::new(0),
+        }
     }
 
     /// What became of an id.
     pub(crate) fn known(&self, xid: Xid) -> EngineResult<Known> {
         if !xid.is_normal() {
-            return Ok(if xid == Xid::FROZEN { Known::Older } else { Known::Aborted });
+            return Ok(if xid == Xid::FROZEN {
+                Known::Older
+            } else {
+                Known::Aborted
+            });
         }
         Ok(match self.core.window.get(xid)? {
             WindowState::InProgress => Known::InProgress,
@@ -111,9 +120,7 @@ impl TxnSystem {
             Known::InProgress => XidStatus::InProgress,
             Known::Aborted => XidStatus::Aborted,
             Known::Older => XidStatus::Committed,
-            Known::Committed(lsn) if lsn <= self.core.publisher.published() => {
-                XidStatus::Committed
-            }
+            Known::Committed(lsn) if lsn <= self.core.publisher.published() => XidStatus::Committed,
             Known::Committed(_) => XidStatus::InProgress,
         })
     }
@@ -155,12 +162,21 @@ impl TxnSystem {
             }
             Known::Committed(_) => Removal::InProgress,
         };
-        Ok((removal, if hint == Hint::None { self.hint(known) } else { None }))
+        Ok((
+            removal,
+            if hint == Hint::None {
+                self.hint(known)
+            } else {
+                None
+            },
+        ))
     }
 
     /// Forgets statuses below `limit`, as far as nobody can ask for them any more.
     pub(crate) fn truncate_status(&self, limit: Xid) -> EngineResult<()> {
-        let limit = limit.min(self.horizon().floor()).min(self.core.window.tail());
+        let limit = limit
+            .min(self.horizon().floor())
+            .min(self.core.window.tail());
         self.core.set_status_oldest(limit);
         self.status.truncate(limit)
     }
@@ -188,8 +204,15 @@ impl TxnSystem {
                 break;
             }
             let result = self.apply_batch(&batch);
-            floor = batch.iter().map(|applied| applied.floor).max().unwrap_or(floor).max(floor);
-            self.core.publisher.finish_applying(result.is_err().then_some(batch));
+            floor = batch
+                .iter()
+                .map(|applied| applied.floor)
+                .max()
+                .unwrap_or(floor)
+                .max(floor);
+            self.core
+                .publisher
+                .finish_applying(result.is_err().then_some(batch));
             result?;
         }
         if floor.is_some() {
@@ -202,9 +225,15 @@ impl TxnSystem {
 
     fn apply_batch(&self, batch: &[Applied]) -> EngineResult<()> {
         let entries = batch.iter().flat_map(|applied| {
-            let bits =
-                if applied.committed { StatusBits::Committed } else { StatusBits::Aborted };
-            applied.xids.iter().map(move |xid| (*xid, bits, applied.lsn))
+            let bits = if applied.committed {
+                StatusBits::Committed
+            } else {
+                StatusBits::Aborted
+            };
+            applied
+                .xids
+                .iter()
+                .map(move |xid| (*xid, bits, applied.lsn))
         });
         self.status.set(entries)
     }

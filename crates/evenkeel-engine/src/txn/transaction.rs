@@ -50,7 +50,9 @@ pub(super) struct Hooks {
 impl Transaction {
     pub(crate) fn new(db: &Database, isolation: Isolation) -> EngineResult<Transaction> {
         if isolation == Isolation::Serializable {
-            return Err(EngineError::Unsupported { what: "isolation level SERIALIZABLE" });
+            return Err(EngineError::Unsupported {
+                what: "isolation level SERIALIZABLE",
+            });
         }
         let locks = db.system().core.locks.new_owner();
         Ok(Transaction {
@@ -110,8 +112,11 @@ impl Transaction {
             None => false,
         };
         if !renewed {
-            self.snapshot =
-                Some(Snapshot::take(self.db.system(), self.shared.own(), self.command)?);
+            self.snapshot = Some(Snapshot::take(
+                self.db.system(),
+                self.shared.own(),
+                self.command,
+            )?);
         }
         Ok(())
     }
@@ -158,7 +163,8 @@ impl Transaction {
 
     /// The (cmin, cmax) that a combo id of this transaction stands for.
     pub fn resolve_combo(&self, number: CommandId) -> EngineResult<(CommandId, CommandId)> {
-        let unknown = || EngineError::corrupted(format!("combo command id {} is unknown", number.0));
+        let unknown =
+            || EngineError::corrupted(format!("combo command id {} is unknown", number.0));
         self.shared.own().combo(number).ok_or_else(unknown)
     }
 
@@ -239,7 +245,10 @@ impl Transaction {
     }
 
     fn wait_options(&self) -> WaitOptions<'_> {
-        WaitOptions { cancel: &self.cancel, timeout: self.lock_timeout }
+        WaitOptions {
+            cancel: &self.cancel,
+            timeout: self.lock_timeout,
+        }
     }
 
     /// Takes a lock, held to the end of the transaction or its subtransaction. Answers `false`
@@ -255,7 +264,15 @@ impl Transaction {
     ) -> EngineResult<bool> {
         let locks = &self.system().core.locks;
         let key = LockKey::Table(table);
-        locks.acquire(self.shared.locks(), key, mode.into(), policy, self.wait_options()).await
+        locks
+            .acquire(
+                self.shared.locks(),
+                key,
+                mode.into(),
+                policy,
+                self.wait_options(),
+            )
+            .await
     }
 
     /// Takes a row lock; see [`Transaction::lock_table`]. No page may be locked.
@@ -268,7 +285,15 @@ impl Transaction {
     ) -> EngineResult<bool> {
         let locks = &self.system().core.locks;
         let key = LockKey::Row(file, tid);
-        locks.acquire(self.shared.locks(), key, mode.into(), policy, self.wait_options()).await
+        locks
+            .acquire(
+                self.shared.locks(),
+                key,
+                mode.into(),
+                policy,
+                self.wait_options(),
+            )
+            .await
     }
 
     /// Takes an advisory lock; see [`Transaction::lock_table`].
@@ -280,7 +305,15 @@ impl Transaction {
     ) -> EngineResult<bool> {
         let locks = &self.system().core.locks;
         let key = LockKey::Advisory(key);
-        locks.acquire(self.shared.locks(), key, mode.into(), policy, self.wait_options()).await
+        locks
+            .acquire(
+                self.shared.locks(),
+                key,
+                mode.into(),
+                policy,
+                self.wait_options(),
+            )
+            .await
     }
 
     /// Takes the row lock if it is free; never waits, so the row's page may be locked.
@@ -306,7 +339,11 @@ impl Transaction {
         let system = self.system();
         let owner = self.shared.locks();
         let options = self.wait_options();
-        let ended = system.core.locks.wait_for_xid(owner, xid, policy, options).await?;
+        let ended = system
+            .core
+            .locks
+            .wait_for_xid(owner, xid, policy, options)
+            .await?;
         // In a poisoned instance ids end without being decided.
         system.store.poison().check()?;
         Ok(ended)
@@ -326,7 +363,12 @@ impl Transaction {
             on_commit: hooks.on_commit.len(),
             on_abort: hooks.on_abort.len(),
         };
-        self.levels.push(Level { id, name, xid: None, marks });
+        self.levels.push(Level {
+            id,
+            name,
+            xid: None,
+            marks,
+        });
         id
     }
 
@@ -358,7 +400,9 @@ impl Transaction {
 
     fn find_savepoint(&self, name: &str) -> EngineResult<usize> {
         let named = |level: &Level| level.name.as_deref() == Some(name);
-        let unknown = || EngineError::NoSuchSavepoint { name: name.to_owned() };
+        let unknown = || EngineError::NoSuchSavepoint {
+            name: name.to_owned(),
+        };
         self.levels.iter().rposition(named).ok_or_else(unknown)
     }
 
@@ -391,12 +435,18 @@ impl Transaction {
         aborted.iter().for_each(|xid| core.window.abort(*xid));
         let hooks = self.hooks.get_mut();
         hooks.on_commit.truncate(marks.on_commit);
-        hooks.on_abort.drain(marks.on_abort..).for_each(|hook| hook());
+        hooks
+            .on_abort
+            .drain(marks.on_abort..)
+            .for_each(|hook| hook());
         self.drops.truncate(marks.drops);
         self.dead_files.extend(self.files.drain(marks.files..));
         let mut wakes = WakeList::default();
-        aborted.iter().for_each(|xid| core.locks.end_xid(*xid, &mut wakes));
-        core.locks.release_to(self.shared.locks(), marks.locks, &mut wakes);
+        aborted
+            .iter()
+            .for_each(|xid| core.locks.end_xid(*xid, &mut wakes));
+        core.locks
+            .release_to(self.shared.locks(), marks.locks, &mut wakes);
         wakes.wake();
         // Changes made from here on are told from those rolled back.
         if self.command_used.load(Ordering::Relaxed) {

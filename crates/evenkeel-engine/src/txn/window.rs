@@ -116,7 +116,9 @@ impl Window {
         if old != NO_CHUNK && old >= number {
             return Ok(());
         }
-        let entries = chunk.entries.get_or_init(|| (0..CHUNK).map(|_| AtomicU64::new(0)).collect());
+        let entries = chunk
+            .entries
+            .get_or_init(|| (0..CHUNK).map(|_| AtomicU64::new(0)).collect());
         // Announce first, then wait for those who may not have seen it.
         chunk.number.store(NO_CHUNK, Ordering::SeqCst);
         while chunk.writers.load(Ordering::SeqCst) != 0 {
@@ -124,14 +126,18 @@ impl Window {
         }
         fence(Ordering::SeqCst);
         if old != NO_CHUNK && (old + 1) * CHUNK > self.tail.load(Ordering::SeqCst) {
-            let values: Vec<u64> =
-                entries.iter().map(|entry| entry.load(Ordering::Relaxed)).collect();
+            let values: Vec<u64> = entries
+                .iter()
+                .map(|entry| entry.load(Ordering::Relaxed))
+                .collect();
             if let Err(error) = spill.put(old, &values) {
                 chunk.number.store(old, Ordering::SeqCst);
                 return Err(error);
             }
         }
-        entries.iter().for_each(|entry| entry.store(IN_PROGRESS, Ordering::Relaxed));
+        entries
+            .iter()
+            .for_each(|entry| entry.store(IN_PROGRESS, Ordering::Relaxed));
         chunk.number.store(number, Ordering::SeqCst);
         Ok(())
     }
@@ -242,7 +248,9 @@ impl Window {
             if self.read_fast(xid).is_some() {
                 continue;
             }
-            let Some(chunk) = spill.chunks.get(&(xid / CHUNK)) else { return Xid::new(xid) };
+            let Some(chunk) = spill.chunks.get(&(xid / CHUNK)) else {
+                return Xid::new(xid);
+            };
             let mut late = chunk.late.range(xid..);
             if let Some((first, _)) = late.find(|(_, value)| undecided(**value)) {
                 return Xid::new(*first);
@@ -279,8 +287,11 @@ impl Spill {
         if let Some(file) = &self.file {
             return Ok(Arc::clone(file));
         }
-        let options = OpenOptions::new().read(true).write(true).create(true).truncate(true);
-        let file = self.disk.open(&self.path, options).map_err(StorageError::from)?;
+        let options = OpenOptions::create().truncate();
+        let file = self
+            .disk
+            .open(&self.path, options)
+            .map_err(StorageError::from)?;
         self.file = Some(Arc::clone(&file));
         Ok(file)
     }
@@ -291,7 +302,10 @@ impl Spill {
             self.slots += 1;
             self.slots - 1
         });
-        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let bytes: Vec<u8> = values
+            .iter()
+            .flat_map(|value| value.to_le_bytes())
+            .collect();
         if let Err(error) = file.write_all_at(&bytes, slot * CHUNK_BYTES as u64) {
             self.free.push(slot);
             return Err(StorageError::from(error).into());
@@ -301,19 +315,31 @@ impl Spill {
         let late = late.map(|(xid, _)| (xid, IN_PROGRESS)).collect();
         let committed = values.iter().copied().filter(|value| *value > ABORTED);
         let max_lsn = committed.max().unwrap_or(0);
-        self.chunks.insert(number, SpilledChunk { slot, late, max_lsn });
+        self.chunks.insert(
+            number,
+            SpilledChunk {
+                slot,
+                late,
+                max_lsn,
+            },
+        );
         Ok(())
     }
 
     fn get(&self, xid: u64) -> EngineResult<Option<u64>> {
-        let Some(chunk) = self.chunks.get(&(xid / CHUNK)) else { return Ok(None) };
+        let Some(chunk) = self.chunks.get(&(xid / CHUNK)) else {
+            return Ok(None);
+        };
         if let Some(value) = chunk.late.get(&xid) {
             return Ok(Some(*value));
         }
-        let Some(file) = &self.file else { return Ok(None) };
+        let Some(file) = &self.file else {
+            return Ok(None);
+        };
         let mut bytes = [0; 8];
         let offset = chunk.slot * CHUNK_BYTES as u64 + xid % CHUNK * 8;
-        file.read_exact_at(&mut bytes, offset).map_err(StorageError::from)?;
+        file.read_exact_at(&mut bytes, offset)
+            .map_err(StorageError::from)?;
         Ok(Some(u64::from_le_bytes(bytes)))
     }
 
@@ -334,5 +360,142 @@ impl Drop for Spill {
             // Left behind it would do no harm: the next start truncates it.
             let _ = self.disk.remove(&self.path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_io::SimDisk;
+
+    fn window(ids: usize) -> Window {
+        let disk = Arc::new(SimDisk::new(1));
+        disk.create_dir_all(Path::new("/db")).unwrap();
+        Window::new(disk, Path::new("/db"), ids)
+    }
+
+    fn state(window: &Window, xid: u64) -> WindowState {
+        window.get(Xid::new(xid)).unwrap()
+    }
+
+    #[test]
+    fn what_was_stored_is_found_until_the_tail_passes() {
+        let window = window(2 * CHUNK as usize);
+        for xid in 3..100 {
+            window.prepare(xid).unwrap();
+            assert_eq!(state(&window, xid), WindowState::InProgress);
+        }
+        window.commit(Xid::new(7), Lsn(800));
+        window.abort(Xid::new(8));
+        assert_eq!(state(&window, 7), WindowState::Committed(Lsn(800)));
+        assert_eq!(state(&window, 8), WindowState::Aborted);
+        window.advance_tail(Xid::new(50));
+        assert_eq!(state(&window, 9), WindowState::Below);
+        assert_eq!(window.tail(), Xid::new(50));
+    }
+
+    #[test]
+    fn what_old_snapshots_need_spills_and_is_found() {
+        let window = window(2 * CHUNK as usize);
+        let last = 5 * CHUNK + 10;
+        for xid in 3..last {
+            window.prepare(xid).unwrap();
+            match xid % 5 {
+                0 => {}
+                1 => window.abort(Xid::new(xid)),
+                _ => window.commit(Xid::new(xid), Lsn(xid * 10)),
+            }
+        }
+        assert_eq!(window.spilled_chunks(), 4);
+        let check = |late: u64| {
+            for xid in 3..last {
+                let expected = match xid % 5 {
+                    0 if xid < late => WindowState::Committed(Lsn(1_000_000 + xid)),
+                    0 => WindowState::InProgress,
+                    1 => WindowState::Aborted,
+                    _ => WindowState::Committed(Lsn(xid * 10)),
+                };
+                assert_eq!(state(&window, xid), expected, "xid {xid}");
+            }
+        };
+        check(0);
+        // Transactions outlive their chunk's stay in memory and commit all the same.
+        for xid in (5..last).step_by(5) {
+            assert_eq!(
+                window.decided_until(Xid::FIRST, Lsn(2_000_000)),
+                Xid::new(xid)
+            );
+            window.commit(Xid::new(xid), Lsn(1_000_000 + xid));
+        }
+        check(last);
+        assert_eq!(
+            window.decided_until(Xid::FIRST, Lsn(2_000_000)),
+            Xid::new(last)
+        );
+        assert_eq!(
+            window.decided_until(Xid::FIRST, Lsn(1_000_000)),
+            Xid::new(5)
+        );
+        window.advance_tail(Xid::new(3 * CHUNK));
+        assert_eq!(window.spilled_chunks(), 1);
+        window.advance_tail(Xid::new(last));
+        assert_eq!(window.spilled_chunks(), 0);
+        assert_eq!(state(&window, 7), WindowState::Below);
+    }
+
+    #[test]
+    fn readers_and_committers_race_with_the_switch_of_chunks() {
+        let window = window(2 * CHUNK as usize);
+        let assigned = AtomicU64::new(3);
+        let end = 12 * CHUNK;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for xid in 3..end {
+                    window.prepare(xid).unwrap();
+                    assigned.store(xid + 1, Ordering::SeqCst);
+                }
+            });
+            for offset in 0..2 {
+                let (window, assigned) = (&window, &assigned);
+                scope.spawn(move || {
+                    let mut xid = 3 + offset;
+                    while xid < end {
+                        if assigned.load(Ordering::SeqCst) <= xid {
+                            std::thread::yield_now();
+                            continue;
+                        }
+                        assert_eq!(state(window, xid), WindowState::InProgress);
+                        window.commit(Xid::new(xid), Lsn(xid + 1_000_000));
+                        let expected = WindowState::Committed(Lsn(xid + 1_000_000));
+                        assert_eq!(state(window, xid), expected);
+                        xid += 2;
+                    }
+                });
+            }
+        });
+        for xid in 3..end {
+            assert_eq!(
+                state(&window, xid),
+                WindowState::Committed(Lsn(xid + 1_000_000))
+            );
+        }
+    }
+
+    #[test]
+    fn a_failed_spill_leaves_the_chunk_where_it_was() {
+        let disk = SimDisk::new(1);
+        disk.create_dir_all(Path::new("/db")).unwrap();
+        let window = Window::new(Arc::new(disk.clone()), Path::new("/db"), 2 * CHUNK as usize);
+        for xid in 3..2 * CHUNK {
+            window.prepare(xid).unwrap();
+            window.abort(Xid::new(xid));
+        }
+        let fault = evenkeel_io::Fault::nth(1, evenkeel_io::FaultKind::Enospc);
+        disk.inject(fault.on(evenkeel_io::OpKind::Write));
+        assert!(window.prepare(2 * CHUNK).is_err());
+        assert_eq!(state(&window, 3), WindowState::Aborted);
+        window.prepare(2 * CHUNK).unwrap();
+        assert_eq!(state(&window, 3), WindowState::Aborted);
+        assert_eq!(window.spilled_chunks(), 1);
     }
 }

@@ -1,0 +1,241 @@
+//! Tests of the lock manager, without a database.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use evenkeel_storage::{BlockNumber, FileId};
+
+use super::*;
+use crate::error::{EngineError, EngineResult};
+use crate::ticket::{CancelFlag, WakeList, block_on};
+use crate::types::Xid;
+
+const TABLE: LockKey = LockKey::Table(7);
+const ROW: LockKey = LockKey::Row(FileId(1), Tid::new(BlockNumber(3), 4));
+
+fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+    future.poll(&mut Context::from_waker(Waker::noop()))
+}
+
+fn options(cancel: &CancelFlag) -> WaitOptions<'_> {
+    WaitOptions {
+        cancel,
+        timeout: None,
+    }
+}
+
+async fn take(
+    manager: &LockManager,
+    owner: &HeldLocks,
+    key: LockKey,
+    mode: impl Into<Mode>,
+) -> EngineResult<bool> {
+    let cancel = CancelFlag::new();
+    manager
+        .acquire(owner, key, mode.into(), WaitPolicy::Block, options(&cancel))
+        .await
+}
+
+fn release_all(manager: &LockManager, owner: &HeldLocks) {
+    let mut wakes = WakeList::default();
+    manager.release_all(owner, &mut wakes);
+    wakes.wake();
+}
+
+#[test]
+fn a_row_has_several_lockers() {
+    let manager = LockManager::new();
+    let [a, b, c] = [(); 3].map(|()| manager.new_owner());
+    assert!(manager.try_acquire(&a, ROW, RowLockMode::KeyShare.into()));
+    assert!(manager.try_acquire(&b, ROW, RowLockMode::Share.into()));
+    assert!(!manager.try_acquire(&c, ROW, RowLockMode::NoKeyUpdate.into()));
+    assert!(manager.conflicts(&c, &ROW, RowLockMode::NoKeyUpdate.into()));
+    assert!(!manager.conflicts(&c, &ROW, RowLockMode::KeyShare.into()));
+    release_all(&manager, &b);
+    assert!(manager.try_acquire(&c, ROW, RowLockMode::NoKeyUpdate.into()));
+    assert!(manager.conflicts(&a, &ROW, RowLockMode::Update.into()));
+    release_all(&manager, &a);
+    release_all(&manager, &c);
+    assert!(manager.list().is_empty());
+}
+
+#[test]
+fn waiters_are_served_in_order() {
+    let manager = LockManager::new();
+    let [a, b, c, d] = [(); 4].map(|()| manager.new_owner());
+    assert!(block_on(take(&manager, &a, TABLE, TableLockMode::AccessShare)).unwrap());
+    let mut exclusive = pin!(take(&manager, &b, TABLE, TableLockMode::AccessExclusive));
+    assert!(poll(exclusive.as_mut()).is_pending());
+    // Compatible with what is held, but it may not overtake the waiter.
+    let mut shared = pin!(take(&manager, &c, TABLE, TableLockMode::AccessShare));
+    assert!(poll(shared.as_mut()).is_pending());
+    assert!(!manager.try_acquire(&d, TABLE, TableLockMode::AccessShare.into()));
+    release_all(&manager, &a);
+    assert!(matches!(poll(exclusive.as_mut()), Poll::Ready(Ok(true))));
+    assert!(poll(shared.as_mut()).is_pending());
+    release_all(&manager, &b);
+    assert!(matches!(poll(shared.as_mut()), Poll::Ready(Ok(true))));
+}
+
+#[test]
+fn a_holder_passes_the_queue() {
+    let manager = LockManager::new();
+    let [a, b] = [(); 2].map(|()| manager.new_owner());
+    assert!(block_on(take(&manager, &a, ROW, RowLockMode::Share)).unwrap());
+    let mut waiting = pin!(take(&manager, &b, ROW, RowLockMode::Update));
+    assert!(poll(waiting.as_mut()).is_pending());
+    assert!(block_on(take(&manager, &a, ROW, RowLockMode::Update)).unwrap());
+    assert!(poll(waiting.as_mut()).is_pending());
+    release_all(&manager, &a);
+    assert!(matches!(poll(waiting.as_mut()), Poll::Ready(Ok(true))));
+}
+
+#[test]
+fn an_abandoned_wait_leaves_the_queue() {
+    let manager = LockManager::new();
+    let [a, b, c] = [(); 3].map(|()| manager.new_owner());
+    assert!(block_on(take(&manager, &a, TABLE, TableLockMode::Share)).unwrap());
+    {
+        let mut waiting = Box::pin(take(&manager, &b, TABLE, TableLockMode::RowExclusive));
+        assert!(poll(waiting.as_mut()).is_pending());
+        assert!(!manager.try_acquire(&c, TABLE, TableLockMode::Share.into()));
+    }
+    assert!(manager.try_acquire(&c, TABLE, TableLockMode::Share.into()));
+    {
+        // Granted but never looked at: the lock is the owner's, and goes with it.
+        let mut waiting = Box::pin(take(&manager, &b, TABLE, TableLockMode::RowExclusive));
+        assert!(poll(waiting.as_mut()).is_pending());
+        release_all(&manager, &a);
+        release_all(&manager, &c);
+    }
+    assert!(!manager.try_acquire(&c, TABLE, TableLockMode::Share.into()));
+    release_all(&manager, &b);
+    assert!(manager.list().is_empty());
+}
+
+#[test]
+fn deadlocks_are_found_across_kinds_of_waits() {
+    let manager = LockManager::new();
+    let [a, b, c] = [(); 3].map(|()| manager.new_owner());
+    let xid = Xid::new(100);
+    manager.start_xid(xid, &c);
+    assert!(block_on(take(&manager, &a, ROW, RowLockMode::Update)).unwrap());
+    assert!(block_on(take(&manager, &b, TABLE, TableLockMode::Share)).unwrap());
+    // a waits for c's end, c for b's table lock; b asking for a's row closes the cycle.
+    let cancel = CancelFlag::new();
+    let mut a_waits = pin!(manager.wait_for_xid(&a, xid, WaitPolicy::Block, options(&cancel)));
+    assert!(poll(a_waits.as_mut()).is_pending());
+    let mut c_waits = pin!(take(&manager, &c, TABLE, TableLockMode::RowExclusive));
+    assert!(poll(c_waits.as_mut()).is_pending());
+    let error = block_on(take(&manager, &b, ROW, RowLockMode::KeyShare)).unwrap_err();
+    assert!(matches!(&error, EngineError::Deadlock { detail } if detail.contains("ShareLock on")));
+    assert_eq!(error.sqlstate(), "40P01");
+    assert_eq!(manager.deadlocks(), 1);
+    // The victim gives up; the others go on.
+    release_all(&manager, &b);
+    assert!(matches!(poll(c_waits.as_mut()), Poll::Ready(Ok(true))));
+    let mut wakes = WakeList::default();
+    manager.end_xid(xid, &mut wakes);
+    wakes.wake();
+    assert!(matches!(poll(a_waits.as_mut()), Poll::Ready(Ok(true))));
+}
+
+#[test]
+fn two_upgrades_deadlock_and_one_is_refused() {
+    let manager = LockManager::new();
+    let [a, b] = [(); 2].map(|()| manager.new_owner());
+    assert!(manager.try_acquire(&a, ROW, RowLockMode::Share.into()));
+    assert!(manager.try_acquire(&b, ROW, RowLockMode::Share.into()));
+    let mut first = pin!(take(&manager, &a, ROW, RowLockMode::Update));
+    assert!(poll(first.as_mut()).is_pending());
+    let second = block_on(take(&manager, &b, ROW, RowLockMode::Update));
+    assert!(matches!(second, Err(EngineError::Deadlock { .. })));
+    release_all(&manager, &b);
+    assert!(matches!(poll(first.as_mut()), Poll::Ready(Ok(true))));
+}
+
+#[test]
+fn policies_timeouts_and_cancels_end_waits() {
+    let manager = LockManager::new();
+    let [a, b] = [(); 2].map(|()| manager.new_owner());
+    assert!(manager.try_acquire(&a, ROW, RowLockMode::Update.into()));
+    let cancel = CancelFlag::new();
+    let acquire = |policy, timeout| {
+        let options = WaitOptions {
+            cancel: &cancel,
+            timeout,
+        };
+        block_on(manager.acquire(&b, ROW, RowLockMode::Share.into(), policy, options))
+    };
+    assert!(!acquire(WaitPolicy::SkipLocked, None).unwrap());
+    let refused = acquire(WaitPolicy::NoWait, None).unwrap_err();
+    assert_eq!(refused.sqlstate(), "55P03");
+    let timed_out = acquire(WaitPolicy::Block, Some(Duration::from_millis(5))).unwrap_err();
+    assert_eq!(timed_out.sqlstate(), "55P03");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while manager.list().len() < 2 {
+                std::thread::yield_now();
+            }
+            cancel.cancel();
+        });
+        let cancelled = acquire(WaitPolicy::Block, None).unwrap_err();
+        assert_eq!(cancelled.sqlstate(), "57014");
+    });
+    assert_eq!(manager.list().len(), 1);
+}
+
+#[test]
+fn locks_of_a_rolled_back_part_go_and_the_rest_stays() {
+    let manager = LockManager::new();
+    let [a, b] = [(); 2].map(|()| manager.new_owner());
+    assert!(block_on(take(&manager, &a, TABLE, TableLockMode::RowExclusive)).unwrap());
+    let mark = a.mark();
+    assert!(block_on(take(&manager, &a, TABLE, TableLockMode::AccessExclusive)).unwrap());
+    assert!(manager.try_acquire(&a, ROW, RowLockMode::Update.into()));
+    let mut wakes = WakeList::default();
+    manager.release_to(&a, mark, &mut wakes);
+    wakes.wake();
+    assert!(manager.try_acquire(&b, ROW, RowLockMode::Update.into()));
+    assert!(manager.try_acquire(&b, TABLE, TableLockMode::RowExclusive.into()));
+    assert!(!manager.try_acquire(&b, TABLE, TableLockMode::Share.into()));
+    // What was released is asked for anew, not taken for held.
+    let acquire = manager.acquire(
+        &a,
+        TABLE,
+        TableLockMode::Share.into(),
+        WaitPolicy::SkipLocked,
+        options(a_flag()),
+    );
+    assert!(!block_on(acquire).unwrap());
+}
+
+fn a_flag() -> &'static CancelFlag {
+    static FLAG: std::sync::OnceLock<CancelFlag> = std::sync::OnceLock::new();
+    FLAG.get_or_init(CancelFlag::new)
+}
+
+#[test]
+fn threads_exclude_each_other_and_no_wake_up_is_lost() {
+    let manager = Arc::new(LockManager::new());
+    let shared = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    let owner = manager.new_owner();
+                    assert!(block_on(take(&manager, &owner, ROW, RowLockMode::Update)).unwrap());
+                    let seen = shared.load(std::sync::atomic::Ordering::Relaxed);
+                    std::hint::spin_loop();
+                    shared.store(seen + 1, std::sync::atomic::Ordering::Relaxed);
+                    release_all(&manager, &owner);
+                }
+            });
+        }
+    });
+    assert_eq!(shared.load(std::sync::atomic::Ordering::Relaxed), 2000);
+    assert!(manager.list().is_empty());
+}
