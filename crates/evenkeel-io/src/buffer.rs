@@ -182,7 +182,7 @@ mod tests {
         for len in [0, 1, 512, 8192, 1 << 20] {
             let buf = AlignedBuf::zeroed(len);
             assert_eq!(buf.len(), len);
-            assert!(len == 0 || buf.as_ptr().addr() % IO_ALIGN == 0);
+            assert!(len == 0 || buf.as_ptr().addr().is_multiple_of(IO_ALIGN));
             assert!(buf.iter().all(|&b| b == 0));
         }
     }

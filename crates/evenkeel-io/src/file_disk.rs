@@ -11,6 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::io::Errno;
 
+use crate::buffer::AlignedBuf;
 use crate::disk::{Disk, File, IoMethod, LockGuard, OpenOptions};
 use crate::error::{IoError, IoErrorKind, IoResult, OpKind};
 use crate::queue::{IoQueue, SyncQueue};
@@ -214,6 +215,22 @@ impl OsFile {
         result.map_err(|errno| IoError::from_errno(op, &self.path, offset, errno))
     }
 
+    /// Takes space on a file system that cannot reserve it. Within the file nothing is done:
+    /// another writer may be at work there.
+    fn extend_with_zeroes(&self, offset: u64, len: u64) -> IoResult<()> {
+        let zeroes = AlignedBuf::zeroed(256 * 1024);
+        let end = offset.saturating_add(len);
+        let mut at = self.len()?;
+        while at < end {
+            let take = zeroes
+                .len()
+                .min(usize::try_from(end - at).unwrap_or(usize::MAX));
+            self.write_all_at(&zeroes[..take], at)?;
+            at += take as u64;
+        }
+        Ok(())
+    }
+
     fn broken(&self, op: OpKind, offset: u64, broken: transfer::Broken) -> IoError {
         let at = offset.saturating_add(broken.done as u64);
         IoError::from_errno(op, &self.path, Some(at), broken.errno)
@@ -265,9 +282,10 @@ impl File for OsFile {
         if len == 0 {
             return Ok(());
         }
-        let result =
-            retry(|| rustix::fs::fallocate(&self.fd, FallocateFlags::empty(), offset, len));
-        self.check(OpKind::Allocate, Some(offset), result)
+        match retry(|| rustix::fs::fallocate(&self.fd, FallocateFlags::empty(), offset, len)) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => self.extend_with_zeroes(offset, len),
+            other => self.check(OpKind::Allocate, Some(offset), other),
+        }
     }
 
     fn start_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
@@ -287,5 +305,36 @@ impl File for OsFile {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn space_can_be_taken_by_writing_zeroes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let file = open_file(&path, OpenOptions::create_new()).unwrap();
+        file.write_all_at(b"kept", 0).unwrap();
+        file.extend_with_zeroes(0, 600_000).unwrap();
+        assert_eq!(file.len().unwrap(), 600_000);
+        let mut read = vec![1; 600_000];
+        file.read_exact_at(&mut read, 0).unwrap();
+        assert_eq!(read[..4], *b"kept");
+        assert!(read[4..].iter().all(|&byte| byte == 0));
+        file.extend_with_zeroes(0, 10).unwrap();
+        assert_eq!(file.len().unwrap(), 600_000);
+    }
+
+    #[test]
+    fn the_empty_path_is_the_present_directory() {
+        let disk = FileDisk::new(IoMethod::Sync);
+        assert_eq!(
+            disk.list(Path::new("")).unwrap(),
+            disk.list(Path::new(".")).unwrap()
+        );
+        disk.sync_dir(Path::new("")).unwrap();
     }
 }

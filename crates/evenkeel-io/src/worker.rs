@@ -108,8 +108,12 @@ impl WorkerQueue {
         }
     }
 
+    /// Starts what the depth allows.
     fn start_more(&mut self) {
-        let count = self.backlog.len().min(self.depth - self.started);
+        self.start(self.backlog.len().min(self.depth - self.started));
+    }
+
+    fn start(&mut self, count: usize) {
         if count == 0 {
             return;
         }
@@ -168,5 +172,11 @@ impl IoQueue for WorkerQueue {
 
     fn in_flight(&self) -> usize {
         self.started + self.backlog.len()
+    }
+}
+
+impl Drop for WorkerQueue {
+    fn drop(&mut self) {
+        self.start(self.backlog.len());
     }
 }

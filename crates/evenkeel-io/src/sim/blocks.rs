@@ -6,7 +6,7 @@ use std::sync::Arc;
 pub(crate) const BLOCK: usize = 4096;
 
 /// Blocks that share one reference count when content is cloned.
-const CHUNK: usize = 64;
+const CHUNK: usize = 16;
 
 /// Longest file a simulated disk holds, in bytes.
 pub(crate) const MAX_LEN: u64 = 1 << 36;

@@ -137,7 +137,10 @@ impl Chooser {
             blocks.set(*number, block.clone());
         }
         for (number, pending) in &inode.pending {
-            blocks.set(*number, self.block(pending));
+            let block = self.block(pending);
+            if !same(&block, blocks.get(*number)) {
+                blocks.set(*number, block);
+            }
         }
         let len = self
             .version(&inode.pending_lens)
@@ -180,19 +183,18 @@ fn unsynced_operations(state: &State) -> Vec<u64> {
 
 /// Entries whose directories all exist: a lost directory takes what is in it along.
 fn reachable(names: &Arc<Tree>) -> Arc<Tree> {
+    let in_tree = |tree: &Tree, dir: &Path| is_root(dir) || tree.get(dir) == Some(&Node::Dir);
+    if names.keys().all(|path| in_tree(names, parent(path))) {
+        return Arc::clone(names);
+    }
     let mut kept = Tree::new();
     for (path, node) in &**names {
         // Ancestors sort before their descendants.
-        let dir: &Path = parent(path);
-        if is_root(dir) || kept.get(dir) == Some(&Node::Dir) {
+        if in_tree(&kept, parent(path)) {
             kept.insert(Arc::clone(path), *node);
         }
     }
-    if kept.len() == names.len() {
-        Arc::clone(names)
-    } else {
-        Arc::new(kept)
-    }
+    Arc::new(kept)
 }
 
 /// One possible disk after a power failure in this state.

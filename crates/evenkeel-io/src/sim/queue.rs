@@ -44,7 +44,7 @@ impl IoQueue for SimQueue {
     }
 
     fn wait(&mut self, min: usize, out: &mut Vec<IoCompletion>) {
-        for _ in 0..min {
+        for _ in 0..min.min(self.waiting.len()) {
             out.extend(self.run_one());
         }
     }
