@@ -64,31 +64,36 @@ fn going_on_where_the_last_access_ended_saves_the_way() {
 
 #[test]
 fn sleeping_operations_of_a_queue_overlap_as_far_as_the_device_does() {
-    let disk = disk();
-    let file = durable(&disk, "d/f", &[1; 65536]);
-    let model = LatencyModel {
-        access: 20_000,
-        per_mib: 0,
-        flush: 0,
-        parallel: 8,
+    let elapsed = |parallel| {
+        let disk = disk();
+        let file = durable(&disk, "d/f", &[1; 65536]);
+        let model = LatencyModel {
+            access: 20_000,
+            per_mib: 0,
+            flush: 0,
+            parallel,
+        };
+        disk.set_latency(Some((model, LatencyMode::Sleep)));
+        let mut queue = disk.queue(8);
+        let op = |n| {
+            IoOp::read(
+                Arc::clone(&file),
+                n * 8192,
+                vec![crate::IoBuf::zeroed(10)],
+                n,
+            )
+        };
+        let start = Instant::now();
+        queue.submit((0..8).map(op).collect());
+        let mut done = Vec::new();
+        queue.wait(8, &mut done);
+        assert_eq!(done.len(), 8);
+        start.elapsed()
     };
-    disk.set_latency(Some((model, LatencyMode::Sleep)));
-    let start = Instant::now();
-    let mut queue = disk.queue(8);
-    let op = |n| {
-        IoOp::read(
-            Arc::clone(&file),
-            n * 8192,
-            vec![crate::IoBuf::zeroed(10)],
-            n,
-        )
-    };
-    queue.submit((0..8).map(op).collect());
-    let mut done = Vec::new();
-    queue.wait(8, &mut done);
-    assert_eq!(done.len(), 8);
+    let (one_head, eight) = (elapsed(1), elapsed(8));
     assert!(
-        start.elapsed() >= Duration::from_millis(20),
-        "one access at least"
+        one_head >= Duration::from_millis(8 * 20),
+        "one after the other: {one_head:?}"
     );
+    assert!(eight < one_head, "{eight:?} against {one_head:?}");
 }
