@@ -1,7 +1,9 @@
 //! From block number to frame: one array per fork, no hash table and no lock.
 
-use super::sync::{AtomicU32, Ordering};
-use super::waiters::{WaitTable, Waiter};
+use std::sync::Arc;
+
+use super::sync::{AtomicU32, Ordering, Parker};
+use super::waiters::WaitTable;
 use super::word::Mode;
 use crate::ids::FrameId;
 
@@ -65,7 +67,7 @@ impl Entry {
 
     /// Waits until the block is not being loaded.
     pub(crate) fn wait_loaded(&self, table: &WaitTable) {
-        let waiter = Waiter::current();
+        let waiter = Arc::new(Parker::new());
         loop {
             let mut queue = table.queue(self.key());
             // Announced under the mutex that the loader takes after it has seen the value.

@@ -1,9 +1,10 @@
 //! The atomic loops around the frame word: pinning, the content lock and its waiters.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
-use super::sync::{AtomicU64, Ordering, SPINS, spin_loop};
-use super::waiters::{WaitTable, Waiter};
+use super::sync::{AtomicU64, Ordering, Parker, SPINS, spin_loop};
+use super::waiters::WaitTable;
 use super::word::{Asker, Flag, Mode, PinRefused, Word};
 
 /// A frame's word.
@@ -104,7 +105,7 @@ impl Latch {
                 return;
             }
         }
-        let waiter = Waiter::current();
+        let waiter = Arc::new(Parker::new());
         let mut asker = Asker::Newcomer;
         while !self.lock_or_enqueue(mode, asker, table, &waiter) {
             waiter.park();
@@ -118,7 +119,7 @@ impl Latch {
         mode: Mode,
         asker: Asker,
         table: &WaitTable,
-        waiter: &std::sync::Arc<Waiter>,
+        waiter: &Arc<Parker>,
     ) -> bool {
         let key = self.key();
         let mut queue = table.queue(key);

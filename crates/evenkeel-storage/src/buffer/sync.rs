@@ -4,8 +4,10 @@
 #[cfg(not(all(test, loom)))]
 mod imp {
     pub(crate) use std::hint::spin_loop;
-    pub(crate) use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-    pub(crate) use std::thread::{self, Thread};
+    pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+    use std::sync::atomic::AtomicBool;
+    use std::thread::{self, Thread};
 
     pub(crate) type Mutex<T> = parking_lot::Mutex<T>;
     pub(crate) type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
@@ -17,13 +19,38 @@ mod imp {
 
     /// Rounds of trying again before a thread parks.
     pub(crate) const SPINS: u32 = 60;
+
+    /// Parks one thread until another wakes it; a wake-up that comes first is kept.
+    pub(crate) struct Parker {
+        thread: Thread,
+        woken: AtomicBool,
+    }
+
+    impl Parker {
+        /// For the calling thread.
+        pub(crate) fn new() -> Self {
+            Parker { thread: thread::current(), woken: AtomicBool::new(false) }
+        }
+
+        pub(crate) fn park(&self) {
+            while !self.woken.swap(false, Ordering::Acquire) {
+                thread::park();
+            }
+        }
+
+        pub(crate) fn wake(&self) {
+            self.woken.store(true, Ordering::Release);
+            self.thread.unpark();
+        }
+    }
 }
 
 #[cfg(all(test, loom))]
 mod imp {
     pub(crate) use loom::hint::spin_loop;
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-    pub(crate) use loom::thread::{self, Thread};
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+    use loom::sync::Condvar;
 
     pub(crate) type Mutex<T> = loom::sync::Mutex<T>;
     pub(crate) type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
@@ -34,6 +61,31 @@ mod imp {
 
     /// A model explores every order anyway; spinning only adds states.
     pub(crate) const SPINS: u32 = 0;
+
+    /// Loom forgets an unpark that comes while the thread takes a mutex, so here it is a flag
+    /// with a condition variable.
+    pub(crate) struct Parker {
+        woken: Mutex<bool>,
+        changed: Condvar,
+    }
+
+    impl Parker {
+        pub(crate) fn new() -> Self {
+            Parker { woken: Mutex::new(false), changed: Condvar::new() }
+        }
+
+        pub(crate) fn park(&self) {
+            let mut woken = lock(&self.woken);
+            while !std::mem::replace(&mut *woken, false) {
+                woken = self.changed.wait(woken).expect("a model's mutex is not poisoned");
+            }
+        }
+
+        pub(crate) fn wake(&self) {
+            *lock(&self.woken) = true;
+            self.changed.notify_one();
+        }
+    }
 }
 
 pub(crate) use imp::*;

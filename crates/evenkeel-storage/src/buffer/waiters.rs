@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::sync::{AtomicBool, Mutex, MutexGuard, Ordering, Thread, lock, thread};
+use super::sync::{Mutex, MutexGuard, Parker, lock};
 use super::word::Mode;
 
 /// Queues of waiting threads, hashed by what they wait for.
@@ -24,35 +24,11 @@ pub(crate) struct Queue(VecDeque<Entry>);
 struct Entry {
     key: usize,
     mode: Mode,
-    waiter: Arc<Waiter>,
-}
-
-/// One waiting thread.
-pub(crate) struct Waiter {
-    thread: Thread,
-    woken: AtomicBool,
-}
-
-impl Waiter {
-    pub(crate) fn current() -> Arc<Waiter> {
-        Arc::new(Waiter { thread: thread::current(), woken: AtomicBool::new(false) })
-    }
-
-    /// Parks the thread until [`Waiter::wake`]; ready to be used again afterwards.
-    pub(crate) fn park(&self) {
-        while !self.woken.swap(false, Ordering::Acquire) {
-            thread::park();
-        }
-    }
-
-    pub(crate) fn wake(&self) {
-        self.woken.store(true, Ordering::Release);
-        self.thread.unpark();
-    }
+    waiter: Arc<Parker>,
 }
 
 /// Waiters taken out of a queue, to be woken after its mutex is released.
-pub(crate) type Woken = SmallVec<[Arc<Waiter>; 4]>;
+pub(crate) type Woken = SmallVec<[Arc<Parker>; 4]>;
 
 impl WaitTable {
     /// A table of `buckets` queues, rounded up to a power of two.
@@ -71,11 +47,11 @@ impl WaitTable {
 }
 
 impl Queue {
-    pub(crate) fn push_back(&mut self, key: usize, mode: Mode, waiter: &Arc<Waiter>) {
+    pub(crate) fn push_back(&mut self, key: usize, mode: Mode, waiter: &Arc<Parker>) {
         self.0.push_back(Entry { key, mode, waiter: Arc::clone(waiter) });
     }
 
-    pub(crate) fn push_front(&mut self, key: usize, mode: Mode, waiter: &Arc<Waiter>) {
+    pub(crate) fn push_front(&mut self, key: usize, mode: Mode, waiter: &Arc<Parker>) {
         self.0.push_front(Entry { key, mode, waiter: Arc::clone(waiter) });
     }
 

@@ -1,0 +1,363 @@
+//! Models of the frame word, its waiters and the block array, checked by loom in every order of
+//! their steps:
+//!
+//! ```text
+//! RUSTFLAGS="--cfg loom" cargo test -p evenkeel-storage --release --test loom
+//! ```
+//!
+//! The modules are the very source files of the pool, built with loom's primitives.
+#![cfg(loom)]
+#![allow(dead_code)]
+
+#[path = "../../src/buffer/entry.rs"]
+mod entry;
+#[path = "../../src/ids.rs"]
+mod ids;
+#[path = "../../src/buffer/latch.rs"]
+mod latch;
+#[path = "../../src/buffer/sync.rs"]
+mod sync;
+#[path = "../../src/buffer/waiters.rs"]
+mod waiters;
+#[path = "../../src/buffer/word.rs"]
+mod word;
+
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU64, Ordering};
+use loom::thread;
+
+use entry::{Entry, Place};
+use ids::FrameId;
+use latch::Latch;
+use waiters::WaitTable;
+use word::{Flag, Mode, Word};
+
+/// One frame, its page, and what it takes to wait for it.
+struct Model {
+    latch: Latch,
+    table: WaitTable,
+    entries: [Entry; 2],
+    /// The page: loom reports any access that the lock should have kept out.
+    page: UnsafeCell<u64>,
+    /// A hint word: written under share-exclusive, read under share.
+    hint: AtomicU64,
+}
+
+unsafe impl Sync for Model {}
+unsafe impl Send for Model {}
+
+impl Model {
+    fn new(word: Word) -> Arc<Model> {
+        Arc::new(Model {
+            latch: Latch::new(word),
+            table: WaitTable::new(1),
+            entries: [Entry::new(), Entry::new()],
+            page: UnsafeCell::new(0),
+            hint: AtomicU64::new(0),
+        })
+    }
+
+    fn read(&self) -> u64 {
+        self.page.with(|page| unsafe { *page })
+    }
+
+    fn write(&self, value: u64) {
+        self.page.with_mut(|page| unsafe { *page = value });
+    }
+
+    fn pin(&self) {
+        assert!(self.latch.pin().is_ok());
+    }
+
+    fn locked(&self, mode: Mode, work: impl FnOnce(&Model)) {
+        self.pin();
+        self.latch.lock(mode, &self.table);
+        work(self);
+        self.latch.unlock_and_unpin(mode, &self.table);
+    }
+}
+
+fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.max_branches = 20_000;
+    builder.check(model);
+}
+
+/// Nobody parks for ever, and exclusive lockers see each other's changes.
+#[test]
+fn exclusive_lockers_lose_no_wake_up() {
+    check(3, || {
+        let model = Model::new(Word::loaded(0));
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let model = Arc::clone(&model);
+                thread::spawn(move || model.locked(Mode::Exclusive, |m| m.write(m.read() + 1)))
+            })
+            .collect();
+        model.locked(Mode::Exclusive, |m| m.write(m.read() + 1));
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(model.read(), 3);
+        assert_eq!(model.latch.load().pins(), 0);
+        assert!(!model.latch.load().is_locked());
+        assert!(!model.latch.load().has(Flag::WAITERS));
+        assert!(!model.latch.load().has(Flag::BARRED));
+    });
+}
+
+/// The three modes keep out what they should, and whoever waits is woken.
+#[test]
+fn share_share_exclusive_and_exclusive_exclude_as_the_table_says() {
+    check(3, || {
+        let model = Model::new(Word::loaded(0));
+        let (reader, copier) = (Arc::clone(&model), Arc::clone(&model));
+        let reader = thread::spawn(move || {
+            reader.locked(Mode::Share, |m| {
+                m.read();
+            });
+        });
+        let copier = thread::spawn(move || {
+            copier.locked(Mode::ShareExclusive, |m| {
+                m.read();
+            });
+        });
+        model.locked(Mode::Exclusive, |m| m.write(7));
+        reader.join().unwrap();
+        copier.join().unwrap();
+        assert!(!model.latch.load().is_locked());
+        assert!(!model.latch.load().has(Flag::WAITERS));
+    });
+}
+
+/// Waiters of different modes behind one exclusive lock all get their turn.
+#[test]
+fn an_exclusive_waiter_is_not_passed_for_ever() {
+    check(2, || {
+        let model = Model::new(Word::loaded(0));
+        let (one, two) = (Arc::clone(&model), Arc::clone(&model));
+        let one = thread::spawn(move || {
+            for _ in 0..2 {
+                one.locked(Mode::Share, |m| {
+                    m.read();
+                });
+            }
+        });
+        let two = thread::spawn(move || two.locked(Mode::Exclusive, |m| m.write(1)));
+        model.locked(Mode::Share, |m| {
+            m.read();
+        });
+        one.join().unwrap();
+        two.join().unwrap();
+        assert_eq!(model.latch.load().without(Flag::VALID).pins(), 0);
+        assert!(!model.latch.load().has(Flag::BARRED));
+    });
+}
+
+/// A pin taken through the array is on the page that was looked for, though an evictor gives the
+/// frame to another page meanwhile.
+#[test]
+fn a_pin_and_an_eviction_never_both_win() {
+    check(3, || {
+        let model = Model::new(Word::loaded(0));
+        let frame = FrameId(0);
+        model.write(100);
+        assert!(model.entries[0].begin_load());
+        model.entries[0].end_load(Some(frame), &model.table);
+
+        let evictor = Arc::clone(&model);
+        let evictor = thread::spawn(move || {
+            if evictor.latch.try_update(Word::evicted).is_none() {
+                return;
+            }
+            evictor.entries[0].clear();
+            // The frame is this thread's: it loads block 1 into it.
+            assert!(evictor.entries[1].begin_load());
+            evictor.write(101);
+            evictor.latch.publish(Word::loaded(0));
+            evictor.entries[1].end_load(Some(frame), &evictor.table);
+        });
+        for (block, content) in [(0, 100), (1, 101)] {
+            let entry = &model.entries[block];
+            if entry.load() == Place::Frame(frame) && model.latch.pin().is_ok() {
+                if entry.load() == Place::Frame(frame) {
+                    model.latch.lock(Mode::Share, &model.table);
+                    assert_eq!(model.read(), content);
+                    model.latch.unlock_and_unpin(Mode::Share, &model.table);
+                } else {
+                    model.latch.unpin();
+                }
+            }
+        }
+        evictor.join().unwrap();
+        assert_eq!(model.latch.load().pins(), 0);
+    });
+}
+
+/// One of two threads that miss a page loads it, and the other is woken to find it.
+#[test]
+fn a_page_is_loaded_once_and_its_waiters_are_woken() {
+    fn fetch(model: &Model) -> u64 {
+        let entry = &model.entries[0];
+        loop {
+            match entry.load() {
+                Place::Frame(_) => {
+                    if model.latch.pin().is_ok() {
+                        let value = model.read();
+                        model.latch.unpin();
+                        return value;
+                    }
+                }
+                Place::Loading => entry.wait_loaded(&model.table),
+                Place::Empty => {
+                    if entry.begin_load() {
+                        model.write(model.read() + 1);
+                        model.latch.publish(Word::loaded(0));
+                        entry.end_load(Some(FrameId(0)), &model.table);
+                    }
+                }
+            }
+        }
+    }
+    check(3, || {
+        let model = Model::new(Word::FREE);
+        let other = Arc::clone(&model);
+        let other = thread::spawn(move || assert_eq!(fetch(&other), 1));
+        assert_eq!(fetch(&model), 1);
+        other.join().unwrap();
+    });
+}
+
+/// A load that fails leaves the entry empty and wakes who waited, who then tries itself.
+#[test]
+fn a_failed_load_strands_nobody() {
+    check(3, || {
+        let model = Model::new(Word::FREE);
+        assert!(model.entries[0].begin_load());
+        let waiter = Arc::clone(&model);
+        let waiter = thread::spawn(move || {
+            while !waiter.entries[0].begin_load() {
+                waiter.entries[0].wait_loaded(&waiter.table);
+            }
+        });
+        model.entries[0].end_load(None, &model.table);
+        waiter.join().unwrap();
+        assert_eq!(model.entries[0].load(), Place::Loading);
+    });
+}
+
+/// A hint is in the copy that is written, or the page is still marked as changed by hints.
+#[test]
+fn a_hint_is_written_or_still_owed() {
+    check(3, || {
+        let model = Model::new(Word::loaded(0).with(Flag::DIRTY));
+        let hinter = Arc::clone(&model);
+        let hinter = thread::spawn(move || {
+            hinter.pin();
+            hinter.latch.lock(Mode::Share, &hinter.table);
+            let mut hinted = false;
+            if hinter.latch.try_upgrade() {
+                hinter.write(1);
+                hinted = true;
+                hinter.latch.end_upgrade(true, &hinter.table);
+            }
+            hinter.latch.unlock_and_unpin(Mode::Share, &hinter.table);
+            hinted
+        });
+        let mut copy = None;
+        model.pin();
+        if model.latch.try_lock(Mode::ShareExclusive) {
+            if model.latch.try_update(Word::write_begun).is_some() {
+                copy = Some(model.read());
+            }
+            model.latch.unlock(Mode::ShareExclusive, &model.table);
+        }
+        model.latch.unpin();
+        if copy.is_some() {
+            let _ = model.latch.try_update(|word| Some(word.without(Flag::WRITING)));
+        }
+        let hinted = hinter.join().unwrap();
+        let owed = model.latch.load().has(Flag::HINT_DIRTY);
+        assert!(!hinted || copy == Some(1) || owed);
+        assert_eq!(copy.is_none(), model.latch.load().has(Flag::DIRTY));
+    });
+}
+
+/// A change made while a copy is on its way leaves the frame dirty.
+#[test]
+fn a_change_during_the_write_out_is_not_forgotten() {
+    check(3, || {
+        let model = Model::new(Word::loaded(0).with(Flag::DIRTY));
+        model.write(1);
+        let changer = Arc::clone(&model);
+        let changer = thread::spawn(move || {
+            changer.locked(Mode::Exclusive, |m| {
+                let _ = m.latch.try_update(|word| Some(word.with(Flag::DIRTY)));
+                m.write(2);
+            });
+        });
+        let mut copy = 0;
+        model.locked(Mode::ShareExclusive, |m| {
+            if m.latch.try_update(Word::write_begun).is_some() {
+                copy = m.read();
+            }
+        });
+        let _ = model.latch.try_update(|word| Some(word.without(Flag::WRITING)));
+        changer.join().unwrap();
+        assert!(copy == 2 || model.latch.load().has(Flag::DIRTY));
+    });
+}
+
+/// Pinning and sharing in one step is the same as one after the other.
+#[test]
+fn pin_and_share_in_one_step_respects_an_exclusive_lock() {
+    check(3, || {
+        let model = Model::new(Word::loaded(0));
+        let reader = Arc::clone(&model);
+        let reader = thread::spawn(move || {
+            let shared = reader.latch.pin_and_share().unwrap();
+            if !shared {
+                reader.latch.lock(Mode::Share, &reader.table);
+            }
+            reader.read();
+            reader.latch.unlock_and_unpin(Mode::Share, &reader.table);
+        });
+        model.locked(Mode::Exclusive, |m| m.write(5));
+        reader.join().unwrap();
+        assert_eq!(model.latch.load().pins(), 0);
+        assert!(!model.latch.load().is_locked());
+    });
+}
+
+/// Seen from outside the lock, hints are single words that never tear.
+#[test]
+fn hint_words_are_seen_whole() {
+    check(3, || {
+        let model = Model::new(Word::loaded(0));
+        let other = Arc::clone(&model);
+        let other = thread::spawn(move || {
+            other.pin();
+            other.latch.lock(Mode::Share, &other.table);
+            if other.latch.try_upgrade() {
+                let old = other.hint.load(Ordering::Relaxed);
+                other.hint.store(old | 0b10, Ordering::Relaxed);
+                other.latch.end_upgrade(true, &other.table);
+            }
+            other.latch.unlock_and_unpin(Mode::Share, &other.table);
+        });
+        model.pin();
+        model.latch.lock(Mode::Share, &model.table);
+        if model.latch.try_upgrade() {
+            let old = model.hint.load(Ordering::Relaxed);
+            model.hint.store(old | 0b01, Ordering::Relaxed);
+            model.latch.end_upgrade(true, &model.table);
+        }
+        let seen = model.hint.load(Ordering::Relaxed);
+        model.latch.unlock_and_unpin(Mode::Share, &model.table);
+        other.join().unwrap();
+        // What was set stays set: two hinters never overwrite each other.
+        assert_eq!(model.hint.load(Ordering::Relaxed) & seen, seen);
+    });
+}
