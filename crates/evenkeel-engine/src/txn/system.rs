@@ -117,11 +117,10 @@ impl TxnSystem {
     /// An id's status as of now.
     pub(crate) fn status(&self, xid: Xid) -> EngineResult<XidStatus> {
         Ok(match self.known(xid)? {
-            Known::InProgress => XidStatus::InProgress,
             Known::Aborted => XidStatus::Aborted,
             Known::Older => XidStatus::Committed,
             Known::Committed(lsn) if lsn <= self.core.publisher.published() => XidStatus::Committed,
-            Known::Committed(_) => XidStatus::InProgress,
+            Known::Committed(_) | Known::InProgress => XidStatus::InProgress,
         })
     }
 
@@ -153,14 +152,13 @@ impl TxnSystem {
         }
         let known = self.known(xid)?;
         let removal = match known {
-            Known::InProgress => Removal::InProgress,
             Known::Aborted => Removal::Aborted,
             Known::Older => Removal::Dead,
             Known::Committed(lsn) if lsn <= horizon.lsn() => Removal::Dead,
             Known::Committed(lsn) if lsn <= self.core.publisher.published() => {
                 Removal::RecentlyDead
             }
-            Known::Committed(_) => Removal::InProgress,
+            Known::Committed(_) | Known::InProgress => Removal::InProgress,
         };
         Ok((
             removal,

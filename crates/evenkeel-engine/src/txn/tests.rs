@@ -517,10 +517,7 @@ fn check_statuses(disk: &SimDisk, expected: &[(Xid, bool)]) {
 
 #[test]
 fn every_crash_keeps_every_acknowledged_commit() {
-    use evenkeel_io::Disk;
     let disk = SimDisk::new(3);
-    disk.create_dir_all(Path::new(DIR)).unwrap();
-    disk.sync_dir(Path::new("/")).unwrap();
     let acknowledged = Arc::new(Mutex::new(Vec::<(u64, Xid)>::new()));
     {
         let db = open(&disk);

@@ -99,6 +99,26 @@ fn create(disk: &dyn Disk, dir: &Path, config: &StorageConfig) -> StorageResult<
     ControlFile::publish(disk, dir, config.fsync)
 }
 
+/// Makes the data directory and its missing ancestors, and their directory entries durable:
+/// nothing inside outlives a lost entry above it.
+fn make_durable_dir(disk: &dyn Disk, dir: &Path, fsync: bool) -> StorageResult<()> {
+    let mut missing = Vec::new();
+    for path in dir.ancestors().filter(|path| !path.as_os_str().is_empty()) {
+        if disk.exists(path)? {
+            break;
+        }
+        missing.push(path);
+    }
+    disk.create_dir_all(dir)?;
+    for path in missing.into_iter().filter(|_| fsync) {
+        match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => disk.sync_dir(parent)?,
+            _ => disk.sync_dir(Path::new("."))?,
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn open(
     disk: Arc<dyn Disk>,
     dir: &Path,
@@ -107,7 +127,7 @@ pub(super) fn open(
 ) -> StorageResult<Arc<Store>> {
     config.validate()?;
     examine(disk.as_ref(), dir)?;
-    disk.create_dir_all(dir)?;
+    make_durable_dir(disk.as_ref(), dir, config.fsync)?;
     let lock = lock(disk.as_ref(), dir)?;
     // Again, now that nobody else can change it.
     if matches!(examine(disk.as_ref(), dir)?, Found::Nothing) {
