@@ -462,16 +462,27 @@ impl Transaction {
     /// # Errors
     /// A full disk, or other failures of the disk.
     pub fn create_file(&mut self) -> EngineResult<FileId> {
-        let xid = match self.xid_if_any() {
-            Some(xid) => xid,
-            None => {
-                self.xid()?;
-                self.xid_if_any().ok_or(EngineError::TransactionAborted)?
-            }
-        };
+        let xid = self.top_xid()?;
         let (file, hold) = self.system().store.create_file(xid.get())?;
         self.files.push(MadeFile { file, hold });
         Ok(file)
+    }
+
+    /// Creates a file under a number of the caller's choice, below
+    /// [`FIRST_FREE_FILE`](evenkeel_storage::store::FIRST_FREE_FILE) and never used before.
+    ///
+    /// # Errors
+    /// As [`Transaction::create_file`].
+    pub fn create_file_as(&mut self, file: FileId) -> EngineResult<()> {
+        let xid = self.top_xid()?;
+        let hold = self.system().store.create_file_as(file, xid.get())?;
+        self.files.push(MadeFile { file, hold });
+        Ok(())
+    }
+
+    fn top_xid(&mut self) -> EngineResult<Xid> {
+        self.xid()?;
+        self.xid_if_any().ok_or(EngineError::TransactionAborted)
     }
 
     /// Drops a file when the transaction has committed.

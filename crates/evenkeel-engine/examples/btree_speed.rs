@@ -1,0 +1,143 @@
+//! How long the B-tree's operations take: ascending and scattered inserts, point look-ups, scans,
+//! bulk deletion, loading. `cargo run --release -p evenkeel-engine --example btree_speed [rows]`.
+
+use std::error::Error;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Instant;
+
+use evenkeel_engine::btree::{
+    self, BTree, Direction, LeafBatch, Liveness, RecycleHorizon, TreeBuilder, UniqueCheck, Visit,
+};
+use evenkeel_engine::{Tid, Xid};
+use evenkeel_io::{FileDisk, IoMethod};
+use evenkeel_storage::page::PageMut;
+use evenkeel_storage::{
+    ApplyContext, ApplyError, BlockNumber, CommitNote, Lsn, RecordView, StorageClient,
+    StorageConfig, Store,
+};
+
+struct Client;
+
+impl StorageClient for Client {
+    fn apply(
+        &self,
+        op: u16,
+        page: &mut PageMut<'_>,
+        data: &[u8],
+        cx: &ApplyContext,
+    ) -> Result<(), ApplyError> {
+        btree::redo::apply(op, page, data, cx)
+    }
+    fn completed(&self, _: &[CommitNote]) {}
+    fn durable(&self, _: Lsn) {}
+    fn replayed(&self, _: &RecordView<'_>) -> Result<(), ApplyError> {
+        Ok(())
+    }
+    fn redo_floor(&self) -> Option<Lsn> {
+        None
+    }
+    fn checkpoint_payload(&self) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+struct Never;
+
+impl RecycleHorizon for Never {
+    fn stamp(&self) -> u64 {
+        0
+    }
+    fn is_past(&self, _: u64) -> bool {
+        false
+    }
+}
+
+fn tid(number: u64) -> Tid {
+    Tid::new(BlockNumber((number / 100) as u32), (number % 100) as u16 + 1)
+}
+
+fn scattered(number: u64) -> [u8; 9] {
+    key(number.wrapping_mul(0x9E37_79B9_7F4A_7C15))
+}
+
+/// A tag byte and the number, as an encoded integer column has them.
+fn key(number: u64) -> [u8; 9] {
+    let mut key = [1; 9];
+    key[1..].copy_from_slice(&number.to_be_bytes());
+    key
+}
+
+fn timed<R>(what: &str, count: u64, run: impl FnOnce() -> R) -> R {
+    let start = Instant::now();
+    let result = run();
+    let nanos = start.elapsed().as_nanos() as f64 / count as f64;
+    println!("{what:<40} {nanos:>9.0} ns each");
+    result
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let rows: u64 = std::env::args().nth(1).map_or(Ok(1_000_000), |rows| rows.parse())?;
+    let dir = tempfile::tempdir()?;
+    let config = StorageConfig { shared_buffers: 1 << 30, ..StorageConfig::default() };
+    let disk = Arc::new(FileDisk::new(IoMethod::Sync));
+    let store = Store::open(disk, dir.path(), config, Arc::new(Client))?;
+    let new_tree = || -> Result<BTree, Box<dyn Error>> {
+        let (file, _hold) = store.create_file(3)?;
+        Ok(BTree::create(&store, Xid::FIRST, file)?)
+    };
+    let ascending = new_tree()?;
+    timed("insert, ascending", rows, || {
+        (0..rows).try_for_each(|n| {
+            ascending.insert(Xid::FIRST, &key(n), tid(n), UniqueCheck::None).map(|_| ())
+        })
+    })?;
+    let unique = new_tree()?;
+    timed("insert, scattered, unique", rows, || {
+        (0..rows).try_for_each(|n| {
+            let mut live = |_| Ok(Liveness::Live);
+            let check = UniqueCheck::Check(&mut live);
+            unique.insert(Xid::FIRST, &scattered(n), tid(n), check).map(|_| ())
+        })
+    })?;
+    for (what, tree) in [("ascending", &ascending), ("scattered", &unique)] {
+        let mut found = 0u64;
+        timed(&format!("look-up, random, {what} tree"), rows, || {
+            (0..rows).try_for_each(|n| {
+                let n = n.wrapping_mul(0x2545_F491_4F6C_DD1D) % rows;
+                let key = if what == "ascending" { key(n) } else { scattered(n) };
+                tree.lookup(&key, &mut |_| {
+                    found += 1;
+                    Ok(Visit::Stop)
+                })
+            })
+        })?;
+        assert_eq!(found, rows);
+    }
+    let mut batch = LeafBatch::new();
+    for direction in [Direction::Forward, Direction::Backward] {
+        let mut scan = unique.scan(Bound::Unbounded, Bound::Unbounded, direction);
+        let mut count = 0;
+        timed(&format!("scan, {direction:?}"), rows, || -> Result<(), Box<dyn Error>> {
+            while scan.next_page(&mut batch)? {
+                count += batch.len() as u64;
+            }
+            Ok(())
+        })?;
+        assert_eq!(count, rows);
+    }
+    let stats = timed("bulk delete of a tenth", rows, || {
+        unique.bulk_delete(&mut |tid| tid.slot % 10 == 0, &Never, &mut |_| Ok(()))
+    })?;
+    println!("{stats:?}");
+    let (file, _hold) = store.create_file(3)?;
+    let (built, _) = timed("load", rows, || -> Result<_, Box<dyn Error>> {
+        let mut builder = TreeBuilder::new(&store, Xid::FIRST, file, 90)?;
+        for n in 0..rows {
+            builder.add(&key(n), tid(n))?;
+        }
+        Ok(builder.finish()?)
+    })?;
+    println!("{:?}", timed("check", rows, || built.check(&mut |_| Ok(())))?);
+    Ok(())
+}
