@@ -370,3 +370,19 @@ pub fn set_heap_bits(page: &mut PageMut<'_>, set: u16, clear: u16) {
     let word = page.u64_at(HEAP_WORD);
     page.put_u64(HEAP_WORD, word & !mask_word(clear) | mask_word(set));
 }
+
+/// Clears what is not logged, hint bits and whatever lies in the free space: two pages that are
+/// the same to the log are the same bytes then.
+pub fn mask_unlogged(page: &mut PageMut<'_>) {
+    for slot in 1..=page.slots() {
+        if let Some((offset, _)) = page.tuple_at(slot) {
+            let (w0, w1) = (page.u64_at(offset), page.u64_at(offset + 8));
+            page.put_u64(offset, w0 & !mask_word(XMIN_COMMITTED | XMIN_ABORTED));
+            page.put_u64(offset + 8, w1 & !mask_word(XMAX_COMMITTED | XMAX_ABORTED));
+        }
+    }
+    let hole = usize::from(page.lower())..usize::from(page.upper()).min(PAGE_SIZE);
+    if let Some(hole) = page.bytes_mut().get_mut(hole) {
+        hole.fill(0);
+    }
+}

@@ -101,7 +101,8 @@ fn tuple_fate(header: &TupleHeader, fates: &mut dyn Fates) -> EngineResult<Tuple
 /// How far a plan goes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlanOptions<'a> {
-    /// The table has no index: roots of dead chains become unused at once.
+    /// The table has no index, and a lock keeps any from being made: dead slots become unused
+    /// at once. A reader that prunes cannot know that, vacuum can.
     pub no_indexes: bool,
     /// Dead slots to make unused: those whose index entries vacuum has removed, ascending.
     pub reap: &'a [u16],
@@ -197,7 +198,9 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
         let lp = self.page.line_pointer(slot);
         match lp.state {
             LpState::Unused => {}
-            LpState::Dead if self.options.reap.binary_search(&slot).is_ok() => {
+            LpState::Dead
+                if self.options.no_indexes || self.options.reap.binary_search(&slot).is_ok() =>
+            {
                 self.plan.op.unused.push(slot);
             }
             LpState::Dead => self.plan.dead.push(slot),

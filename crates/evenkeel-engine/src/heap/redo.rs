@@ -94,6 +94,9 @@ fn place(page: &mut PageMut<'_>, slot: u16, row_len: usize) -> Result<usize, App
         return refuse(format!("no room for a row of {row_len} bytes"));
     }
     let offset = upper - tuple_space(row_len);
+    // The last bytes may be padding, and what lies there may have had hints, which redo does
+    // not know.
+    page.put_u64(upper - 8, 0);
     page.set_lower(lower as u16);
     page.set_upper(offset as u16);
     if !appended {

@@ -294,7 +294,7 @@ impl Table {
             if page.fits(row_len, reserve) {
                 return Ok(page);
             }
-            let horizon = self.db.recent_horizon();
+            let horizon = self.db.horizon();
             if Self::prunable(&page.heap, &horizon)
                 && self.prune_locked(&mut page.heap, &horizon)?
                 && page.fits(row_len, reserve)

@@ -167,10 +167,7 @@ impl Table {
         heap: &mut WriteGuard<'_>,
         horizon: &Horizon,
     ) -> EngineResult<bool> {
-        let options = PlanOptions {
-            no_indexes: self.def.indexes.is_empty(),
-            ..PlanOptions::default()
-        };
+        let options = PlanOptions::default();
         let block = heap.block();
         let plan = plan(heap, block.0, options, &mut self.fates(horizon))?;
         if plan.is_idle() && plan.op.prune_xid == heap.prune_xid() {

@@ -281,7 +281,6 @@ impl Table {
             if Self::prunable(&guard, &horizon)
                 && let Ok(mut page) = guard.unlock().try_write()
             {
-                self.store().admit()?;
                 self.prune_locked(&mut page, &horizon)?;
             }
         }

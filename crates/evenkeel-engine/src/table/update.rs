@@ -272,7 +272,8 @@ impl Table {
         if page.fits(row_len, 0) {
             return Ok(true);
         }
-        let horizon = self.db.recent_horizon();
+        // Once for many updates: a page that was pruned has room for some time.
+        let horizon = self.db.horizon();
         Ok(Self::prunable(&page.heap, &horizon)
             && self.prune_locked(&mut page.heap, &horizon)?
             && page.fits(row_len, 0))

@@ -5,8 +5,6 @@
 
 mod dead;
 mod run;
-#[cfg(test)]
-mod tests;
 
 use crate::ticket::CancelFlag;
 use crate::txn::Horizon;
