@@ -42,7 +42,6 @@ fn dead_rows_leave_heap_and_indexes() {
     churned(&f, 600);
     let expected = f.committed();
     let stats = f.vacuum(&VacuumOptions::default());
-    assert!(stats.tuples_removed >= 200, "{stats:?}");
     assert!(stats.dead_items_removed >= 200, "{stats:?}");
     assert!(stats.index_entries_removed >= 400, "{stats:?}");
     let report = f.table.check().unwrap();
@@ -119,15 +118,17 @@ fn vacuum_reports_the_oldest_id_only_if_it_looked_everywhere() {
     let stats = f.vacuum(&freeze());
     assert_eq!(stats.oldest_xid, Some(held));
     end(holder);
-    // A page that is all-visible and not frozen makes a vacuum that skips it keep quiet.
-    let g = Fixture::new(1);
-    let tid = g.put("a:1");
-    let xid = f.begin().xid().unwrap();
-    let _ = (tid, xid);
-    let stats = g.vacuum(&VacuumOptions::default());
-    assert!(stats.oldest_xid.is_some());
-    let all = f.vacuum(&freeze());
-    assert_eq!(all.oldest_xid, Some(f.db.horizon().floor()));
+    let stats = f.vacuum(&freeze());
+    assert_eq!(stats.oldest_xid, Some(f.db.horizon().floor()));
+    // A page that is all-visible but not frozen is skipped, and may hold older ids.
+    let block = BlockNumber(0);
+    let mut map = f.table.vm().pin(block).unwrap().write();
+    let mut change = f.db.store().change(0);
+    crate::table::pages::map_part(&mut change, &mut map, block, 0, ALL_FROZEN);
+    change.commit();
+    drop(map);
+    assert_eq!(f.vacuum(&VacuumOptions::default()).oldest_xid, None);
+    assert!(f.vacuum(&freeze()).oldest_xid.is_some());
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn blocks_that_were_cut_off_can_be_used_again() {
     churned(&f, 600);
     f.commit(|txn| {
         for (tid, row) in f.scan(&txn.snapshot().unwrap()) {
-            if row.as_str() > "0010" {
+            if row.as_str() > "0003" {
                 f.delete(txn, tid).unwrap();
             }
         }
