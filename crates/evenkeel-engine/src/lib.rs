@@ -23,6 +23,8 @@ pub mod types;
 pub mod vacuum;
 pub mod vm;
 
+pub use evenkeel_storage::{BlockNumber, FileId};
+
 pub use config::Config;
 pub use database::Database;
 pub use error::{EngineError, EngineResult};

@@ -3,7 +3,13 @@
 #![forbid(unsafe_code)]
 
 pub mod error;
+pub mod types;
+pub mod row;
+pub mod key;
+pub mod arrow;
 pub mod session;
+#[cfg(test)]
+mod testing;
 
 pub use error::{ErrorFields, SqlError, SqlResult, SqlState};
 pub use session::api::{

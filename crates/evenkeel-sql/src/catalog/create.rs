@@ -1,0 +1,463 @@
+//! CREATE TABLE, CREATE INDEX, CREATE EXTENSION.
+
+use std::sync::Arc;
+
+use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
+
+use super::names::{free_name, name_lock};
+use super::state::CatalogChange;
+use super::system::{
+    NOWHERE, TableParts, attribute_row, class_row, constraint_row, index_def, index_key,
+    index_row, layout_of,
+};
+use super::{
+    Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
+    IndexInfo, Oid, PG_CATALOG_OID, TableInfo,
+};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::key::{KeyColumn, is_indexable};
+use crate::row::MAX_COLUMNS;
+use crate::types::{Datum, SqlType};
+
+/// Most columns of an index (PostgreSQL's limit).
+const MAX_INDEX_COLUMNS: usize = 32;
+/// Extensions that CREATE EXTENSION knows, with their versions. What they bring is built in.
+pub(crate) const EXTENSIONS: [(&str, &str); 2] = [("plpgsql", "1.0"), ("uuid-ossp", "1.1")];
+
+/// A column of CREATE TABLE.
+#[derive(Debug, Clone)]
+pub struct NewColumn {
+    /// Name.
+    pub name: String,
+    /// Type.
+    pub ty: SqlType,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// DEFAULT, as SQL text.
+    pub default: Option<String>,
+}
+
+/// PRIMARY KEY or UNIQUE.
+#[derive(Debug, Clone)]
+pub struct NewConstraint {
+    /// Name, if it was given one.
+    pub name: Option<String>,
+    /// Kind.
+    pub kind: ConstraintKind,
+    /// Names of its columns.
+    pub columns: Vec<String>,
+    /// NULLS NOT DISTINCT.
+    pub nulls_not_distinct: bool,
+}
+
+/// CREATE TABLE.
+#[derive(Debug, Clone)]
+pub struct CreateTable {
+    /// Schema.
+    pub schema: String,
+    /// Name.
+    pub name: String,
+    /// Columns.
+    pub columns: Vec<NewColumn>,
+    /// Constraints, of columns and of the table.
+    pub constraints: Vec<NewConstraint>,
+    /// `WITH (fillfactor = …)`, in percent.
+    pub fillfactor: Option<u8>,
+    /// IF NOT EXISTS
+    pub if_not_exists: bool,
+}
+
+/// CREATE INDEX.
+#[derive(Debug, Clone)]
+pub struct NewIndex {
+    /// Name, if it was given one.
+    pub name: Option<String>,
+    /// Columns: name, DESC, NULLS FIRST (`None`: as PostgreSQL chooses).
+    pub columns: Vec<(String, bool, Option<bool>)>,
+    /// UNIQUE
+    pub unique: bool,
+    /// NULLS NOT DISTINCT
+    pub nulls_not_distinct: bool,
+    /// IF NOT EXISTS
+    pub if_not_exists: bool,
+}
+
+/// An index to be added to a table that is locked, with all names resolved.
+pub(super) struct IndexPlan {
+    pub name: String,
+    pub columns: Vec<KeyColumn>,
+    pub unique: bool,
+    pub nulls_not_distinct: bool,
+    pub constraint: Option<ConstraintKind>,
+}
+
+fn relation_exists(name: &str) -> SqlError {
+    SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+}
+
+/// 42703 for a key.
+pub(super) fn no_key_column(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_COLUMN,
+        format!("column \"{name}\" named in key does not exist"),
+    )
+}
+
+/// The column of an index, in the default order of NULLs unless one was asked for.
+fn key_column(
+    columns: &[ColumnInfo],
+    name: &str,
+    descending: bool,
+    nulls_first: Option<bool>,
+) -> SqlResult<KeyColumn> {
+    let column = columns
+        .iter()
+        .position(|column| &*column.name == name)
+        .ok_or_else(|| no_key_column(name))?;
+    let ty = columns[column].ty;
+    if !is_indexable(ty) {
+        let message = format!(
+            "data type {} has no default operator class for access method \"btree\"",
+            ty.base_name()
+        );
+        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+    }
+    Ok(KeyColumn { column, ty, descending, nulls_first: nulls_first.unwrap_or(descending) })
+}
+
+/// What the parts of a definition must keep to before anything is made.
+fn check_columns(create: &CreateTable) -> SqlResult<()> {
+    if create.columns.len() > MAX_COLUMNS {
+        let message = format!("tables can have at most {MAX_COLUMNS} columns");
+        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+    }
+    for (at, column) in create.columns.iter().enumerate() {
+        if create.columns[..at].iter().any(|other| other.name == column.name) {
+            let message = format!("column \"{}\" specified more than once", column.name);
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
+        if !column.ty.is_storable() {
+            let message =
+                format!("column \"{}\" has pseudo-type {}", column.name, column.ty.base_name());
+            return Err(match column.ty {
+                SqlType::Unknown | SqlType::Void => {
+                    SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
+                }
+                ty => SqlError::unsupported(format!("a column of type {}", ty.base_name())),
+            });
+        }
+    }
+    let primaries = create.constraints.iter().filter(|c| c.kind == ConstraintKind::Primary);
+    if primaries.count() > 1 {
+        return Err(second_primary_key(&create.name));
+    }
+    Ok(())
+}
+
+/// 42P16
+pub(super) fn second_primary_key(table: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_TABLE_DEFINITION,
+        format!("multiple primary keys for table \"{table}\" are not allowed"),
+    )
+}
+
+impl Catalog {
+    /// Creates a table with its constraints' indexes; `None` if it is there already and
+    /// IF NOT EXISTS was said.
+    ///
+    /// # Errors
+    /// 42P07, 42701, 42703, 42P16, 3F000, 0A000 for a column type, and the engine's.
+    pub async fn create_table(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        create: &CreateTable,
+    ) -> SqlResult<Option<Arc<TableInfo>>> {
+        check_columns(create)?;
+        let schema_oid = self.schema_for_create(&create.schema)?;
+        if !self.claim_name(txn, ddl, schema_oid, &create.name, create.if_not_exists).await? {
+            return Ok(None);
+        }
+        let oid = self.new_oid()?;
+        txn.lock_table(u64::from(oid), TableLockMode::AccessExclusive, WaitPolicy::Block).await?;
+        let columns = new_columns(create);
+        let mut parts = TableParts {
+            oid,
+            name: create.name.as_str().into(),
+            schema: create.schema.as_str().into(),
+            schema_oid,
+            columns,
+            indexes: Vec::new(),
+            constraints: Vec::new(),
+            heap: txn.create_file()?,
+            fillfactor: create.fillfactor,
+            place: NOWHERE,
+        };
+        let plans = self.constraint_plans(txn, ddl, &parts, &create.constraints).await?;
+        let row =
+            class_row(oid, &parts.name, schema_oid, "r", parts.heap, parts.fillfactor);
+        parts.place = self.tables.class.insert(txn, &row).await?;
+        for column in &mut parts.columns {
+            let row = attribute_row(oid, column);
+            column.place = self.tables.attribute.insert(txn, &row).await?;
+        }
+        for plan in plans {
+            self.add_index(txn, &mut parts, plan).await?;
+        }
+        self.finish(txn, ddl, parts, true).map(Some)
+    }
+
+    /// Creates an index and fills it. `None` if the name is taken and IF NOT EXISTS was said.
+    ///
+    /// # Errors
+    /// 42P07, 42703, 23505 when the rows have duplicates, and the engine's.
+    pub async fn create_index(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        table: Oid,
+        new: &NewIndex,
+    ) -> SqlResult<Option<Arc<TableInfo>>> {
+        // Conflicts with itself, so that two at once do not lose each other's index.
+        let table =
+            self.lock_table(txn, ddl, table, TableLockMode::ShareRowExclusive).await?;
+        let mut parts = TableParts::of(&table);
+        if new.columns.len() > MAX_INDEX_COLUMNS {
+            let message = format!("cannot use more than {MAX_INDEX_COLUMNS} columns in an index");
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        let columns = new
+            .columns
+            .iter()
+            .map(|(name, descending, nulls)| key_column(&parts.columns, name, *descending, *nulls))
+            .collect::<SqlResult<Vec<_>>>()?;
+        let words = join_names(&parts.columns, &columns);
+        let name = match &new.name {
+            Some(name) => name.clone(),
+            None => {
+                let state = self.view(ddl);
+                free_name(&state, parts.schema_oid, &[], &parts.name, &words, "idx")
+            }
+        };
+        if !self.claim_name(txn, ddl, parts.schema_oid, &name, new.if_not_exists).await? {
+            return Ok(None);
+        }
+        let plan = IndexPlan {
+            name,
+            columns,
+            unique: new.unique,
+            nulls_not_distinct: new.nulls_not_distinct,
+            constraint: None,
+        };
+        self.add_index(txn, &mut parts, plan).await?;
+        self.finish(txn, ddl, parts, false).map(Some)
+    }
+
+    /// Installs an extension; false if it is there already and IF NOT EXISTS was said.
+    ///
+    /// # Errors
+    /// 42710, and 0A000 for one that does not exist.
+    pub async fn create_extension(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        name: &str,
+        if_not_exists: bool,
+    ) -> SqlResult<bool> {
+        let Some((_, version)) = EXTENSIONS.iter().find(|(known, _)| *known == name) else {
+            let message = format!("extension \"{name}\" is not available");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        };
+        let lock = name_lock(0, name);
+        txn.lock_table(lock, TableLockMode::Exclusive, WaitPolicy::Block).await?;
+        if name == "plpgsql" || self.view(ddl).extension(name).is_some() {
+            let message = format!("extension \"{name}\" already exists");
+            let error = SqlError::new(SqlState::DUPLICATE_OBJECT, message);
+            return if if_not_exists { Ok(false) } else { Err(error) };
+        }
+        let oid = self.new_oid()?;
+        let row = [Datum::Oid(oid), name.into(), (*version).into()];
+        let place = self.tables.extension.insert(txn, &row).await?;
+        let (name, version) = (Arc::from(name), Arc::from(*version));
+        let extension = Arc::new(ExtensionInfo { oid, name, version, place });
+        ddl.push(txn, &self.shared, CatalogChange::PutExtension(extension), false);
+        txn.next_command()?;
+        Ok(true)
+    }
+
+    fn schema_for_create(&self, schema: &str) -> SqlResult<Oid> {
+        let oid = self.current().schema_oid(schema).ok_or_else(|| {
+            let message = format!("schema \"{schema}\" does not exist");
+            SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
+        })?;
+        if oid == PG_CATALOG_OID || schema == "information_schema" {
+            let message = format!("permission denied to create in schema \"{schema}\"");
+            let error = SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message);
+            return Err(error.detail("System catalog modifications are currently disallowed."));
+        }
+        Ok(oid)
+    }
+
+    /// Reserves a relation's name to the end of the transaction. False if it is taken and that
+    /// is all right; 42P07 if it is taken.
+    pub(super) async fn claim_name(
+        &self,
+        txn: &Transaction,
+        ddl: &DdlLog,
+        schema: Oid,
+        name: &str,
+        may_exist: bool,
+    ) -> SqlResult<bool> {
+        let lock = name_lock(schema, name);
+        txn.lock_table(lock, TableLockMode::Exclusive, WaitPolicy::Block).await?;
+        match self.view(ddl).relation_in(schema, name) {
+            None => Ok(true),
+            Some(_) if may_exist => Ok(false),
+            Some(_) => Err(relation_exists(name)),
+        }
+    }
+
+    /// Resolves constraints to indexes with names that are then this transaction's.
+    pub(super) async fn constraint_plans(
+        &self,
+        txn: &Transaction,
+        ddl: &DdlLog,
+        parts: &TableParts,
+        constraints: &[NewConstraint],
+    ) -> SqlResult<Vec<IndexPlan>> {
+        let state = self.view(ddl);
+        let mut plans: Vec<IndexPlan> = Vec::new();
+        for constraint in constraints {
+            let plan = constraint_plan(&state, parts, &plans, constraint)?;
+            self.claim_name(txn, ddl, parts.schema_oid, &plan.name, false).await?;
+            plans.push(plan);
+        }
+        Ok(plans)
+    }
+
+    /// Makes and fills an index, and writes its rows. The caller holds a lock that keeps
+    /// writers out of the table.
+    pub(super) async fn add_index(
+        &self,
+        txn: &mut Transaction,
+        parts: &mut TableParts,
+        plan: IndexPlan,
+    ) -> SqlResult<()> {
+        let (oid, constraint_oid) = (self.new_oid()?, self.new_oid()?);
+        let layout = Arc::new(layout_of(&parts.columns));
+        let mut index = IndexInfo {
+            oid,
+            name: plan.name.as_str().into(),
+            table_oid: parts.oid,
+            key: index_key(&layout, &plan.columns, plan.nulls_not_distinct),
+            columns: plan.columns,
+            unique: plan.unique,
+            primary: plan.constraint == Some(ConstraintKind::Primary),
+            nulls_not_distinct: plan.nulls_not_distinct,
+            constraint: plan.constraint.map(|_| constraint_oid),
+            file: txn.create_file()?,
+            position: parts.indexes.len(),
+            places: [NOWHERE; 2],
+        };
+        let before = evenkeel_engine::table::Table::open(&self.db, parts.def(index.position))?;
+        before.build_index(txn, &index_def(&index))?;
+        let row = class_row(oid, &index.name, parts.schema_oid, "i", index.file, None);
+        index.places[0] = self.tables.class.insert(txn, &row).await?;
+        index.places[1] = self.tables.index.insert(txn, &index_row(&index)).await?;
+        if let Some(kind) = plan.constraint {
+            let mut constraint = ConstraintInfo {
+                oid: constraint_oid,
+                name: Arc::clone(&index.name),
+                kind,
+                columns: index.columns.iter().map(|column| column.column).collect(),
+                index_oid: oid,
+                place: NOWHERE,
+            };
+            let row = constraint_row(parts.oid, &constraint);
+            constraint.place = self.tables.constraint.insert(txn, &row).await?;
+            parts.constraints.push(Arc::new(constraint));
+        }
+        parts.indexes.push(Arc::new(index));
+        Ok(())
+    }
+
+    /// Opens the table under its new definition and makes that this transaction's.
+    pub(super) fn finish(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        parts: TableParts,
+        new_heap: bool,
+    ) -> SqlResult<Arc<TableInfo>> {
+        let table = Arc::new(parts.open(&self.db)?);
+        ddl.push(txn, &self.shared, CatalogChange::PutTable(Arc::clone(&table)), new_heap);
+        // Later commands of this transaction may change the catalog rows written by this one.
+        txn.next_command()?;
+        Ok(table)
+    }
+}
+
+fn new_columns(create: &CreateTable) -> Vec<ColumnInfo> {
+    let in_primary_key = |name: &String| {
+        let mut constraints = create.constraints.iter();
+        constraints.any(|c| c.kind == ConstraintKind::Primary && c.columns.contains(name))
+    };
+    let column = |(attnum, new): (i16, &NewColumn)| ColumnInfo {
+        name: new.name.as_str().into(),
+        ty: new.ty,
+        attnum,
+        not_null: new.not_null || in_primary_key(&new.name),
+        default: new.default.as_deref().map(Into::into),
+        place: NOWHERE,
+    };
+    (1i16..).zip(&create.columns).map(column).collect()
+}
+
+fn constraint_plan(
+    state: &CatalogState,
+    parts: &TableParts,
+    before: &[IndexPlan],
+    constraint: &NewConstraint,
+) -> SqlResult<IndexPlan> {
+    let columns = constraint
+        .columns
+        .iter()
+        .map(|name| key_column(&parts.columns, name, false, None))
+        .collect::<SqlResult<Vec<_>>>()?;
+    let repeated = (0..columns.len()).find(|&at| {
+        columns[..at].iter().any(|other| other.column == columns[at].column)
+    });
+    if let Some(at) = repeated {
+        let message = format!(
+            "column \"{}\" appears twice in {} constraint",
+            constraint.columns[at],
+            constraint.kind.words().to_lowercase()
+        );
+        return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+    }
+    let (words, label) = match constraint.kind {
+        ConstraintKind::Primary => (String::new(), "pkey"),
+        ConstraintKind::Unique => (join_names(&parts.columns, &columns), "key"),
+    };
+    let mut taken: Vec<String> = before.iter().map(|plan| plan.name.clone()).collect();
+    taken.push(parts.name.to_string());
+    let name = constraint.name.clone().unwrap_or_else(|| {
+        free_name(state, parts.schema_oid, &taken, &parts.name, &words, label)
+    });
+    if taken.contains(&name) || state.relation_in(parts.schema_oid, &name).is_some() {
+        return Err(relation_exists(&name));
+    }
+    Ok(IndexPlan {
+        name,
+        columns,
+        unique: true,
+        nulls_not_distinct: constraint.nulls_not_distinct,
+        constraint: Some(constraint.kind),
+    })
+}
+
+fn join_names(columns: &[ColumnInfo], keys: &[KeyColumn]) -> String {
+    let names: Vec<&str> = keys.iter().map(|key| &*columns[key.column].name).collect();
+    names.join("_")
+}

@@ -1,0 +1,106 @@
+//! A transaction's own changes of the catalog, until its end.
+
+use std::sync::Arc;
+
+use evenkeel_engine::Transaction;
+use parking_lot::Mutex;
+
+use super::state::{CatalogChange, CatalogState};
+use super::{Oid, Shared};
+
+/// How many changes there were at a savepoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DdlMark(usize);
+
+#[derive(Debug, Default)]
+struct Inner {
+    changes: Vec<CatalogChange>,
+    /// Tables whose heap file this transaction has made, with the change that did it.
+    new_heaps: Vec<(usize, Oid)>,
+    /// The last view, with the version of the committed state and the number of changes that
+    /// it was made of.
+    view: Option<(u64, usize, Arc<CatalogState>)>,
+}
+
+/// The changes a transaction has made to the catalog. Part of the session's transaction; a
+/// handle to it, when cloned.
+#[derive(Debug, Clone, Default)]
+pub struct DdlLog(Arc<Mutex<Inner>>);
+
+impl DdlLog {
+    /// Where it stands, for a savepoint.
+    pub fn mark(&self) -> DdlMark {
+        DdlMark(self.0.lock().changes.len())
+    }
+
+    /// Forgets what came after the mark. The engine's rollback does so by itself; doing it
+    /// again changes nothing.
+    pub fn rollback_to(&self, mark: DdlMark) {
+        let mut inner = self.0.lock();
+        inner.changes.truncate(mark.0);
+        inner.new_heaps.retain(|(at, _)| *at < mark.0);
+        inner.view = None;
+    }
+
+    /// Whether the transaction has changed nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().changes.is_empty()
+    }
+
+    /// Whether this transaction made the heap file that the table has (by creating or
+    /// truncating it): nobody else can see rows in it, so they may be written frozen.
+    pub fn has_new_heap(&self, table: Oid) -> bool {
+        self.0.lock().new_heaps.iter().any(|(_, oid)| *oid == table)
+    }
+
+    pub(super) fn view(&self, shared: &Shared) -> Arc<CatalogState> {
+        let mut inner = self.0.lock();
+        let current = Arc::clone(&shared.current.read());
+        if inner.changes.is_empty() {
+            return current;
+        }
+        let made_of = (current.version, inner.changes.len());
+        if let Some((version, changes, view)) = &inner.view
+            && (*version, *changes) == made_of
+        {
+            return Arc::clone(view);
+        }
+        let view = Arc::new(current.with(&inner.changes, shared.new_version()));
+        inner.view = Some((made_of.0, made_of.1, Arc::clone(&view)));
+        view
+    }
+
+    /// Records a change: visible to this transaction now, to all when it commits (catalog
+    /// rule 3), to nobody when it rolls back.
+    pub(super) fn push(
+        &self,
+        txn: &mut Transaction,
+        shared: &Arc<Shared>,
+        change: CatalogChange,
+        new_heap: bool,
+    ) {
+        let mark = self.mark();
+        {
+            let mut inner = self.0.lock();
+            if let (CatalogChange::PutTable(table), true) = (&change, new_heap) {
+                inner.new_heaps.push((mark.0, table.oid));
+            }
+            inner.changes.push(change);
+        }
+        let (log, state) = (self.clone(), Arc::clone(shared));
+        txn.on_commit(Box::new(move || log.publish(&state)));
+        let log = self.clone();
+        txn.on_abort(Box::new(move || log.rollback_to(mark)));
+    }
+
+    /// Makes all changes the current state, at once. Each change has a hook that calls this, so
+    /// that the rollback of a savepoint can take any of them away; the first does it all.
+    fn publish(&self, shared: &Shared) {
+        let changes = std::mem::take(&mut self.0.lock().changes);
+        if changes.is_empty() {
+            return;
+        }
+        let mut current = shared.current.write();
+        *current = Arc::new(current.with(&changes, shared.new_version()));
+    }
+}

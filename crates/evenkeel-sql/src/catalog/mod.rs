@@ -1,0 +1,290 @@
+//! The catalog: what relations there are, kept in real heap tables and cached in memory.
+//!
+//! Entry points: [`Catalog::open`], [`Catalog::current`], [`Catalog::view`], and the changes in
+//! `create.rs`, `alter.rs` and `drop.rs`
+//! ([`Catalog::create_table`], …). The rules are in the README beside this file.
+
+mod alter;
+mod create;
+mod drop;
+mod log;
+mod names;
+mod state;
+mod system;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+use datafusion::arrow::datatypes::SchemaRef;
+use evenkeel_engine::table::Table;
+use evenkeel_engine::{Database, FileId, TableLockMode, Tid, Transaction, WaitPolicy};
+
+use parking_lot::RwLock;
+
+pub use create::{CreateTable, NewColumn, NewConstraint, NewIndex};
+pub use log::{DdlLog, DdlMark};
+pub use state::{CatalogState, Relation};
+
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::key::{IndexKey, KeyColumn};
+use crate::row::RowLayout;
+use crate::types::SqlType;
+use system::SystemTables;
+
+/// PostgreSQL's object id.
+pub type Oid = u32;
+
+/// First oid for objects that users make.
+pub const FIRST_NORMAL_OID: Oid = 16_384;
+/// Oid of the schema `pg_catalog`.
+pub const PG_CATALOG_OID: Oid = 11;
+/// Oid of the schema `public`.
+pub const PUBLIC_OID: Oid = 2200;
+/// Oid of the schema `information_schema`.
+pub const INFORMATION_SCHEMA_OID: Oid = 13_183;
+/// Oid of the role that owns everything.
+pub const OWNER_OID: Oid = 10;
+/// Oid of the database.
+pub const DATABASE_OID: Oid = 5;
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub struct ColumnInfo {
+    /// Name.
+    pub name: Arc<str>,
+    /// Type.
+    pub ty: SqlType,
+    /// `attnum`, from 1.
+    pub attnum: i16,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// DEFAULT, as SQL text.
+    pub default: Option<Arc<str>>,
+    /// Its row in `pg_attribute`.
+    pub(crate) place: Tid,
+}
+
+/// What a constraint demands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConstraintKind {
+    /// PRIMARY KEY
+    Primary,
+    /// UNIQUE
+    Unique,
+}
+
+impl ConstraintKind {
+    /// `contype`.
+    pub fn code(self) -> &'static str {
+        match self {
+            ConstraintKind::Primary => "p",
+            ConstraintKind::Unique => "u",
+        }
+    }
+
+    /// The words of SQL.
+    pub fn words(self) -> &'static str {
+        match self {
+            ConstraintKind::Primary => "PRIMARY KEY",
+            ConstraintKind::Unique => "UNIQUE",
+        }
+    }
+}
+
+/// A constraint that an index enforces.
+#[derive(Debug, Clone)]
+pub struct ConstraintInfo {
+    /// Oid.
+    pub oid: Oid,
+    /// Name; that of its index too.
+    pub name: Arc<str>,
+    /// Kind.
+    pub kind: ConstraintKind,
+    /// Positions of its columns in the table, from 0.
+    pub columns: Vec<usize>,
+    /// The index that enforces it.
+    pub index_oid: Oid,
+    /// Its row in `pg_constraint`.
+    pub(crate) place: Tid,
+}
+
+/// An index.
+#[derive(Debug, Clone)]
+pub struct IndexInfo {
+    /// Oid.
+    pub oid: Oid,
+    /// Name.
+    pub name: Arc<str>,
+    /// Oid of its table.
+    pub table_oid: Oid,
+    /// Columns in key order.
+    pub columns: Vec<KeyColumn>,
+    /// Whether it refuses duplicates.
+    pub unique: bool,
+    /// Whether it is the primary key's.
+    pub primary: bool,
+    /// NULLS NOT DISTINCT.
+    pub nulls_not_distinct: bool,
+    /// Oid of the constraint it enforces.
+    pub constraint: Option<Oid>,
+    /// Its keys.
+    pub key: Arc<IndexKey>,
+    /// The file of its tree.
+    pub file: FileId,
+    /// Its number in the engine's table.
+    pub position: usize,
+    /// Its rows in `pg_class` and `pg_index`.
+    pub(crate) places: [Tid; 2],
+}
+
+/// A table with all that is needed to read and change its rows. Never changes: another
+/// definition is another `TableInfo`.
+#[derive(Debug, Clone)]
+pub struct TableInfo {
+    /// Oid.
+    pub oid: Oid,
+    /// Name.
+    pub name: Arc<str>,
+    /// Name of its schema.
+    pub schema: Arc<str>,
+    /// Oid of its schema.
+    pub schema_oid: Oid,
+    /// Columns in order.
+    pub columns: Vec<ColumnInfo>,
+    /// Indexes, in the order of the engine's table.
+    pub indexes: Vec<Arc<IndexInfo>>,
+    /// Constraints.
+    pub constraints: Vec<Arc<ConstraintInfo>>,
+    /// Where the columns are in a row.
+    pub layout: Arc<RowLayout>,
+    /// All columns as Arrow fields.
+    pub arrow_schema: SchemaRef,
+    /// The engine's table.
+    pub table: Arc<Table>,
+    /// The file of the heap.
+    pub heap: FileId,
+    /// How full inserts make a page, in percent.
+    pub fillfactor: u8,
+    /// Whether `fillfactor` was declared.
+    pub fillfactor_declared: bool,
+    /// Its row in `pg_class`.
+    pub(crate) place: Tid,
+}
+
+impl TableInfo {
+    /// Position of a column, from 0.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.columns.iter().position(|column| &*column.name == name)
+    }
+
+    /// The primary key's index.
+    pub fn primary_key(&self) -> Option<&Arc<IndexInfo>> {
+        self.indexes.iter().find(|index| index.primary)
+    }
+
+    /// The columns' types.
+    pub fn types(&self) -> Vec<SqlType> {
+        self.columns.iter().map(|column| column.ty).collect()
+    }
+
+    /// The lock of the table.
+    pub fn lock_id(&self) -> u64 {
+        u64::from(self.oid)
+    }
+}
+
+/// An installed extension.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExtensionInfo {
+    /// Oid.
+    pub oid: Oid,
+    /// Name.
+    pub name: Arc<str>,
+    /// Version.
+    pub version: Arc<str>,
+    /// Its row in `pg_extension`.
+    pub(crate) place: Tid,
+}
+
+/// The catalog of a database.
+pub struct Catalog {
+    db: Database,
+    tables: SystemTables,
+    shared: Arc<Shared>,
+}
+
+/// What publishing needs; transactions' commit hooks hold it.
+pub(crate) struct Shared {
+    current: RwLock<Arc<CatalogState>>,
+    next_oid: AtomicU32,
+    next_version: AtomicU64,
+}
+
+impl Shared {
+    /// A version that no state has had.
+    fn new_version(&self) -> u64 {
+        self.next_version.fetch_add(1, Ordering::Relaxed)
+    }
+}
+
+impl Catalog {
+    /// Reads the catalog. That of a new database is empty.
+    ///
+    /// # Errors
+    /// Those of the engine; XX001 for rows that make no sense.
+    pub fn open(db: &Database) -> SqlResult<Arc<Catalog>> {
+        let tables = SystemTables::open(db)?;
+        let (state, next_oid) = tables.load(db)?;
+        let shared = Shared {
+            current: RwLock::new(Arc::new(state)),
+            next_oid: AtomicU32::new(next_oid.max(FIRST_NORMAL_OID)),
+            next_version: AtomicU64::new(2),
+        };
+        Ok(Arc::new(Catalog { db: db.clone(), tables, shared: Arc::new(shared) }))
+    }
+
+    /// What is committed.
+    pub fn current(&self) -> Arc<CatalogState> {
+        Arc::clone(&self.shared.current.read())
+    }
+
+    /// What a transaction sees: what is committed, and its own changes.
+    pub fn view(&self, ddl: &DdlLog) -> Arc<CatalogState> {
+        ddl.view(&self.shared)
+    }
+
+    /// Ends a transaction's changes. They were published as a part of its commit (catalog
+    /// rule 3), so there is nothing left to do but to forget them.
+    pub fn publish(&self, ddl: DdlLog) {
+        drop(ddl);
+    }
+
+    fn new_oid(&self) -> SqlResult<Oid> {
+        let oid = self.shared.next_oid.fetch_add(1, Ordering::Relaxed);
+        if oid < FIRST_NORMAL_OID {
+            let message = "the database has run out of object ids";
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        Ok(oid)
+    }
+
+    /// Locks a table and answers its definition as of then, which may be newer than the one
+    /// that led here; 42P01 if it is gone.
+    pub async fn lock_table(
+        &self,
+        txn: &Transaction,
+        ddl: &DdlLog,
+        oid: Oid,
+        mode: TableLockMode,
+    ) -> SqlResult<Arc<TableInfo>> {
+        txn.lock_table(u64::from(oid), mode, WaitPolicy::Block).await?;
+        self.view(ddl).table(oid).cloned().ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_TABLE,
+                format!("relation with OID {oid} does not exist"),
+            )
+        })
+    }
+}

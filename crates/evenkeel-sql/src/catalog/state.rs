@@ -1,0 +1,188 @@
+//! One state of the catalog: immutable, shared by the statements planned on it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::{
+    ExtensionInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID, PUBLIC_OID, TableInfo,
+};
+
+/// A relation by name.
+#[derive(Debug, Clone)]
+pub enum Relation {
+    /// A table.
+    Table(Arc<TableInfo>),
+    /// An index, with its table.
+    Index(Arc<TableInfo>, Arc<IndexInfo>),
+}
+
+impl Relation {
+    /// Its oid.
+    pub fn oid(&self) -> Oid {
+        match self {
+            Relation::Table(table) => table.oid,
+            Relation::Index(_, index) => index.oid,
+        }
+    }
+}
+
+/// A change of the catalog that a transaction has made.
+#[derive(Debug, Clone)]
+pub(crate) enum CatalogChange {
+    /// A table is new, or has a new definition.
+    PutTable(Arc<TableInfo>),
+    /// A table and its indexes are gone.
+    DropTable(Oid),
+    /// An extension is installed.
+    PutExtension(Arc<ExtensionInfo>),
+    /// An extension is gone.
+    DropExtension(Oid),
+}
+
+/// What relations there are, at one moment, for one transaction.
+#[derive(Debug, Clone)]
+pub struct CatalogState {
+    /// Differs from that of every state with other content.
+    pub version: u64,
+    tables: BTreeMap<Oid, Arc<TableInfo>>,
+    /// Oid of a relation (table or index) to the oid of its table.
+    owners: HashMap<Oid, Oid>,
+    /// Schema and name to oid.
+    names: HashMap<(Oid, Arc<str>), Oid>,
+    extensions: BTreeMap<Oid, Arc<ExtensionInfo>>,
+}
+
+impl CatalogState {
+    pub(crate) fn new(version: u64) -> CatalogState {
+        CatalogState {
+            version,
+            tables: BTreeMap::new(),
+            owners: HashMap::new(),
+            names: HashMap::new(),
+            extensions: BTreeMap::new(),
+        }
+    }
+
+    /// The state after `changes`.
+    pub(crate) fn with(&self, changes: &[CatalogChange], version: u64) -> CatalogState {
+        let mut next = self.clone();
+        next.version = version;
+        changes.iter().for_each(|change| next.apply(change));
+        next
+    }
+
+    pub(crate) fn apply(&mut self, change: &CatalogChange) {
+        match change {
+            CatalogChange::PutTable(table) => {
+                self.forget_table(table.oid);
+                self.owners.insert(table.oid, table.oid);
+                self.names.insert((table.schema_oid, Arc::clone(&table.name)), table.oid);
+                for index in &table.indexes {
+                    self.owners.insert(index.oid, table.oid);
+                    self.names.insert((table.schema_oid, Arc::clone(&index.name)), index.oid);
+                }
+                self.tables.insert(table.oid, Arc::clone(table));
+            }
+            CatalogChange::DropTable(oid) => self.forget_table(*oid),
+            CatalogChange::PutExtension(extension) => {
+                self.extensions.insert(extension.oid, Arc::clone(extension));
+            }
+            CatalogChange::DropExtension(oid) => {
+                self.extensions.remove(oid);
+            }
+        }
+    }
+
+    fn forget_table(&mut self, oid: Oid) {
+        let Some(old) = self.tables.remove(&oid) else { return };
+        self.owners.retain(|_, owner| *owner != oid);
+        let relations = old.indexes.iter().map(|index| &index.name).chain([&old.name]);
+        for name in relations {
+            self.names.remove(&(old.schema_oid, Arc::clone(name)));
+        }
+    }
+
+    /// A table by oid.
+    pub fn table(&self, oid: Oid) -> Option<&Arc<TableInfo>> {
+        self.tables.get(&oid)
+    }
+
+    /// A table or an index by oid.
+    pub fn relation(&self, oid: Oid) -> Option<Relation> {
+        let table = self.tables.get(self.owners.get(&oid)?)?;
+        if table.oid == oid {
+            return Some(Relation::Table(Arc::clone(table)));
+        }
+        let index = table.indexes.iter().find(|index| index.oid == oid)?;
+        Some(Relation::Index(Arc::clone(table), Arc::clone(index)))
+    }
+
+    /// A relation by schema and name.
+    pub fn relation_in(&self, schema_oid: Oid, name: &str) -> Option<Relation> {
+        self.relation(*self.names.get(&(schema_oid, Arc::from(name)))?)
+    }
+
+    /// A relation by name: in `schema` if one is given, else in the first schema of the path
+    /// that has it.
+    pub fn find(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        search_path: &[String],
+    ) -> Option<Relation> {
+        match schema {
+            Some(schema) => self.relation_in(self.schema_oid(schema)?, name),
+            None => search_path
+                .iter()
+                .filter_map(|schema| self.schema_oid(schema))
+                .find_map(|oid| self.relation_in(oid, name)),
+        }
+    }
+
+    /// As [`CatalogState::find`], for tables only.
+    pub fn resolve(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+        search_path: &[String],
+    ) -> Option<Arc<TableInfo>> {
+        match self.find(schema, name, search_path)? {
+            Relation::Table(table) => Some(table),
+            Relation::Index(..) => None,
+        }
+    }
+
+    /// All tables, by oid.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<TableInfo>> {
+        self.tables.values()
+    }
+
+    /// All schemas: oid and name.
+    pub fn schemas(&self) -> &'static [(Oid, &'static str)] {
+        &[
+            (PG_CATALOG_OID, "pg_catalog"),
+            (PUBLIC_OID, "public"),
+            (INFORMATION_SCHEMA_OID, "information_schema"),
+        ]
+    }
+
+    /// Oid of a schema.
+    pub fn schema_oid(&self, name: &str) -> Option<Oid> {
+        self.schemas().iter().find(|(_, schema)| *schema == name).map(|(oid, _)| *oid)
+    }
+
+    /// Name of a schema.
+    pub fn schema_name(&self, oid: Oid) -> Option<&'static str> {
+        self.schemas().iter().find(|(schema, _)| *schema == oid).map(|(_, name)| *name)
+    }
+
+    /// Installed extensions.
+    pub fn extensions(&self) -> impl Iterator<Item = &Arc<ExtensionInfo>> {
+        self.extensions.values()
+    }
+
+    /// An extension by name.
+    pub fn extension(&self, name: &str) -> Option<&Arc<ExtensionInfo>> {
+        self.extensions.values().find(|extension| &*extension.name == name)
+    }
+}

@@ -1,0 +1,519 @@
+//! The heap tables that hold the catalog: their rows, writing them, and reading them at start.
+//!
+//! They have the oids and the columns' names of PostgreSQL's, and fixed file ids. A row is never
+//! updated: a changed object is a deleted row and a new one.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::Schema;
+use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::table::{IndexDef, Table, TableDef};
+use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction};
+
+use super::state::{CatalogChange, CatalogState};
+use super::{
+    ColumnInfo, ConstraintInfo, ConstraintKind, ExtensionInfo, IndexInfo, Oid, TableInfo,
+};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::key::{IndexKey, KeyColumn};
+use crate::row::RowLayout;
+use crate::types::{Datum, SqlType};
+
+const CLASS_OID: Oid = 1259;
+const ATTRIBUTE_OID: Oid = 1249;
+const INDEX_OID: Oid = 2610;
+const CONSTRAINT_OID: Oid = 2606;
+const EXTENSION_OID: Oid = 3079;
+const CATALOG_FILLFACTOR: u8 = 100;
+/// What a table without a declared `fillfactor` has.
+pub(super) const DEFAULT_FILLFACTOR: u8 = 100;
+const OPTION_DESCENDING: u32 = 1;
+const OPTION_NULLS_FIRST: u32 = 2;
+/// The place of a row that is not written yet.
+pub(super) const NOWHERE: Tid = Tid::new(evenkeel_engine::BlockNumber(0), 0);
+
+/// One catalog table.
+pub(super) struct SystemTable {
+    layout: RowLayout,
+    table: Arc<Table>,
+}
+
+/// All of them.
+pub(super) struct SystemTables {
+    /// oid, relname, relnamespace, relkind, relfilenode, fillfactor
+    pub class: SystemTable,
+    /// attrelid, attnum, attname, atttypid, atttypmod, attnotnull, adsrc
+    pub attribute: SystemTable,
+    /// indexrelid, indrelid, indisunique, indisprimary, indnullsnotdistinct, indkey, indoption
+    pub index: SystemTable,
+    /// oid, conname, contype, conrelid, conindid, conkey
+    pub constraint: SystemTable,
+    /// oid, extname, extversion
+    pub extension: SystemTable,
+}
+
+impl SystemTable {
+    fn open(db: &Database, oid: Oid, types: &[SqlType]) -> SqlResult<SystemTable> {
+        let id = u64::from(oid);
+        let table = Table::open(
+            db,
+            TableDef { id, heap: FileId(id), fillfactor: CATALOG_FILLFACTOR, indexes: Vec::new() },
+        )?;
+        Ok(SystemTable { layout: RowLayout::new(types), table })
+    }
+
+    /// Writes a row.
+    pub async fn insert(&self, txn: &mut Transaction, values: &[Datum]) -> SqlResult<Tid> {
+        let mut row = Vec::new();
+        self.layout.encode(values, &mut row)?;
+        Ok(self.table.insert(txn, &row).await?)
+    }
+
+    /// Deletes a row that the caller has learnt of from the catalog, under the lock of the
+    /// object that it describes.
+    pub async fn delete(&self, txn: &mut Transaction, place: Tid) -> SqlResult<()> {
+        use evenkeel_engine::table::Modified;
+        match self.table.delete(txn, place).await? {
+            Modified::Done(_) => Ok(()),
+            _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "tuple concurrently updated")),
+        }
+    }
+
+    /// All rows that are committed now.
+    fn read(&self, txn: &mut Transaction) -> SqlResult<Vec<(Tid, Vec<Datum>)>> {
+        let mut scan = self.table.scan(&txn.snapshot()?);
+        let mut batch = RowBatch::new();
+        let mut rows = Vec::new();
+        while scan.next_page(&mut batch)? {
+            for (place, row) in batch.iter() {
+                rows.push((place, self.layout.decode(row)?));
+            }
+        }
+        Ok(rows)
+    }
+}
+
+fn damaged(table: &str) -> SqlError {
+    SqlError::new(SqlState::DATA_CORRUPTED, format!("a row of {table} makes no sense"))
+}
+
+/// Takes the values of a catalog row one by one.
+struct Fields {
+    values: std::vec::IntoIter<Datum>,
+    table: &'static str,
+}
+
+impl Fields {
+    fn new(values: Vec<Datum>, table: &'static str) -> Fields {
+        Fields { values: values.into_iter(), table }
+    }
+
+    fn oid(&mut self) -> SqlResult<Oid> {
+        match self.values.next() {
+            Some(Datum::Oid(v)) => Ok(v),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
+    fn text(&mut self) -> SqlResult<String> {
+        match self.values.next() {
+            Some(Datum::Text(v)) => Ok(v),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
+    fn text_or_null(&mut self) -> SqlResult<Option<String>> {
+        match self.values.next() {
+            Some(Datum::Text(v)) => Ok(Some(v)),
+            Some(Datum::Null) => Ok(None),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
+    fn bool(&mut self) -> SqlResult<bool> {
+        match self.values.next() {
+            Some(Datum::Bool(v)) => Ok(v),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
+    fn int4(&mut self) -> SqlResult<i32> {
+        match self.values.next() {
+            Some(Datum::Int4(v)) => Ok(v),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
+    fn file(&mut self) -> SqlResult<FileId> {
+        match self.values.next() {
+            Some(Datum::Int8(v)) => Ok(FileId(v.cast_unsigned())),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
+    /// Numbers separated by blanks.
+    fn vector(&mut self) -> SqlResult<Vec<u32>> {
+        let text = self.text()?;
+        text.split_ascii_whitespace().map(|n| n.parse().map_err(|_| damaged(self.table))).collect()
+    }
+}
+
+fn vector(numbers: impl Iterator<Item = usize>) -> Datum {
+    let words: Vec<String> = numbers.map(|n| n.to_string()).collect();
+    Datum::Text(words.join(" "))
+}
+
+/// A relation's row of `pg_class`.
+pub(super) fn class_row(
+    oid: Oid,
+    name: &str,
+    schema: Oid,
+    kind: &str,
+    file: FileId,
+    fillfactor: Option<u8>,
+) -> Vec<Datum> {
+    vec![
+        Datum::Oid(oid),
+        name.into(),
+        Datum::Oid(schema),
+        kind.into(),
+        Datum::Int8(file.0.cast_signed()),
+        fillfactor.map(i32::from).into(),
+    ]
+}
+
+/// A column's row of `pg_attribute`.
+pub(super) fn attribute_row(table: Oid, column: &ColumnInfo) -> Vec<Datum> {
+    vec![
+        Datum::Oid(table),
+        Datum::Int4(i32::from(column.attnum)),
+        (&*column.name).into(),
+        Datum::Oid(column.ty.oid()),
+        Datum::Int4(column.ty.typmod()),
+        Datum::Bool(column.not_null),
+        column.default.as_deref().map_or(Datum::Null, Datum::from),
+    ]
+}
+
+/// An index's row of `pg_index`.
+pub(super) fn index_row(index: &IndexInfo) -> Vec<Datum> {
+    let option = |column: &KeyColumn| {
+        let descending = if column.descending { OPTION_DESCENDING } else { 0 };
+        let nulls_first = if column.nulls_first { OPTION_NULLS_FIRST } else { 0 };
+        (descending | nulls_first) as usize
+    };
+    vec![
+        Datum::Oid(index.oid),
+        Datum::Oid(index.table_oid),
+        Datum::Bool(index.unique),
+        Datum::Bool(index.primary),
+        Datum::Bool(index.nulls_not_distinct),
+        vector(index.columns.iter().map(|column| column.column + 1)),
+        vector(index.columns.iter().map(option)),
+    ]
+}
+
+/// A constraint's row of `pg_constraint`.
+pub(super) fn constraint_row(table: Oid, constraint: &ConstraintInfo) -> Vec<Datum> {
+    vec![
+        Datum::Oid(constraint.oid),
+        (&*constraint.name).into(),
+        constraint.kind.code().into(),
+        Datum::Oid(table),
+        Datum::Oid(constraint.index_oid),
+        vector(constraint.columns.iter().map(|column| column + 1)),
+    ]
+}
+
+/// What `pg_class` says of a relation.
+struct ClassEntry {
+    name: Arc<str>,
+    schema: Oid,
+    file: FileId,
+    fillfactor: Option<u8>,
+    place: Tid,
+}
+
+/// The rows of all catalog tables, by what they belong to.
+#[derive(Default)]
+struct Loaded {
+    tables: BTreeMap<Oid, ClassEntry>,
+    indexes: HashMap<Oid, ClassEntry>,
+    columns: HashMap<Oid, Vec<ColumnInfo>>,
+    index_rows: HashMap<Oid, Vec<(Tid, Vec<Datum>)>>,
+    constraints: HashMap<Oid, Vec<Arc<ConstraintInfo>>>,
+}
+
+impl SystemTables {
+    /// Opens the catalog tables. In a new database they are empty; their files come with their
+    /// first rows.
+    pub fn open(db: &Database) -> SqlResult<SystemTables> {
+        use SqlType::{Bool, InternalChar, Int2Vector, Int4, Int8, Name, Oid, Text};
+        let open = |oid, types: &[SqlType]| SystemTable::open(db, oid, types);
+        Ok(SystemTables {
+            class: open(CLASS_OID, &[Oid, Name, Oid, InternalChar, Int8, Int4])?,
+            attribute: open(ATTRIBUTE_OID, &[Oid, Int4, Name, Oid, Int4, Bool, Text])?,
+            index: open(INDEX_OID, &[Oid, Oid, Bool, Bool, Bool, Int2Vector, Int2Vector])?,
+            constraint: open(
+                CONSTRAINT_OID,
+                &[Oid, Name, InternalChar, Oid, Oid, Int2Vector],
+            )?,
+            extension: open(EXTENSION_OID, &[Oid, Name, Text])?,
+        })
+    }
+
+    /// The committed state, and an oid above all that are in use.
+    pub fn load(&self, db: &Database) -> SqlResult<(CatalogState, Oid)> {
+        let mut txn = db.begin(Isolation::RepeatableRead)?;
+        txn.begin_statement()?;
+        let loaded = self.load_rows(&mut txn)?;
+        let mut state = CatalogState::new(1);
+        let mut greatest = 0;
+        for (oid, entry) in &loaded.tables {
+            let table = loaded.table(db, *oid, entry)?;
+            let parts = table.indexes.iter().map(|index| index.oid);
+            let constraints = table.constraints.iter().map(|constraint| constraint.oid);
+            greatest = parts.chain(constraints).fold(greatest.max(*oid), Oid::max);
+            state.apply(&CatalogChange::PutTable(Arc::new(table)));
+        }
+        for (place, values) in self.extension.read(&mut txn)? {
+            let mut fields = Fields::new(values, "pg_extension");
+            let oid = fields.oid()?;
+            let (name, version) = (fields.text()?.into(), fields.text()?.into());
+            let extension = Arc::new(ExtensionInfo { oid, name, version, place });
+            greatest = greatest.max(oid);
+            state.apply(&CatalogChange::PutExtension(extension));
+        }
+        txn.rollback();
+        Ok((state, greatest.saturating_add(1)))
+    }
+
+    fn load_rows(&self, txn: &mut Transaction) -> SqlResult<Loaded> {
+        let mut loaded = Loaded::default();
+        for (place, values) in self.class.read(txn)? {
+            let mut fields = Fields::new(values, "pg_class");
+            let (oid, name, schema) = (fields.oid()?, fields.text()?.into(), fields.oid()?);
+            let (kind, file) = (fields.text()?, fields.file()?);
+            let fillfactor = match fields.values.next() {
+                Some(Datum::Int4(percent)) => u8::try_from(percent).ok(),
+                _ => None,
+            };
+            let entry = ClassEntry { name, schema, file, fillfactor, place };
+            match kind.as_str() {
+                "r" => loaded.tables.insert(oid, entry),
+                "i" => loaded.indexes.insert(oid, entry),
+                _ => return Err(damaged("pg_class")),
+            };
+        }
+        for (place, values) in self.attribute.read(txn)? {
+            let mut fields = Fields::new(values, "pg_attribute");
+            let (table, attnum) = (fields.oid()?, fields.int4()?);
+            let (name, type_oid, typmod) = (fields.text()?.into(), fields.oid()?, fields.int4()?);
+            let ty = SqlType::from_oid(type_oid, typmod).ok_or_else(|| damaged("pg_attribute"))?;
+            let (not_null, default) = (fields.bool()?, fields.text_or_null()?.map(Into::into));
+            let attnum = i16::try_from(attnum).map_err(|_| damaged("pg_attribute"))?;
+            let column = ColumnInfo { name, ty, attnum, not_null, default, place };
+            loaded.columns.entry(table).or_default().push(column);
+        }
+        for (place, values) in self.index.read(txn)? {
+            let Some(Datum::Oid(table)) = values.get(1) else { return Err(damaged("pg_index")) };
+            loaded.index_rows.entry(*table).or_default().push((place, values));
+        }
+        for (place, values) in self.constraint.read(txn)? {
+            let (table, constraint) = read_constraint(place, values)?;
+            loaded.constraints.entry(table).or_default().push(Arc::new(constraint));
+        }
+        Ok(loaded)
+    }
+}
+
+fn read_constraint(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, ConstraintInfo)> {
+    let mut fields = Fields::new(values, "pg_constraint");
+    let (oid, name) = (fields.oid()?, fields.text()?.into());
+    let kind = match fields.text()?.as_str() {
+        "p" => ConstraintKind::Primary,
+        "u" => ConstraintKind::Unique,
+        _ => return Err(damaged("pg_constraint")),
+    };
+    let (table, index_oid) = (fields.oid()?, fields.oid()?);
+    let columns = positions(&fields.vector()?).ok_or_else(|| damaged("pg_constraint"))?;
+    Ok((table, ConstraintInfo { oid, name, kind, columns, index_oid, place }))
+}
+
+/// Positions from 0 for column numbers from 1.
+fn positions(attnums: &[u32]) -> Option<Vec<usize>> {
+    attnums.iter().map(|n| usize::try_from(n.checked_sub(1)?).ok()).collect()
+}
+
+impl Loaded {
+    fn table(&self, db: &Database, oid: Oid, entry: &ClassEntry) -> SqlResult<TableInfo> {
+        let mut columns = self.columns.get(&oid).cloned().unwrap_or_default();
+        columns.sort_by_key(|column| column.attnum);
+        let contiguous = columns.iter().zip(1i16..).all(|(column, n)| column.attnum == n);
+        let schema = CatalogState::new(0).schema_name(entry.schema);
+        let (Some(schema), true) = (schema, contiguous) else {
+            return Err(damaged("pg_attribute"));
+        };
+        let layout = Arc::new(layout_of(&columns));
+        let mut constraints = self.constraints.get(&oid).cloned().unwrap_or_default();
+        constraints.sort_by_key(|constraint| constraint.oid);
+        let mut indexes = Vec::new();
+        for (place, values) in self.index_rows.get(&oid).into_iter().flatten() {
+            let index = self.index(*place, values.clone(), &layout, &constraints)?;
+            indexes.push(Arc::new(index));
+        }
+        indexes.sort_by_key(|index| index.oid);
+        let declared = entry.fillfactor;
+        let parts = TableParts {
+            oid,
+            name: Arc::clone(&entry.name),
+            schema: schema.into(),
+            schema_oid: entry.schema,
+            columns,
+            indexes,
+            constraints,
+            heap: entry.file,
+            fillfactor: declared,
+            place: entry.place,
+        };
+        parts.open(db)
+    }
+
+    fn index(
+        &self,
+        place: Tid,
+        values: Vec<Datum>,
+        layout: &Arc<RowLayout>,
+        constraints: &[Arc<ConstraintInfo>],
+    ) -> SqlResult<IndexInfo> {
+        let mut fields = Fields::new(values, "pg_index");
+        let (oid, table_oid) = (fields.oid()?, fields.oid()?);
+        let (unique, primary) = (fields.bool()?, fields.bool()?);
+        let nulls_not_distinct = fields.bool()?;
+        let (numbers, options) = (fields.vector()?, fields.vector()?);
+        let entry = self.indexes.get(&oid).ok_or_else(|| damaged("pg_index"))?;
+        let key_columns = positions(&numbers).ok_or_else(|| damaged("pg_index"))?;
+        let columns = key_columns.iter().zip(&options).map(|(&column, option)| {
+            let ty = layout.column_type(column).ok_or_else(|| damaged("pg_index"))?;
+            let descending = option & OPTION_DESCENDING != 0;
+            Ok(KeyColumn { column, ty, descending, nulls_first: option & OPTION_NULLS_FIRST != 0 })
+        });
+        let columns = columns.collect::<SqlResult<Vec<_>>>()?;
+        let constraint = constraints.iter().find(|constraint| constraint.index_oid == oid);
+        Ok(IndexInfo {
+            oid,
+            name: Arc::clone(&entry.name),
+            table_oid,
+            key: index_key(layout, &columns, nulls_not_distinct),
+            columns,
+            unique,
+            primary,
+            nulls_not_distinct,
+            constraint: constraint.map(|constraint| constraint.oid),
+            file: entry.file,
+            // Given by the order of oids when the table is opened.
+            position: 0,
+            places: [entry.place, place],
+        })
+    }
+}
+
+/// The layout of rows of these columns.
+pub(super) fn layout_of(columns: &[ColumnInfo]) -> RowLayout {
+    RowLayout::new(&columns.iter().map(|column| column.ty).collect::<Vec<_>>())
+}
+
+/// The keys of an index on a table of this layout.
+pub(super) fn index_key(
+    layout: &Arc<RowLayout>,
+    columns: &[KeyColumn],
+    nulls_not_distinct: bool,
+) -> Arc<IndexKey> {
+    let key = IndexKey::new(Arc::clone(layout), columns.to_vec());
+    Arc::new(if nulls_not_distinct { key.nulls_not_distinct() } else { key })
+}
+
+/// How the engine is to see an index.
+pub(super) fn index_def(index: &IndexInfo) -> IndexDef {
+    IndexDef {
+        file: index.file,
+        unique: index.unique,
+        name: Arc::clone(&index.name),
+        key: Arc::clone(&index.key) as _,
+    }
+}
+
+/// A table's definition before it is opened.
+#[derive(Clone)]
+pub(super) struct TableParts {
+    pub oid: Oid,
+    pub name: Arc<str>,
+    pub schema: Arc<str>,
+    pub schema_oid: Oid,
+    pub columns: Vec<ColumnInfo>,
+    pub indexes: Vec<Arc<IndexInfo>>,
+    pub constraints: Vec<Arc<ConstraintInfo>>,
+    pub heap: FileId,
+    pub fillfactor: Option<u8>,
+    pub place: Tid,
+}
+
+impl TableParts {
+    /// The parts of an open table.
+    pub fn of(table: &TableInfo) -> TableParts {
+        TableParts {
+            oid: table.oid,
+            name: Arc::clone(&table.name),
+            schema: Arc::clone(&table.schema),
+            schema_oid: table.schema_oid,
+            columns: table.columns.clone(),
+            indexes: table.indexes.clone(),
+            constraints: table.constraints.clone(),
+            heap: table.heap,
+            fillfactor: table.fillfactor_declared.then_some(table.fillfactor),
+            place: table.place,
+        }
+    }
+
+    /// How the engine is to see the table with its first `indexes` indexes.
+    pub fn def(&self, indexes: usize) -> TableDef {
+        TableDef {
+            id: u64::from(self.oid),
+            heap: self.heap,
+            fillfactor: self.fillfactor.unwrap_or(DEFAULT_FILLFACTOR),
+            indexes: self.indexes.iter().take(indexes).map(|index| index_def(index)).collect(),
+        }
+    }
+
+    /// Opens the table; its indexes are numbered as they stand.
+    pub fn open(mut self, db: &Database) -> SqlResult<TableInfo> {
+        for (position, index) in self.indexes.iter_mut().enumerate() {
+            if index.position != position {
+                *index = Arc::new(IndexInfo { position, ..IndexInfo::clone(index) });
+            }
+        }
+        let table = Table::open(db, self.def(self.indexes.len()))?;
+        let layout = Arc::new(layout_of(&self.columns));
+        let field = |column: &ColumnInfo| {
+            column.ty.arrow_field(column.name.to_string(), !column.not_null)
+        };
+        let fields: Vec<_> = self.columns.iter().map(field).collect();
+        Ok(TableInfo {
+            oid: self.oid,
+            name: self.name,
+            schema: self.schema,
+            schema_oid: self.schema_oid,
+            columns: self.columns,
+            indexes: self.indexes,
+            constraints: self.constraints,
+            layout,
+            arrow_schema: Arc::new(Schema::new(fields)),
+            table,
+            heap: self.heap,
+            fillfactor: self.fillfactor.unwrap_or(DEFAULT_FILLFACTOR),
+            fillfactor_declared: self.fillfactor.is_some(),
+            place: self.place,
+        })
+    }
+}
