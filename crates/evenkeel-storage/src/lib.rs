@@ -16,6 +16,8 @@ pub mod page;
 pub mod poison;
 pub mod recovery;
 pub mod store;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod wal;
 pub mod writeout;
 

@@ -39,19 +39,23 @@ impl Arena {
         let mapping = unsafe { mmap_anonymous(ptr::null_mut(), mapping_len, prot, flags) };
         let mapping = mapping.ok().and_then(|at| NonNull::new(at.cast::<u8>()));
         let mapping = mapping.ok_or_else(too_large)?;
-        let shift = if slack == 0 { 0 } else { mapping.addr().get().wrapping_neg() % HUGE_PAGE };
+        let shift = if slack == 0 {
+            0
+        } else {
+            mapping.addr().get().wrapping_neg() % HUGE_PAGE
+        };
         // SAFETY: `shift` is below HUGE_PAGE, which the mapping has beyond `bytes`.
         let pages = unsafe { mapping.add(shift) };
         if slack != 0 {
             // SAFETY: the range is inside the mapping. Advice: a refusal changes nothing.
             let _ = unsafe { madvise(pages.as_ptr().cast(), bytes, Advice::LinuxHugepage) };
         }
-        Ok(Arena { mapping, mapping_len, pages, frames })
-    }
-
-    /// Number of pages.
-    pub(crate) fn frames(&self) -> usize {
-        self.frames
+        Ok(Arena {
+            mapping,
+            mapping_len,
+            pages,
+            frames,
+        })
     }
 
     /// Start of a frame's page: valid for [`PAGE_SIZE`] bytes, aligned to 4 KiB, initialised.
@@ -80,10 +84,13 @@ mod tests {
     fn pages_are_aligned_apart_and_zero() {
         for frames in [16, 300] {
             let arena = Arena::new(frames).expect("a small mapping");
-            let last = FrameId(u32::try_from(arena.frames() - 1).expect("small"));
+            let last = FrameId(u32::try_from(frames - 1).expect("small"));
             let (first, last) = (arena.page(FrameId(0)), arena.page(last));
             assert_eq!(first.addr().get() % 4096, 0);
-            assert_eq!(last.addr().get() - first.addr().get(), (frames - 1) * PAGE_SIZE);
+            assert_eq!(
+                last.addr().get() - first.addr().get(),
+                (frames - 1) * PAGE_SIZE
+            );
             // SAFETY: a fresh arena that only this test uses.
             assert!(unsafe { last.as_ref() }.iter().all(|byte| *byte == 0));
         }

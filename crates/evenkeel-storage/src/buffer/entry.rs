@@ -38,7 +38,7 @@ impl Place {
 }
 
 impl Entry {
-    #[cfg(any(test, loom))]
+    #[cfg(loom)]
     pub(crate) fn new() -> Self {
         Entry(AtomicU32::new(EMPTY))
     }
@@ -51,7 +51,9 @@ impl Entry {
     /// Wins the right to load the block. Sequentially consistent, as is the check for a cut or
     /// dropped fork that must follow it (buffer rule 9).
     pub(crate) fn begin_load(&self) -> bool {
-        self.0.compare_exchange(EMPTY, LOADING, Ordering::SeqCst, Ordering::Relaxed).is_ok()
+        self.0
+            .compare_exchange(EMPTY, LOADING, Ordering::SeqCst, Ordering::Relaxed)
+            .is_ok()
     }
 
     /// Ends the loading: with the page in a frame, or (`None`) without.
@@ -137,7 +139,9 @@ mod array {
 
     impl ForkArray {
         pub(crate) fn new() -> Self {
-            ForkArray { buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS] }
+            ForkArray {
+                buckets: [const { AtomicPtr::new(ptr::null_mut()) }; BUCKETS],
+            }
         }
 
         /// The block's entry, if its bucket exists.
@@ -162,7 +166,9 @@ mod array {
             let layout = bucket_layout(bucket);
             // SAFETY: the layout's size is not zero. Zeroed memory is an array of empty entries.
             let fresh = unsafe { alloc_zeroed(layout) }.cast::<Entry>();
-            let Some(fresh) = NonNull::new(fresh) else { handle_alloc_error(layout) };
+            let Some(fresh) = NonNull::new(fresh) else {
+                handle_alloc_error(layout)
+            };
             let won = self.buckets[bucket].compare_exchange(
                 ptr::null_mut(),
                 fresh.as_ptr(),

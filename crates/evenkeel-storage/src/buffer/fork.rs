@@ -1,14 +1,14 @@
 //! A relation fork in the pool: resolved once, kept by its users, found without a lock.
 
-use std::sync::{Arc, Weak};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::pool_core::PoolCore;
 use super::entry::{Entry, ForkArray, Place};
 use super::frame::Owner;
 use super::pin::{Pin, ReadGuard, WriteGuard};
+use super::pool_core::PoolCore;
 use super::prefetch::Prefetcher;
 use super::stats::Counters;
 use super::word::{PinRefused, Word};
@@ -102,7 +102,11 @@ impl ForkHandle {
     }
 
     fn page_id(&self, block: BlockNumber) -> PageId {
-        PageId { file: self.file, fork: self.fork, block }
+        PageId {
+            file: self.file,
+            fork: self.fork,
+            block,
+        }
     }
 
     /// Pins a page, reading it if it is not in the pool.
@@ -167,7 +171,9 @@ impl ForkHandle {
     #[inline]
     pub fn pin_resident(&self, block: BlockNumber) -> Option<Pin<'_>> {
         let entry = self.array.get(block)?;
-        let Place::Frame(id) = entry.load() else { return None };
+        let Place::Frame(id) = entry.load() else {
+            return None;
+        };
         self.core.frame(id).latch.pin().ok()?;
         let pin = Pin::of(self, id, block);
         // Between look-up and pin the frame may have got another page; with the pin it cannot.
@@ -208,14 +214,20 @@ impl ForkHandle {
 
     fn check_exists(&self, block: BlockNumber) -> StorageResult<()> {
         if self.dropped.load(Ordering::SeqCst) || block.0 >= self.len() {
-            return Err(StorageError::NoSuchPage { page: self.page_id(block) });
+            return Err(StorageError::NoSuchPage {
+                page: self.page_id(block),
+            });
         }
         Ok(())
     }
 
     /// Brings a page in, having won its entry.
     fn load(&self, entry: &Entry, block: BlockNumber, fill: Fill) -> StorageResult<Pin<'_>> {
-        let mut loading = Loading { fork: self, entry, frame: None };
+        let mut loading = Loading {
+            fork: self,
+            entry,
+            frame: None,
+        };
         // Again, now that whoever cuts or drops the fork waits for this entry (buffer rule 9).
         self.check_exists(block)?;
         let id = self.core.take_frame()?;
@@ -289,7 +301,11 @@ impl ForkHandle {
         if entry.load() != Place::Empty || !entry.begin_load() {
             return None;
         }
-        let mut loading = Loading { fork: self, entry, frame: None };
+        let mut loading = Loading {
+            fork: self,
+            entry,
+            frame: None,
+        };
         self.check_exists(block).ok()?;
         loading.frame = Some(self.core.try_take_frame()?);
         Some(loading)
@@ -328,7 +344,10 @@ impl ForkHandle {
         let _one_at_a_time = self.growing.lock();
         let first = self.len();
         let Some(end) = first.checked_add(blocks).filter(|end| *end < u32::MAX) else {
-            let text = format!("{} cannot grow by {blocks} blocks", self.page_id(BlockNumber(first)));
+            let text = format!(
+                "{} cannot grow by {blocks} blocks",
+                self.page_id(BlockNumber(first))
+            );
             return Err(StorageError::Config(text));
         };
         self.grow(first, end)?;
@@ -345,12 +364,18 @@ impl ForkHandle {
         }
         let _one_at_a_time = self.growing.lock();
         let first = self.len();
-        if first < len { self.grow(first, len) } else { Ok(()) }
+        if first < len {
+            self.grow(first, len)
+        } else {
+            Ok(())
+        }
     }
 
     fn grow(&self, from: u32, to: u32) -> StorageResult<()> {
         if self.dropped.load(Ordering::SeqCst) {
-            return Err(StorageError::NoSuchPage { page: self.page_id(BlockNumber(from)) });
+            return Err(StorageError::NoSuchPage {
+                page: self.page_id(BlockNumber(from)),
+            });
         }
         self.core.poison.check()?;
         evenkeel_io::blocking(|| self.files.extend(from, to))?;
@@ -429,7 +454,13 @@ impl ForkHandle {
 
 impl std::fmt::Debug for ForkHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ForkHandle({} {}, {} blocks)", self.file, self.fork, self.len())
+        write!(
+            f,
+            "ForkHandle({} {}, {} blocks)",
+            self.file,
+            self.fork,
+            self.len()
+        )
     }
 }
 
@@ -451,7 +482,12 @@ impl Loading<'_> {
             unreachable!("a fork is used only through an Arc")
         };
         // SAFETY: the frame is not VALID and this thread's alone.
-        unsafe { frame.replace_owner(Some(Owner { fork: handle, block })) };
+        unsafe {
+            frame.replace_owner(Some(Owner {
+                fork: handle,
+                block,
+            }))
+        };
         frame.latch.publish(Word::loaded(pins));
         self.entry.end_load(Some(id), &self.fork.core.waiters);
         std::mem::forget(self);

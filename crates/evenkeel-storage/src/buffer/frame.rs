@@ -31,7 +31,11 @@ pub(crate) struct Owner {
 
 impl Owner {
     pub(crate) fn page_id(&self) -> PageId {
-        PageId { file: self.fork.file(), fork: self.fork.fork(), block: self.block }
+        PageId {
+            file: self.fork.file(),
+            fork: self.fork.fork(),
+            block: self.block,
+        }
     }
 }
 

@@ -49,7 +49,9 @@ impl Latch {
     /// As [`Latch::update`], for transitions that may not be allowed.
     #[inline]
     pub(crate) fn try_update(&self, transition: impl Fn(Word) -> Option<Word>) -> Option<Word> {
-        self.update(|word| transition(word).ok_or(())).ok().map(|(before, _)| before)
+        self.update(|word| transition(word).ok_or(()))
+            .ok()
+            .map(|(before, _)| before)
     }
 
     #[inline]
@@ -71,7 +73,9 @@ impl Latch {
     pub(crate) fn pin_and_share(&self) -> Result<bool, PinRefused> {
         let (_, after) = self.update(|word| {
             let pinned = word.pinned()?;
-            Ok(pinned.locked(Mode::Share, Asker::Newcomer).unwrap_or(pinned))
+            Ok(pinned
+                .locked(Mode::Share, Asker::Newcomer)
+                .unwrap_or(pinned))
         })?;
         // Both transitions are told apart by the share count; only this thread's own matters,
         // and a lock that others share as well was taken by this step if X and the bar are off.
@@ -86,7 +90,8 @@ impl Latch {
     /// Takes the lock if that needs no waiting.
     #[inline]
     pub(crate) fn try_lock(&self, mode: Mode) -> bool {
-        self.try_update(|word| word.locked(mode, Asker::Newcomer)).is_some()
+        self.try_update(|word| word.locked(mode, Asker::Newcomer))
+            .is_some()
     }
 
     /// Takes the lock. The caller holds a pin and no lock on this frame.
@@ -165,7 +170,8 @@ impl Latch {
     /// From share to share-exclusive, if nobody else has that: one try that never waits.
     #[inline]
     pub(crate) fn try_upgrade(&self) -> bool {
-        self.try_update(|word| word.converted(Mode::Share, Mode::ShareExclusive)).is_some()
+        self.try_update(|word| word.converted(Mode::Share, Mode::ShareExclusive))
+            .is_some()
     }
 
     /// Back from share-exclusive to share; `dirtied` by hints or not.
@@ -173,8 +179,14 @@ impl Latch {
     pub(crate) fn end_upgrade(&self, dirtied: bool, table: &WaitTable) {
         self.release(Mode::ShareExclusive, table, |word| {
             // Shares are always compatible with a share-exclusive lock given back.
-            let word = word.converted(Mode::ShareExclusive, Mode::Share).unwrap_or(word);
-            if dirtied { word.with(Flag::HINT_DIRTY) } else { word }
+            let word = word
+                .converted(Mode::ShareExclusive, Mode::Share)
+                .unwrap_or(word);
+            if dirtied {
+                word.with(Flag::HINT_DIRTY)
+            } else {
+                word
+            }
         });
     }
 

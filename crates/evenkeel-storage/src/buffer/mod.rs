@@ -26,3 +26,6 @@ pub(crate) use self::{
     pool_core::{Candidate, PoolCore},
     word::MAX_USAGE,
 };
+
+#[cfg(test)]
+mod tests;

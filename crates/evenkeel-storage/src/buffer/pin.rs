@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use super::fork::ForkHandle;
 use super::frame::Frame;
 use super::word::{Flag, Mode};
-use crate::ids::{BlockNumber, FrameId, Fork, Lsn, PageId};
+use crate::ids::{BlockNumber, Fork, FrameId, Lsn, PageId};
 use crate::page::{PAGE_SIZE, PageBytes, PageMut, PageRead};
 
 /// Keeps a page in its frame and means nothing else (buffer rule 2).
@@ -26,7 +26,12 @@ impl<'a> Pin<'a> {
     #[inline]
     pub(super) fn of(fork: &'a ForkHandle, id: FrameId, block: BlockNumber) -> Self {
         let core = fork.core();
-        Pin { fork, frame: core.frame(id), page: core.arena().page(id), block }
+        Pin {
+            fork,
+            frame: core.frame(id),
+            page: core.arena().page(id),
+            block,
+        }
     }
 
     /// The page's block number.
@@ -39,29 +44,43 @@ impl<'a> Pin<'a> {
     /// The page's identity.
     #[must_use]
     pub fn page_id(&self) -> PageId {
-        PageId { file: self.fork.file(), fork: self.fork.fork(), block: self.block }
+        PageId {
+            file: self.fork.file(),
+            fork: self.fork.fork(),
+            block: self.block,
+        }
     }
 
     /// Takes the share lock. The thread must hold no lock on this page.
     #[inline]
     #[must_use]
     pub fn read(self) -> ReadGuard<'a> {
-        self.frame.latch.lock(Mode::Share, &self.fork.core().waiters);
-        ReadGuard { pin: ManuallyDrop::new(self) }
+        self.frame
+            .latch
+            .lock(Mode::Share, &self.fork.core().waiters);
+        ReadGuard {
+            pin: ManuallyDrop::new(self),
+        }
     }
 
     /// Takes the exclusive lock. The thread must hold no lock on this page.
     #[inline]
     #[must_use]
     pub fn write(self) -> WriteGuard<'a> {
-        self.frame.latch.lock(Mode::Exclusive, &self.fork.core().waiters);
-        WriteGuard { pin: ManuallyDrop::new(self) }
+        self.frame
+            .latch
+            .lock(Mode::Exclusive, &self.fork.core().waiters);
+        WriteGuard {
+            pin: ManuallyDrop::new(self),
+        }
     }
 
     /// Takes the exclusive lock if that needs no waiting; otherwise gives the pin back.
     pub fn try_write(self) -> Result<WriteGuard<'a>, Pin<'a>> {
         if self.frame.latch.try_lock(Mode::Exclusive) {
-            Ok(WriteGuard { pin: ManuallyDrop::new(self) })
+            Ok(WriteGuard {
+                pin: ManuallyDrop::new(self),
+            })
         } else {
             Err(self)
         }
@@ -70,7 +89,9 @@ impl<'a> Pin<'a> {
     /// Takes the share lock if that needs no waiting; otherwise gives the pin back.
     pub fn try_read(self) -> Result<ReadGuard<'a>, Pin<'a>> {
         if self.frame.latch.try_lock(Mode::Share) {
-            Ok(ReadGuard { pin: ManuallyDrop::new(self) })
+            Ok(ReadGuard {
+                pin: ManuallyDrop::new(self),
+            })
         } else {
             Err(self)
         }
@@ -79,18 +100,28 @@ impl<'a> Pin<'a> {
     /// A share lock that is already held through this pin.
     #[inline]
     pub(super) fn already_shared(self) -> ReadGuard<'a> {
-        ReadGuard { pin: ManuallyDrop::new(self) }
+        ReadGuard {
+            pin: ManuallyDrop::new(self),
+        }
     }
 
     /// The pin of a guard whose own drop is skipped.
     #[inline]
     fn of_guard(&self) -> Pin<'a> {
-        Pin { fork: self.fork, frame: self.frame, page: self.page, block: self.block }
+        Pin {
+            fork: self.fork,
+            frame: self.frame,
+            page: self.page,
+            block: self.block,
+        }
     }
 
     #[inline]
     fn at(&self, offset: usize, len: usize) -> NonNull<u8> {
-        assert!(offset <= PAGE_SIZE - len, "offset {offset} outside the page");
+        assert!(
+            offset <= PAGE_SIZE - len,
+            "offset {offset} outside the page"
+        );
         // SAFETY: within the page by the assertion.
         unsafe { self.page.cast::<u8>().add(offset) }
     }
@@ -141,7 +172,10 @@ macro_rules! page_read_shared {
 
             #[inline]
             fn slice(&self, range: Range<usize>) -> &[u8] {
-                assert!(range.start <= range.end && range.end <= PAGE_SIZE, "outside the page");
+                assert!(
+                    range.start <= range.end && range.end <= PAGE_SIZE,
+                    "outside the page"
+                );
                 let at = self.pin().at(range.start, 0);
                 // SAFETY: inside the page; under this lock only hint words change, and the
                 // range holds none by the contract of `PageRead::slice`.
@@ -184,7 +218,10 @@ impl<'a> ReadGuard<'a> {
     #[must_use = "dropping the guard gives back lock and pin in one step"]
     pub fn unlock(self) -> Pin<'a> {
         let this = ManuallyDrop::new(self);
-        this.pin.frame.latch.unlock(Mode::Share, &this.pin.fork.core().waiters);
+        this.pin
+            .frame
+            .latch
+            .unlock(Mode::Share, &this.pin.fork.core().waiters);
         this.pin.of_guard()
     }
 
@@ -199,7 +236,10 @@ impl<'a> ReadGuard<'a> {
     #[inline]
     pub fn try_hint(&mut self) -> Option<HintGuard<'_>> {
         if self.pin.frame.latch.try_upgrade() {
-            Some(HintGuard { pin: &self.pin, dirtied: false })
+            Some(HintGuard {
+                pin: &self.pin,
+                dirtied: false,
+            })
         } else {
             None
         }
@@ -209,7 +249,10 @@ impl<'a> ReadGuard<'a> {
 impl Drop for ReadGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.pin.frame.latch.unlock_and_unpin(Mode::Share, &self.pin.fork.core().waiters);
+        self.pin
+            .frame
+            .latch
+            .unlock_and_unpin(Mode::Share, &self.pin.fork.core().waiters);
     }
 }
 
@@ -251,7 +294,10 @@ impl<'g> HintGuard<'g> {
 impl Drop for HintGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.pin.frame.latch.end_upgrade(self.dirtied, &self.pin.fork.core().waiters);
+        self.pin
+            .frame
+            .latch
+            .end_upgrade(self.dirtied, &self.pin.fork.core().waiters);
     }
 }
 
@@ -319,7 +365,10 @@ impl<'a> WriteGuard<'a> {
     #[must_use = "dropping the guard gives back lock and pin in one step"]
     pub fn unlock(self) -> Pin<'a> {
         let this = ManuallyDrop::new(self);
-        this.pin.frame.latch.unlock(Mode::Exclusive, &this.pin.fork.core().waiters);
+        this.pin
+            .frame
+            .latch
+            .unlock(Mode::Exclusive, &this.pin.fork.core().waiters);
         this.pin.of_guard()
     }
 
@@ -332,7 +381,10 @@ impl<'a> WriteGuard<'a> {
     #[must_use]
     pub fn downgrade(self) -> ReadGuard<'a> {
         let this = ManuallyDrop::new(self);
-        this.pin.frame.latch.downgrade(&this.pin.fork.core().waiters);
+        this.pin
+            .frame
+            .latch
+            .downgrade(&this.pin.fork.core().waiters);
         this.pin.of_guard().already_shared()
     }
 
@@ -350,8 +402,15 @@ impl<'a> WriteGuard<'a> {
     /// # Panics
     /// When the page is of another fork.
     pub fn unlogged(&mut self) -> PageMut<'_> {
-        assert!(self.pin.fork.fork() == Fork::Fsm, "only free-space maps are advice");
-        let _ = self.pin.frame.latch.try_update(|word| Some(word.with(Flag::HINT_DIRTY)));
+        assert!(
+            self.pin.fork.fork() == Fork::Fsm,
+            "only free-space maps are advice"
+        );
+        let _ = self
+            .pin
+            .frame
+            .latch
+            .try_update(|word| Some(word.with(Flag::HINT_DIRTY)));
         self.page_mut()
     }
 
@@ -375,6 +434,9 @@ impl<'a> WriteGuard<'a> {
 impl Drop for WriteGuard<'_> {
     #[inline]
     fn drop(&mut self) {
-        self.pin.frame.latch.unlock_and_unpin(Mode::Exclusive, &self.pin.fork.core().waiters);
+        self.pin
+            .frame
+            .latch
+            .unlock_and_unpin(Mode::Exclusive, &self.pin.fork.core().waiters);
     }
 }

@@ -220,17 +220,24 @@ impl BufferPool {
         frame.latch.update(Word::pinned_quietly).ok()?;
         // SAFETY: pinned until the end of this function.
         let owner = unsafe { frame.owner() };
-        let copied = owner.filter(|owner| owner.page_id() == expected).and_then(|owner| {
-            if wait {
-                frame.latch.lock(Mode::ShareExclusive, &self.core.waiters);
-            } else if !frame.latch.try_lock(Mode::ShareExclusive) {
-                return None;
-            }
-            let begun = self.copy_locked(id, expected, image);
-            frame.latch.unlock(Mode::ShareExclusive, &self.core.waiters);
-            let lsn = begun?;
-            Some(Copied { frame: id, page: expected, fork: Arc::clone(&owner.fork), lsn })
-        });
+        let copied = owner
+            .filter(|owner| owner.page_id() == expected)
+            .and_then(|owner| {
+                if wait {
+                    frame.latch.lock(Mode::ShareExclusive, &self.core.waiters);
+                } else if !frame.latch.try_lock(Mode::ShareExclusive) {
+                    return None;
+                }
+                let begun = self.copy_locked(id, expected, image);
+                frame.latch.unlock(Mode::ShareExclusive, &self.core.waiters);
+                let lsn = begun?;
+                Some(Copied {
+                    frame: id,
+                    page: expected,
+                    fork: Arc::clone(&owner.fork),
+                    lsn,
+                })
+            });
         frame.latch.unpin();
         copied
     }
@@ -243,7 +250,11 @@ impl BufferPool {
         {
             let _scans_wait = self.core.transitions.lock();
             // Nobody makes the frame dirty now: the LSN is the one that the flag stands for.
-            frame.set_writing(if word.has(Flag::DIRTY) { frame.first_dirtied() } else { Lsn::MAX });
+            frame.set_writing(if word.has(Flag::DIRTY) {
+                frame.first_dirtied()
+            } else {
+                Lsn::MAX
+            });
             frame.latch.try_update(Word::write_begun)?;
         }
         // SAFETY: share-exclusive keeps out whoever changes the page, hints included.
@@ -305,8 +316,12 @@ impl Drop for BufferPool {
         self.prefetcher.stop();
         for id in self.core.frame_ids() {
             let latch = &self.core.frame(id).latch;
-            if latch.update(Word::pinned_quietly).is_ok() && !self.core.discard(id) {
-                latch.unpin();
+            if latch.update(Word::pinned_quietly).is_ok() {
+                if self.core.discard(id) {
+                    self.core.put_frames(&[id]);
+                } else {
+                    latch.unpin();
+                }
             }
         }
     }

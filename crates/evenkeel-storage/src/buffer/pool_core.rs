@@ -64,10 +64,15 @@ const UNCOUNTED_FRAMES: usize = 4096;
 impl PoolCore {
     pub(crate) fn new(frames: usize, poison: Arc<Poison>) -> StorageResult<Arc<PoolCore>> {
         if !(1..=MAX_FRAMES).contains(&frames) {
-            return Err(StorageError::Config(format!("shared_buffers: {frames} frames")));
+            return Err(StorageError::Config(format!(
+                "shared_buffers: {frames} frames"
+            )));
         }
         // In the order of their numbers from the end of the list on.
-        let free = (0..frames).rev().map(|frame| FrameId(frame as u32)).collect();
+        let free = (0..frames)
+            .rev()
+            .map(|frame| FrameId(frame as u32))
+            .collect();
         Ok(Arc::new(PoolCore {
             frames: (0..frames).map(|_| Frame::new()).collect(),
             arena: Arena::new(frames)?,
@@ -157,7 +162,9 @@ impl PoolCore {
             self.call_cleaner();
             if free.is_empty() {
                 // Short, since an unpin by another thread makes no announcement.
-                self.reserve.freed.wait_for(&mut free, Duration::from_millis(2));
+                self.reserve
+                    .freed
+                    .wait_for(&mut free, Duration::from_millis(2));
             }
             self.reserve.hungry.fetch_sub(1, Ordering::SeqCst);
             if let Some(frame) = free.pop() {
@@ -232,18 +239,34 @@ impl PoolCore {
             return Candidate::Busy;
         }
         if word.usage() > 0 {
-            let _ = latch.try_update(|word| if word.pins() == 0 { word.cooled() } else { None });
+            let _ = latch.try_update(|word| {
+                if word.pins() == 0 {
+                    word.cooled()
+                } else {
+                    None
+                }
+            });
             return Candidate::Warm;
         }
         if word.has(Flag::WRITING) {
             return Candidate::Busy;
         }
-        if word.has(Flag::UNCLEAN) { Candidate::Dirty } else { Candidate::Clean }
+        if word.has(Flag::UNCLEAN) {
+            Candidate::Dirty
+        } else {
+            Candidate::Clean
+        }
     }
 
     /// Evicts a clean page nobody has pinned; afterwards the frame is the caller's.
     pub(crate) fn evict(&self, id: FrameId) -> bool {
-        let cold = |word: Word| if word.usage() == 0 { word.evicted() } else { None };
+        let cold = |word: Word| {
+            if word.usage() == 0 {
+                word.evicted()
+            } else {
+                None
+            }
+        };
         if self.frame(id).latch.try_update(cold).is_none() {
             return false;
         }
@@ -262,6 +285,14 @@ impl PoolCore {
         true
     }
 
+    #[cfg(test)]
+    pub(crate) fn evict_all(&self) {
+        for id in self.frame_ids() {
+            while self.inspect(id) == Candidate::Warm {}
+            self.evict(id);
+        }
+    }
+
     /// Clears the array entry of a frame just evicted: before the frame is used again.
     fn empty(&self, id: FrameId) {
         // SAFETY: the caller has won the frame's eviction and is its one owner.
@@ -273,7 +304,10 @@ impl PoolCore {
     /// Promises `frames` frames; waits, holding nothing, until operations under way leave room.
     pub(crate) fn reserve(self: &Arc<Self>, frames: usize) -> FrameReservation {
         if !self.permits.counted {
-            return FrameReservation { core: None, frames: 0 };
+            return FrameReservation {
+                core: None,
+                frames: 0,
+            };
         }
         let frames = frames.min(self.permits.total);
         let mut left = self.permits.left.lock();
@@ -287,7 +321,10 @@ impl PoolCore {
         }
         *left -= frames;
         drop(left);
-        FrameReservation { core: Some(Arc::clone(self)), frames }
+        FrameReservation {
+            core: Some(Arc::clone(self)),
+            frames,
+        }
     }
 }
 

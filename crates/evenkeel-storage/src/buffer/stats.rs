@@ -37,11 +37,16 @@ impl Striped {
         // Not a read-modify-write: two threads on one stripe may lose a count, which a hit
         // counter can bear and the hit path notices.
         let counter = &self.0[stripe].0;
-        counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        counter.store(
+            counter.load(Ordering::Relaxed).wrapping_add(1),
+            Ordering::Relaxed,
+        );
     }
 
     pub(crate) fn sum(&self) -> u64 {
-        self.0.iter().fold(0, |sum, stripe| sum.wrapping_add(stripe.0.load(Ordering::Relaxed)))
+        self.0.iter().fold(0, |sum, stripe| {
+            sum.wrapping_add(stripe.0.load(Ordering::Relaxed))
+        })
     }
 }
 

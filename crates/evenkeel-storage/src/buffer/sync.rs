@@ -29,7 +29,10 @@ mod imp {
     impl Parker {
         /// For the calling thread.
         pub(crate) fn new() -> Self {
-            Parker { thread: thread::current(), woken: AtomicBool::new(false) }
+            Parker {
+                thread: thread::current(),
+                woken: AtomicBool::new(false),
+            }
         }
 
         pub(crate) fn park(&self) {
@@ -71,13 +74,19 @@ mod imp {
 
     impl Parker {
         pub(crate) fn new() -> Self {
-            Parker { woken: Mutex::new(false), changed: Condvar::new() }
+            Parker {
+                woken: Mutex::new(false),
+                changed: Condvar::new(),
+            }
         }
 
         pub(crate) fn park(&self) {
             let mut woken = lock(&self.woken);
             while !std::mem::replace(&mut *woken, false) {
-                woken = self.changed.wait(woken).expect("a model's mutex is not poisoned");
+                woken = self
+                    .changed
+                    .wait(woken)
+                    .expect("a model's mutex is not poisoned");
             }
         }
 

@@ -48,11 +48,19 @@ impl WaitTable {
 
 impl Queue {
     pub(crate) fn push_back(&mut self, key: usize, mode: Mode, waiter: &Arc<Parker>) {
-        self.0.push_back(Entry { key, mode, waiter: Arc::clone(waiter) });
+        self.0.push_back(Entry {
+            key,
+            mode,
+            waiter: Arc::clone(waiter),
+        });
     }
 
     pub(crate) fn push_front(&mut self, key: usize, mode: Mode, waiter: &Arc<Parker>) {
-        self.0.push_front(Entry { key, mode, waiter: Arc::clone(waiter) });
+        self.0.push_front(Entry {
+            key,
+            mode,
+            waiter: Arc::clone(waiter),
+        });
     }
 
     /// Takes out those waiting for `key` who could hold the lock together, oldest first: one

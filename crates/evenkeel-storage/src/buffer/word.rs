@@ -289,7 +289,13 @@ impl Mode {
 
 impl fmt::Debug for Word {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "pins {} usage {} shares {}", self.pins(), self.usage(), self.shares())?;
+        write!(
+            f,
+            "pins {} usage {} shares {}",
+            self.pins(),
+            self.usage(),
+            self.shares()
+        )?;
         let named = [
             (SX, "share-exclusive"),
             (X, "exclusive"),
@@ -333,7 +339,11 @@ mod tests {
         ];
         for (held, wanted, compatible) in expected {
             let word = lock(Word::loaded(1), held).expect("the first lock is free");
-            assert_eq!(lock(word, wanted).is_some(), compatible, "{held:?} then {wanted:?}");
+            assert_eq!(
+                lock(word, wanted).is_some(),
+                compatible,
+                "{held:?} then {wanted:?}"
+            );
             assert_eq!(word.unlocked(held), Word::loaded(1));
         }
     }
@@ -342,7 +352,9 @@ mod tests {
     fn hints_upgrade_only_when_nobody_has_share_exclusive() {
         let one = lock(Word::loaded(1), Share).expect("free");
         let two = lock(one, Share).expect("shares are compatible");
-        let hinting = two.converted(Share, ShareExclusive).expect("nobody else hints");
+        let hinting = two
+            .converted(Share, ShareExclusive)
+            .expect("nobody else hints");
         assert_eq!(hinting.shares(), 1);
         assert_eq!(hinting.converted(Share, ShareExclusive), None);
         assert_eq!(hinting.converted(ShareExclusive, Share), Some(two));
@@ -358,8 +370,12 @@ mod tests {
             let locked = barred.locked(mode, Asker::Queued).expect("nobody holds it");
             assert!(!locked.has(Flag::BARRED));
         }
-        let share = lock(Word::loaded(1), Share).expect("free").with(Flag::BARRED);
-        let hinting = share.converted(Share, ShareExclusive).expect("a holder is no newcomer");
+        let share = lock(Word::loaded(1), Share)
+            .expect("free")
+            .with(Flag::BARRED);
+        let hinting = share
+            .converted(Share, ShareExclusive)
+            .expect("a holder is no newcomer");
         assert!(hinting.has(Flag::BARRED));
     }
 
@@ -382,7 +398,10 @@ mod tests {
         for flag in [Flag::DIRTY, Flag::HINT_DIRTY, Flag::WRITING] {
             assert_eq!(Word::loaded(0).with(flag).evicted(), None);
         }
-        assert_eq!(Word::loaded(1).with(Flag::DIRTY).discarded(), Some(Word::FREE));
+        assert_eq!(
+            Word::loaded(1).with(Flag::DIRTY).discarded(),
+            Some(Word::FREE)
+        );
         assert_eq!(Word::loaded(1).with(Flag::WRITING).discarded(), None);
         assert_eq!(Word(Word::loaded(1).0 + PIN_ONE).discarded(), None);
         assert_eq!(Word::FREE.evicted(), None);

@@ -26,8 +26,12 @@ impl ForkFiles {
         file: FileId,
         fork: Fork,
     ) -> StorageResult<(Self, u32)> {
-        let files =
-            ForkFiles { space: Arc::clone(space), file, fork, segments: RwLock::default() };
+        let files = ForkFiles {
+            space: Arc::clone(space),
+            file,
+            fork,
+            segments: RwLock::default(),
+        };
         let mut blocks = 0;
         let segment_bytes = u64::from(space.segment_blocks) * PAGE_SIZE as u64;
         for number in 0.. {
@@ -61,7 +65,11 @@ impl ForkFiles {
         match self.segments.read().get(number as usize) {
             Some(segment) => Ok((Arc::clone(segment), offset)),
             None => Err(StorageError::NoSuchPage {
-                page: PageId { file: self.file, fork: self.fork, block },
+                page: PageId {
+                    file: self.file,
+                    fork: self.fork,
+                    block,
+                },
             }),
         }
     }
@@ -85,7 +93,9 @@ impl ForkFiles {
             let left = self.blocks_left_in_segment(BlockNumber(at));
             let blocks = left.min(to - at);
             let offset = u64::from(at % self.space.segment_blocks) * PAGE_SIZE as u64;
-            segment.file().allocate(offset, u64::from(blocks) * PAGE_SIZE as u64)?;
+            segment
+                .file()
+                .allocate(offset, u64::from(blocks) * PAGE_SIZE as u64)?;
             at += blocks;
         }
         Ok(())
@@ -140,10 +150,16 @@ impl ForkFiles {
     }
 
     fn remove_last(&self, segments: &mut Vec<Arc<Segment>>) -> StorageResult<()> {
-        let Some(segment) = segments.last() else { return Ok(()) };
+        let Some(segment) = segments.last() else {
+            return Ok(());
+        };
         self.space.sync.forget(segment);
         let number = u32::try_from(segments.len() - 1).unwrap_or(u32::MAX);
-        match self.space.disk.remove(&self.space.path(self.file, self.fork, number)) {
+        match self
+            .space
+            .disk
+            .remove(&self.space.path(self.file, self.fork, number))
+        {
             Ok(()) => {}
             Err(error) if error.kind() == IoErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),

@@ -48,7 +48,14 @@ impl FileSpace {
                 disk.sync_dir(dir)?;
             }
         }
-        Ok(Arc::new(FileSpace { disk, base, status, direct, segment_blocks, sync }))
+        Ok(Arc::new(FileSpace {
+            disk,
+            base,
+            status,
+            direct,
+            segment_blocks,
+            sync,
+        }))
     }
 
     /// The table through which data files are synced.
@@ -68,7 +75,11 @@ impl FileSpace {
 
     /// The directory of a file's segments.
     pub(crate) fn dir_of(&self, file: FileId) -> &Path {
-        if file.is_status() { &self.status } else { &self.base }
+        if file.is_status() {
+            &self.status
+        } else {
+            &self.base
+        }
     }
 
     /// Name of a segment: `<number>[_fsm|_vm][.<segment>]`.
@@ -79,7 +90,11 @@ impl FileSpace {
             Fork::Fsm => "_fsm",
             Fork::Vm => "_vm",
         };
-        if segment == 0 { format!("{number}{fork}") } else { format!("{number}{fork}.{segment}") }
+        if segment == 0 {
+            format!("{number}{fork}")
+        } else {
+            format!("{number}{fork}.{segment}")
+        }
     }
 
     pub(crate) fn path(&self, file: FileId, fork: Fork, segment: u32) -> PathBuf {
@@ -95,7 +110,11 @@ impl FileSpace {
         for (dir, is_status) in [(&self.base, false), (&self.status, true)] {
             for name in self.disk.list(dir)? {
                 if let Ok(number) = name.parse::<u64>() {
-                    files.push(if is_status { FileId::status(number) } else { FileId(number) });
+                    files.push(if is_status {
+                        FileId::status(number)
+                    } else {
+                        FileId(number)
+                    });
                 }
             }
         }

@@ -75,7 +75,10 @@ impl SyncTable {
     pub(crate) fn note_write(&self, segment: &Arc<Segment>) -> u64 {
         let mut pending = self.pending.lock();
         let write = segment.count_write();
-        pending.segments.entry(address(segment)).or_insert_with(|| Arc::clone(segment));
+        pending
+            .segments
+            .entry(address(segment))
+            .or_insert_with(|| Arc::clone(segment));
         write
     }
 

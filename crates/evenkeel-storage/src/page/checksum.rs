@@ -90,7 +90,9 @@ pub fn damaged(bytes: &PageBytes, id: PageId, stored: u32, computed: u32) -> Sto
 pub fn is_zero(bytes: &PageBytes) -> bool {
     const STEP: usize = 64;
     const _: () = assert!(PAGE_SIZE.is_multiple_of(STEP));
-    bytes.chunks_exact(STEP).all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
+    bytes
+        .chunks_exact(STEP)
+        .all(|chunk| chunk.iter().fold(0, |all, byte| all | byte) == 0)
 }
 
 #[cfg(test)]
@@ -100,7 +102,11 @@ mod tests {
     use crate::page::PageBuf;
 
     fn id(block: u32) -> PageId {
-        PageId { file: FileId(42), fork: Fork::Main, block: BlockNumber(block) }
+        PageId {
+            file: FileId(42),
+            fork: Fork::Main,
+            block: BlockNumber(block),
+        }
     }
 
     #[test]
@@ -110,8 +116,26 @@ mod tests {
         stamp(page.bytes_mut(), id(7));
         assert_eq!(verify(page.bytes(), id(7)), Verdict::Valid);
         assert!(!verify(page.bytes(), id(8)).is_valid());
-        assert!(!verify(page.bytes(), PageId { fork: Fork::Vm, ..id(7) }).is_valid());
-        assert!(!verify(page.bytes(), PageId { file: FileId(43), ..id(7) }).is_valid());
+        assert!(
+            !verify(
+                page.bytes(),
+                PageId {
+                    fork: Fork::Vm,
+                    ..id(7)
+                }
+            )
+            .is_valid()
+        );
+        assert!(
+            !verify(
+                page.bytes(),
+                PageId {
+                    file: FileId(43),
+                    ..id(7)
+                }
+            )
+            .is_valid()
+        );
     }
 
     #[test]
@@ -119,7 +143,10 @@ mod tests {
         let mut page = PageBuf::zeroed();
         page.page_mut().init(1, 0);
         stamp(page.bytes_mut(), id(0));
-        for bit in (0..PAGE_SIZE * 8).step_by(1021).chain([0, 31, 32, PAGE_SIZE * 8 - 1]) {
+        for bit in (0..PAGE_SIZE * 8)
+            .step_by(1021)
+            .chain([0, 31, 32, PAGE_SIZE * 8 - 1])
+        {
             page.bytes_mut()[bit / 8] ^= 1 << (bit % 8);
             assert!(!verify(page.bytes(), id(0)).is_valid(), "bit {bit}");
             page.bytes_mut()[bit / 8] ^= 1 << (bit % 8);

@@ -206,7 +206,10 @@ impl<'a> PageMut<'a> {
     /// end (rounded up to 8). The LSN becomes zero.
     pub fn init(&mut self, kind: u16, special_size: usize) {
         let special_size = special_size.next_multiple_of(8);
-        assert!(special_size <= PAGE_SIZE - PAGE_HEADER_SIZE, "special area larger than a page");
+        assert!(
+            special_size <= PAGE_SIZE - PAGE_HEADER_SIZE,
+            "special area larger than a page"
+        );
         self.zero();
         // PAGE_SIZE is 8192, so both casts keep their value.
         let special = (PAGE_SIZE - special_size) as u16;
@@ -272,7 +275,9 @@ impl PageBuf {
     /// A page of zeroes.
     #[must_use]
     pub fn zeroed() -> Self {
-        PageBuf { bytes: Box::new(Aligned([0; PAGE_SIZE])) }
+        PageBuf {
+            bytes: Box::new(Aligned([0; PAGE_SIZE])),
+        }
     }
 
     /// The page, to change.
@@ -345,7 +350,10 @@ mod tests {
         page.bytes_mut().fill(0xFF);
         page.page_mut().init(3, 0);
         assert_eq!(page.lsn(), Lsn::ZERO);
-        assert_eq!((page.lower(), page.upper(), page.special()), (24, 8192, 8192));
+        assert_eq!(
+            (page.lower(), page.upper(), page.special()),
+            (24, 8192, 8192)
+        );
         assert!(page.slice(24..8192).iter().all(|b| *b == 0));
     }
 }

@@ -82,7 +82,11 @@ impl Area {
                 at += len;
             }
         }
-        let header = FileHeader { epoch: disk.random_u64(), generation, active: true };
+        let header = FileHeader {
+            epoch: disk.random_u64(),
+            generation,
+            active: true,
+        };
         write_header(&*file, &header, fsync)?;
         if fsync {
             disk.sync_dir(dir)?;
@@ -92,7 +96,12 @@ impl Area {
             header,
             fsync,
             slots,
-            ring: Mutex::new(Ring { head: 0, taken: 0, sequence: 1, batches: VecDeque::new() }),
+            ring: Mutex::new(Ring {
+                head: 0,
+                taken: 0,
+                sequence: 1,
+                batches: VecDeque::new(),
+            }),
             finished: Condvar::new(),
             sync: Arc::clone(sync),
             full: AtomicU64::new(0),
@@ -118,7 +127,11 @@ impl Area {
             if let Some(slots) = ring.take(want, self.slots) {
                 return Ok(slots);
             }
-            if ring.batches.front().is_some_and(|oldest| oldest.homes.is_none()) {
+            if ring
+                .batches
+                .front()
+                .is_some_and(|oldest| oldest.homes.is_none())
+            {
                 // The other lane's batch is still on its way home, and waits for nobody.
                 self.finished.wait(&mut ring);
                 continue;
@@ -135,14 +148,22 @@ impl Area {
     pub(super) fn write(&self, slots: &Slots, batch: &[u8]) -> IoResult<()> {
         let offset = (u64::from(slots.first) + 1) * PAGE_SIZE as u64;
         self.file.write_all_at(batch, offset)?;
-        if self.fsync { self.file.sync_data() } else { Ok(()) }
+        if self.fsync {
+            self.file.sync_data()
+        } else {
+            Ok(())
+        }
     }
 
     /// The batch's home writes have completed: its slots are free once these are synced.
     pub(super) fn finish(&self, slots: &Slots, homes: Vec<(Arc<Segment>, u64)>) {
         let mut ring = self.ring.lock();
         let sequence = slots.sequence;
-        if let Some(batch) = ring.batches.iter_mut().find(|batch| batch.sequence == sequence) {
+        if let Some(batch) = ring
+            .batches
+            .iter_mut()
+            .find(|batch| batch.sequence == sequence)
+        {
             batch.homes = Some(homes);
         }
         self.finished.notify_all();
@@ -150,7 +171,10 @@ impl Area {
 
     /// Declares the area not needed: every home write is durable.
     pub(super) fn retire(&self) -> IoResult<()> {
-        let header = FileHeader { active: false, ..self.header };
+        let header = FileHeader {
+            active: false,
+            ..self.header
+        };
         write_header(&*self.file, &header, self.fsync)
     }
 }
@@ -160,7 +184,10 @@ impl Ring {
     fn reap(&mut self) {
         while let Some(oldest) = self.batches.front() {
             let Some(homes) = &oldest.homes else { return };
-            if !homes.iter().all(|(segment, write)| segment.is_synced(*write)) {
+            if !homes
+                .iter()
+                .all(|(segment, write)| segment.is_synced(*write))
+            {
                 return;
             }
             self.taken -= oldest.slots;
@@ -169,7 +196,11 @@ impl Ring {
     }
 
     fn take(&mut self, want: u32, slots: u32) -> Option<Slots> {
-        let skip = if self.head + want > slots { slots - self.head } else { 0 };
+        let skip = if self.head + want > slots {
+            slots - self.head
+        } else {
+            0
+        };
         if self.taken + skip + want > slots {
             return None;
         }
@@ -178,14 +209,23 @@ impl Ring {
         self.taken += skip + want;
         self.sequence += 1;
         let sequence = self.sequence;
-        self.batches.push_back(Taken { sequence, slots: skip + want, homes: None });
+        self.batches.push_back(Taken {
+            sequence,
+            slots: skip + want,
+            homes: None,
+        });
         Some(Slots { sequence, first })
     }
 
     /// Home files of all batches that are home but not synced.
     fn unsynced(&self) -> Vec<Arc<Segment>> {
         let mut segments: Vec<Arc<Segment>> = Vec::new();
-        for (segment, write) in self.batches.iter().filter_map(|b| b.homes.as_ref()).flatten() {
+        for (segment, write) in self
+            .batches
+            .iter()
+            .filter_map(|b| b.homes.as_ref())
+            .flatten()
+        {
             let known = |other: &Arc<Segment>| Arc::ptr_eq(other, segment);
             if !segment.is_synced(*write) && !segments.iter().any(known) {
                 segments.push(Arc::clone(segment));
@@ -203,7 +243,9 @@ pub(super) fn read_header(file: &dyn File) -> IoResult<Option<FileHeader>> {
         Err(error) if error.kind() == IoErrorKind::UnexpectedEof => return Ok(None),
         Err(error) => return Err(error),
     }
-    Ok(<&PageBytes>::try_from(&page[..]).ok().and_then(FileHeader::decode))
+    Ok(<&PageBytes>::try_from(&page[..])
+        .ok()
+        .and_then(FileHeader::decode))
 }
 
 pub(super) fn write_header(file: &dyn File, header: &FileHeader, fsync: bool) -> IoResult<()> {

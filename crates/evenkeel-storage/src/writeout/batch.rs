@@ -55,7 +55,11 @@ struct Run {
 
 impl Lane {
     pub(super) fn new(shared: &Shared, batch: usize) -> Lane {
-        let limit = shared.area.as_ref().map_or(MAX_BATCH, Area::max_batch).min(MAX_BATCH);
+        let limit = shared
+            .area
+            .as_ref()
+            .map_or(MAX_BATCH, Area::max_batch)
+            .min(MAX_BATCH);
         Lane {
             staging: Staging::new(batch.min(limit)),
             queue: shared.pool.files().disk().queue(QUEUE_DEPTH),
@@ -87,7 +91,10 @@ impl Lane {
         match self.write_copied(shared) {
             Ok(()) => Ok((looked_at, self.copied.len())),
             Err(error) => {
-                shared.pool.poison().set(format!("writing pages failed: {error}"));
+                shared
+                    .pool
+                    .poison()
+                    .set(format!("writing pages failed: {error}"));
                 Err(error)
             }
         }
@@ -108,14 +115,20 @@ impl Lane {
             // Only the first may be waited for: no other frame is WRITING yet.
             let wait = wait && image == 0;
             let image = self.staging.image_mut(image);
-            self.copied.extend(shared.pool.begin_write(*page, *frame, image, wait));
+            self.copied
+                .extend(shared.pool.begin_write(*page, *frame, image, wait));
         }
         due.len()
     }
 
     /// Log, area, home: in this order (write-out rule 1).
     fn write_copied(&mut self, shared: &Shared) -> StorageResult<()> {
-        let newest = self.copied.iter().map(|copied| copied.lsn).max().unwrap_or(Lsn::ZERO);
+        let newest = self
+            .copied
+            .iter()
+            .map(|copied| copied.lsn)
+            .max()
+            .unwrap_or(Lsn::ZERO);
         if !newest.is_zero() {
             if newest >= shared.log.durable_lsn() {
                 shared.counters.log_flushes.fetch_add(1, Ordering::Relaxed);
@@ -130,9 +143,14 @@ impl Lane {
         if let (Some(area), Some(slots)) = (&shared.area, &slots) {
             area.finish(slots, homes);
         }
-        shared.pool.end_write(self.copied.iter().map(|copied| copied.frame));
+        shared
+            .pool
+            .end_write(self.copied.iter().map(|copied| copied.frame));
         shared.counters.batches.fetch_add(1, Ordering::Relaxed);
-        shared.counters.pages.fetch_add(self.copied.len() as u64, Ordering::Relaxed);
+        shared
+            .counters
+            .pages
+            .fetch_add(self.copied.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -143,10 +161,17 @@ impl Lane {
             .map(|image| {
                 let [a, b, c, d, ..] = *self.staging.image_mut(image);
                 let checksum = u32::from_le_bytes([a, b, c, d]);
-                BatchEntry { page: self.copied[image].page, checksum }
+                BatchEntry {
+                    page: self.copied[image].page,
+                    checksum,
+                }
             })
             .collect();
-        let header = BatchHeader { epoch: area.epoch(), sequence: slots.sequence, entries };
+        let header = BatchHeader {
+            epoch: area.epoch(),
+            sequence: slots.sequence,
+            entries,
+        };
         header.encode(self.staging.header_mut());
         area.write(&slots, self.staging.header_and_images(self.copied.len()))?;
         Ok(slots)
@@ -160,14 +185,22 @@ impl Lane {
             // SAFETY: runs do not overlap, and this function returns only after every buffer has
             // come back, or (should it panic) leaves them to their operations.
             let images = unsafe { self.staging.lend(run.first..run.end) };
-            IoOp::write(Arc::clone(run.segment.file()), run.offset, vec![images], tag)
+            IoOp::write(
+                Arc::clone(run.segment.file()),
+                run.offset,
+                vec![images],
+                tag,
+            )
         });
         self.queue.submit(ops.collect());
         let mut done = Vec::with_capacity(runs.len());
         while self.queue.in_flight() > 0 {
             self.queue.wait(1, &mut done);
         }
-        shared.counters.home_writes.fetch_add(runs.len() as u64, Ordering::Relaxed);
+        shared
+            .counters
+            .home_writes
+            .fetch_add(runs.len() as u64, Ordering::Relaxed);
         let mut result = Ok(());
         for completion in done {
             result = result.and(completion.result.map(|_| ()));
@@ -176,7 +209,10 @@ impl Lane {
         let mut homes: Vec<(Arc<Segment>, u64)> = Vec::new();
         for run in &runs {
             let write = shared.pool.files().sync_table().note_write(&run.segment);
-            match homes.last_mut().filter(|(segment, _)| Arc::ptr_eq(segment, &run.segment)) {
+            match homes
+                .last_mut()
+                .filter(|(segment, _)| Arc::ptr_eq(segment, &run.segment))
+            {
                 Some(last) => last.1 = write,
                 None => homes.push((Arc::clone(&run.segment), write)),
             }
@@ -200,7 +236,12 @@ impl Lane {
             };
             match runs.last_mut().filter(follows) {
                 Some(run) => run.end = image + 1,
-                None => runs.push(Run { segment, offset, first: image, end: image + 1 }),
+                None => runs.push(Run {
+                    segment,
+                    offset,
+                    first: image,
+                    end: image + 1,
+                }),
             }
         }
         Ok(runs)

@@ -46,13 +46,19 @@ impl Cleaner {
             .name("evenkeel-cleaner".into())
             .spawn(move || worker.run())
             .map_err(|error| StorageError::Internal(format!("no cleaner: {error}").into()))?;
-        Ok(Cleaner { shared, control, thread: Mutex::new(Some(thread)) })
+        Ok(Cleaner {
+            shared,
+            control,
+            thread: Mutex::new(Some(thread)),
+        })
     }
 
     /// Ends the thread after the batch it is at.
     pub(super) fn stop(&self) {
         self.control.stop.store(true, Ordering::SeqCst);
-        let Some(thread) = self.thread.lock().take() else { return };
+        let Some(thread) = self.thread.lock().take() else {
+            return;
+        };
         self.shared.pool.core().call_cleaner();
         if let Err(panic) = thread.join()
             && !std::thread::panicking()
@@ -99,7 +105,9 @@ impl Worker {
         let mut fruitless = 0;
         while core.free_count() < self.demand.high && !self.control.stop.load(Ordering::SeqCst) {
             let freed = self.sweep(&core)?;
-            self.control.freed.fetch_add(freed as u64, Ordering::Relaxed);
+            self.control
+                .freed
+                .fetch_add(freed as u64, Ordering::Relaxed);
             fruitless = if freed == 0 { fruitless + 1 } else { 0 };
             // So many sweeps make the hottest frame cold, if it is not used meanwhile.
             if fruitless > crate::buffer::MAX_USAGE {
@@ -135,7 +143,9 @@ impl Worker {
         }
         dirty.sort_unstable();
         let (_, written) = self.lane.write(&self.shared, &dirty, false)?;
-        self.control.pages.fetch_add(written as u64, Ordering::Relaxed);
+        self.control
+            .pages
+            .fetch_add(written as u64, Ordering::Relaxed);
         if written > 0 {
             free.clear();
             free.extend(self.lane.written().filter(|id| core.evict(*id)));
@@ -161,8 +171,14 @@ impl Demand {
         let frames = core.frame_count();
         let cap = (frames / 8).max(1);
         let low_floor = (frames / 256).clamp(1, 256).min(cap);
-        let mut demand =
-            Demand { low_floor, cap, high: cap, rate: 0.0, seen: 0, at: Instant::now() };
+        let mut demand = Demand {
+            low_floor,
+            cap,
+            high: cap,
+            rate: 0.0,
+            seen: 0,
+            at: Instant::now(),
+        };
         demand.set(core);
         demand
     }
@@ -175,7 +191,11 @@ impl Demand {
         }
         let taken = core.counters.allocations.load(Ordering::Relaxed);
         let rate = taken.wrapping_sub(self.seen) as f64 / elapsed;
-        self.rate = if rate > self.rate { rate } else { self.rate + (rate - self.rate) / 16.0 };
+        self.rate = if rate > self.rate {
+            rate
+        } else {
+            self.rate + (rate - self.rate) / 16.0
+        };
         self.seen = taken;
         self.at = Instant::now();
         self.set(core);

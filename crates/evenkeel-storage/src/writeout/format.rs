@@ -93,7 +93,10 @@ impl FileHeader {
 impl BatchHeader {
     /// Encodes the header; at most [`MAX_BATCH`] entries.
     pub(super) fn encode(&self, page: &mut PageBytes) {
-        assert!(self.entries.len() <= MAX_BATCH, "batch too large for its header");
+        assert!(
+            self.entries.len() <= MAX_BATCH,
+            "batch too large for its header"
+        );
         page.fill(0);
         page[..8].copy_from_slice(&BATCH_MAGIC.to_le_bytes());
         page[8..16].copy_from_slice(&self.epoch.to_le_bytes());
@@ -147,7 +150,11 @@ mod tests {
     #[test]
     fn headers_round_trip_and_damage_is_found() {
         let mut page = PageBuf::zeroed();
-        let file = FileHeader { epoch: 0x1234_5678_9ABC_DEF0, generation: 7, active: true };
+        let file = FileHeader {
+            epoch: 0x1234_5678_9ABC_DEF0,
+            generation: 7,
+            active: true,
+        };
         file.encode(page.bytes_mut());
         assert_eq!(FileHeader::decode(page.bytes()), Some(file));
         assert_eq!(BatchHeader::decode(page.bytes()), None);
@@ -162,7 +169,11 @@ mod tests {
                 checksum: n ^ 0xFFFF_0000,
             })
             .collect();
-        let batch = BatchHeader { epoch: 5, sequence: 99, entries };
+        let batch = BatchHeader {
+            epoch: 5,
+            sequence: 99,
+            entries,
+        };
         batch.encode(page.bytes_mut());
         assert_eq!(BatchHeader::decode(page.bytes()), Some(batch));
         for at in [0, 9, 17, 25, 40, 5000, PAGE_SIZE - 1] {

@@ -27,3 +27,6 @@ pub trait LogFlush: Send + Sync {
     /// Position at which the next record will be inserted, or before.
     fn insert_lsn(&self) -> Lsn;
 }
+
+#[cfg(test)]
+mod tests;

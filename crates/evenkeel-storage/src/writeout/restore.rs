@@ -59,7 +59,9 @@ pub(super) fn restore(pool: &BufferPool, dir: &Path) -> StorageResult<Restored> 
             headers.push((number, file, header));
         }
     }
-    let newest = headers.iter().max_by_key(|(_, _, header)| header.generation);
+    let newest = headers
+        .iter()
+        .max_by_key(|(_, _, header)| header.generation);
     let next = newest.map_or((0, 1), |(number, _, header)| {
         // The file of an unclean end stays as it is until the other one is in use.
         let number = if header.active { 1 - number } else { *number };
@@ -106,7 +108,10 @@ fn collect(
         // Any slot may hold a header: an old one may lie among newer images, whose own
         // checksums then tell that they are not what it names.
         for (slot, page) in window[..read].chunks_exact(PAGE_SIZE).enumerate() {
-            let Some(batch) = <&PageBytes>::try_from(page).ok().and_then(BatchHeader::decode) else {
+            let Some(batch) = <&PageBytes>::try_from(page)
+                .ok()
+                .and_then(BatchHeader::decode)
+            else {
                 continue;
             };
             if batch.epoch != header.epoch {
@@ -194,13 +199,22 @@ fn whole_image(candidates: &[Image], page: PageId) -> StorageResult<Option<Align
 }
 
 fn verdict(bytes: &[u8], page: PageId) -> Option<Verdict> {
-    <&PageBytes>::try_from(bytes).ok().map(|bytes| checksum::verify(bytes, page))
+    <&PageBytes>::try_from(bytes)
+        .ok()
+        .map(|bytes| checksum::verify(bytes, page))
 }
 
 /// Marks area files as not needed any more.
 pub(super) fn retire(old: &[(Arc<dyn File>, FileHeader)], fsync: bool) -> StorageResult<()> {
     for (file, header) in old {
-        write_header(&**file, &FileHeader { active: false, ..*header }, fsync)?;
+        write_header(
+            &**file,
+            &FileHeader {
+                active: false,
+                ..*header
+            },
+            fsync,
+        )?;
     }
     Ok(())
 }

@@ -26,7 +26,11 @@ impl Staging {
     pub(super) fn new(images: usize) -> Self {
         let mut memory = AlignedBuf::zeroed((images + 1) * PAGE_SIZE);
         let start = NonNull::from(&mut memory[..]).cast::<u8>();
-        Staging { start, images, memory: Arc::new(memory) }
+        Staging {
+            start,
+            images,
+            memory: Arc::new(memory),
+        }
     }
 
     /// How many images fit.
@@ -36,7 +40,10 @@ impl Staging {
 
     /// The header and the first `images` images. Nothing is lent out.
     pub(super) fn header_and_images(&self, images: usize) -> &[u8] {
-        assert!(images <= self.images, "more images than the staging memory has");
+        assert!(
+            images <= self.images,
+            "more images than the staging memory has"
+        );
         // SAFETY: within the memory, initialised; `&self` while nothing is lent (contract).
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), (images + 1) * PAGE_SIZE) }
     }
@@ -50,7 +57,12 @@ impl Staging {
     pub(super) fn image_mut(&mut self, image: usize) -> &mut PageBytes {
         assert!(image < self.images, "no such image");
         // SAFETY: page `image + 1` of the memory; `&mut self` while nothing is lent (contract).
-        unsafe { self.start.add((image + 1) * PAGE_SIZE).cast::<PageBytes>().as_mut() }
+        unsafe {
+            self.start
+                .add((image + 1) * PAGE_SIZE)
+                .cast::<PageBytes>()
+                .as_mut()
+        }
     }
 
     /// Lends adjacent images to a write.
@@ -58,7 +70,10 @@ impl Staging {
     /// # Safety
     /// Until the buffer is dropped none of these images is used otherwise, through any method.
     pub(super) unsafe fn lend(&self, images: Range<usize>) -> IoBuf {
-        assert!(images.start < images.end && images.end <= self.images, "no such images");
+        assert!(
+            images.start < images.end && images.end <= self.images,
+            "no such images"
+        );
         // SAFETY: within the memory, which `memory` keeps in place; exclusive by the contract.
         unsafe {
             let start = self.start.add((images.start + 1) * PAGE_SIZE);

@@ -36,7 +36,9 @@ impl WriterOptions {
     /// The options for a store with these settings in `dir`.
     #[must_use]
     pub fn from_config(config: &StorageConfig, dir: &Path) -> WriterOptions {
-        let area_pages = u32::try_from(config.frames() * 2).unwrap_or(u32::MAX).clamp(64, 4096);
+        let area_pages = u32::try_from(config.frames() * 2)
+            .unwrap_or(u32::MAX)
+            .clamp(64, 4096);
         WriterOptions {
             dir: dir.to_path_buf(),
             torn_page_protection: config.torn_page_protection,
@@ -115,11 +117,21 @@ impl Writer {
         restore::retire(&restored.old, sync.fsync())?;
         let batch = (pool.core().frame_count() / 4).clamp(1, options.batch_pages.max(1));
         let write_back = options.write_back;
-        let shared =
-            Arc::new(Shared { pool, log, area, write_back, counters: Counters::default() });
+        let shared = Arc::new(Shared {
+            pool,
+            log,
+            area,
+            write_back,
+            counters: Counters::default(),
+        });
         let checkpoint = Mutex::new(Lane::new(&shared, batch));
         let cleaner = Cleaner::start(Arc::clone(&shared), batch)?;
-        Ok(Arc::new(Writer { shared, checkpoint, cleaner, restored: restored.stats }))
+        Ok(Arc::new(Writer {
+            shared,
+            checkpoint,
+            cleaner,
+            restored: restored.stats,
+        }))
     }
 
     /// What was restored at the start.
@@ -159,7 +171,10 @@ impl Writer {
         target: Lsn,
         pace: &mut dyn FnMut(u64, u64),
     ) -> StorageResult<WriteOutStats> {
-        let mut stats = WriteOutStats { due: due.len() as u64, written: 0 };
+        let mut stats = WriteOutStats {
+            due: due.len() as u64,
+            written: 0,
+        };
         let mut lane = self.checkpoint.lock();
         let mut pass = 0;
         while !due.is_empty() {

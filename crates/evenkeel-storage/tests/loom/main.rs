@@ -276,7 +276,9 @@ fn a_hint_is_written_or_still_owed() {
         }
         model.latch.unpin();
         if copy.is_some() {
-            let _ = model.latch.try_update(|word| Some(word.without(Flag::WRITING)));
+            let _ = model
+                .latch
+                .try_update(|word| Some(word.without(Flag::WRITING)));
         }
         let hinted = hinter.join().unwrap();
         let owed = model.latch.load().has(Flag::HINT_DIRTY);
@@ -304,7 +306,9 @@ fn a_change_during_the_write_out_is_not_forgotten() {
                 copy = m.read();
             }
         });
-        let _ = model.latch.try_update(|word| Some(word.without(Flag::WRITING)));
+        let _ = model
+            .latch
+            .try_update(|word| Some(word.without(Flag::WRITING)));
         changer.join().unwrap();
         assert!(copy == 2 || model.latch.load().has(Flag::DIRTY));
     });
