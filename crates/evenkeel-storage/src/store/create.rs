@@ -109,6 +109,10 @@ fn make_durable_dir(disk: &dyn Disk, dir: &Path, fsync: bool) -> StorageResult<(
         }
         missing.push(path);
     }
+    if missing.is_empty() && !disk.exists(&dir.join(CONTROL_FILE))? {
+        // It may have been made by a creation that did not get to syncing its entry.
+        missing.push(dir);
+    }
     disk.create_dir_all(dir)?;
     for path in missing.into_iter().filter(|_| fsync) {
         match path.parent() {

@@ -167,3 +167,6 @@ impl Store {
         Change::new(&self.core, xid)
     }
 }
+
+#[cfg(test)]
+mod tests;

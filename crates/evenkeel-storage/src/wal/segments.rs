@@ -226,8 +226,11 @@ impl Segments {
         while !state.stop {
             let current = self.current.load(Ordering::Acquire);
             if state.ready >= current + state.ahead {
-                self.drop_spares(&mut state);
-                self.changed.wait(&mut state);
+                match state.spare.pop_front() {
+                    // The lock was given up meanwhile: look again before sleeping.
+                    Some(old) => parking_lot::MutexGuard::unlocked(&mut state, || self.remove_old(old)),
+                    None => self.changed.wait(&mut state),
+                }
                 continue;
             }
             let next = state.ready + 1;
@@ -272,14 +275,9 @@ impl Segments {
         }
     }
 
-    fn drop_spares(&self, state: &mut parking_lot::MutexGuard<'_, State>) {
-        while let Some(old) = state.spare.pop_front() {
-            let path = self.layout.path(old);
-            parking_lot::MutexGuard::unlocked(state, || {
-                if let Err(error) = self.disk.remove(&path) {
-                    tracing::warn!("could not remove an old log segment: {error}");
-                }
-            });
+    fn remove_old(&self, old: u64) {
+        if let Err(error) = self.disk.remove(&self.layout.path(old)) {
+            tracing::warn!("could not remove an old log segment: {error}");
         }
     }
 

@@ -1,0 +1,253 @@
+//! Creating, closing, opening, files.
+
+use super::*;
+
+#[test]
+fn what_was_committed_is_there_after_shutdown_and_after_a_crash() {
+    let disk = SimDisk::new(1);
+    let (store, toy) = open(&disk);
+    set_up(&store).expect("set up");
+    run(&store, &disk, 1, 500, 0).expect("steps");
+    store.log().flush_all().expect("flush");
+    assert_eq!(toy.notes.lock().len(), 500);
+    assert!(toy.notes.lock().is_sorted_by_key(|note| note.lsn));
+    assert_eq!(
+        toy.durable.load(Ordering::SeqCst),
+        store.log().insert_lsn().0
+    );
+    let crashed = disk.crash(7);
+    store.shutdown().expect("shutdown");
+    drop(store);
+
+    for (disk, clean) in [(disk, true), (crashed, false)] {
+        let (store, toy) = open(&disk);
+        assert_eq!(store.recovery_stats().clean, clean);
+        assert_eq!(toy.replayed.lock().len(), if clean { 0 } else { 500 });
+        assert_steps(&store, 500, "reopened");
+        run(&store, &disk, 501, 600, 30).expect("goes on");
+        assert_steps(&store, 600, "went on");
+    }
+}
+
+#[test]
+fn a_second_opener_is_refused_until_the_first_is_gone() {
+    let disk = SimDisk::new(2);
+    let (store, _) = open(&disk);
+    let error = open_with(&disk, config()).map(|_| ()).expect_err("locked");
+    assert!(matches!(error, StorageError::Locked { .. }), "{error}");
+    drop(store);
+    open(&disk);
+}
+
+#[test]
+fn foreign_directories_are_named_and_not_touched() {
+    let disk = SimDisk::new(3);
+    disk.create_dir_all(&dir()).expect("dir");
+    disk.open(
+        &dir().join("photos.tar"),
+        evenkeel_io::OpenOptions::create(),
+    )
+    .expect("file");
+    let before = disk.op_count();
+    let error = open_with(&disk, config()).map(|_| ()).expect_err("foreign");
+    assert!(
+        matches!(error, StorageError::NotADatabase { .. }),
+        "{error}"
+    );
+    assert_eq!(disk.op_count(), before, "nothing was changed");
+}
+
+#[test]
+fn a_lost_control_file_does_not_make_a_new_database() {
+    let disk = SimDisk::new(4);
+    drop(open(&disk));
+    disk.remove(&dir().join("control")).expect("remove");
+    let error = open_with(&disk, config())
+        .map(|_| ())
+        .expect_err("no control file");
+    assert!(
+        matches!(error, StorageError::NotADatabase { .. }),
+        "{error}"
+    );
+}
+
+#[test]
+fn creation_interrupted_anywhere_is_begun_again() {
+    let disk = SimDisk::new(5);
+    let (store, _) = open(&disk);
+    drop(store);
+    for image in disk.images(11) {
+        let (store, _) = open(&image.disk);
+        set_up(&store).unwrap_or_else(|error| panic!("{}: {error}", image_name(&image)));
+    }
+}
+
+#[test]
+fn many_threads_commit_and_everything_is_replayed_in_order() {
+    const EACH: u64 = 300;
+    let disk = SimDisk::new(6);
+    let (store, toy) = open(&disk);
+    set_up(&store).expect("set up");
+    let next = Arc::new(Mutex::new(0u64));
+    let threads: Vec<_> = (0..4)
+        .map(|_| {
+            let (store, next) = (Arc::clone(&store), Arc::clone(&next));
+            std::thread::spawn(move || {
+                let fork = counters(&store);
+                for _ in 0..EACH {
+                    // Page 0 is in every step, so its lock orders them as the numbers do.
+                    let mut number = next.lock();
+                    *number += 1;
+                    let lsn = step(&store, &fork, *number).expect("step");
+                    drop(number);
+                    store.log().flush(lsn).expect("flush");
+                }
+            })
+        })
+        .collect();
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().expect("thread"));
+    let notes: Vec<u64> = toy.notes.lock().iter().map(|note| note.xid).collect();
+    assert_eq!(notes, (1..=4 * EACH).collect::<Vec<_>>());
+    let (reopened, toy) = open(&disk.crash(1));
+    assert_steps(&reopened, 4 * EACH, "after crash");
+    let replayed = toy.replayed.lock();
+    assert!(replayed.is_sorted() && replayed.last() == Some(&(4 * EACH)));
+}
+
+#[test]
+fn files_are_created_dropped_and_cut_across_crashes() {
+    let disk = SimDisk::new(8);
+    let (store, _) = open(&disk);
+    let (kept, hold) = store.create_file(5).expect("create");
+    let (gone, _gone_hold) = store.create_file(5).expect("create");
+    for file in [kept, gone] {
+        let fork = store.pool().fork(file, Fork::Main).expect("fork");
+        fork.extend(8).expect("extend");
+        for block in 0..8 {
+            let mut page = fork.pin_new(BlockNumber(block)).expect("pin").write();
+            let mut change = store.change(0);
+            change.part(&mut page, INIT, PartFlags::INIT, &[]);
+            change.commit();
+            let mut change = store.change(0);
+            change.part(
+                &mut page,
+                ADD,
+                PartFlags::NONE,
+                &add_data(0, u64::from(block)),
+            );
+            change.commit();
+        }
+    }
+    store.truncate(kept, Fork::Main, 5).expect("truncate");
+    store.drop_file(gone).expect("drop");
+    let fork = store.pool().fork(kept, Fork::Main).expect("fork");
+    assert_eq!(fork.extend(1).expect("extend"), BlockNumber(5));
+    let mut page = fork.pin_new(BlockNumber(5)).expect("pin").write();
+    let mut change = store.change(0);
+    change.part(&mut page, INIT, PartFlags::INIT, &[]);
+    let lsn = change.commit();
+    drop(page);
+    store.log().flush(lsn).expect("flush");
+    for (image, what) in [(disk.crash(3), "power"), (disk.process_crash(), "process")] {
+        let (store, toy) = open(&image);
+        assert_eq!(*toy.created.lock(), [kept, gone], "{what}");
+        assert_eq!(*toy.dropped.lock(), [gone], "{what}");
+        assert_eq!(store.pool().files().list().expect("list"), [kept], "{what}");
+        let fork = store.pool().fork(kept, Fork::Main).expect("fork");
+        assert_eq!(fork.len(), 6, "{what}");
+        for block in 0..6u32 {
+            let page = fork.read(BlockNumber(block)).expect("page");
+            let expected = if block == 5 { 0 } else { u64::from(block) };
+            assert_eq!(
+                page.u64_at(PAGE_HEADER_SIZE),
+                expected,
+                "{what}: block {block}"
+            );
+        }
+        let (next, _) = store.create_file(6).expect("create");
+        assert!(next > gone, "ids are not reused");
+    }
+    drop(hold);
+}
+
+#[test]
+fn the_redo_point_stays_below_holds_and_the_clients_floor() {
+    let disk = SimDisk::new(9);
+    let (store, toy) = open(&disk);
+    set_up(&store).expect("set up");
+    run(&store, &disk, 1, 30, 0).expect("steps");
+    let hold = store.hold_redo_here();
+    run(&store, &disk, 31, 60, 0).expect("steps");
+    store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+    assert_eq!(store.control().redo, hold.lsn());
+    *toy.floor.lock() = Some(Lsn(hold.lsn().0 + 8));
+    *toy.payload.lock() = b"state".to_vec();
+    let floor = Lsn(hold.lsn().0 + 8);
+    drop(hold);
+    store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+    assert_eq!(store.control().redo, floor);
+    *toy.floor.lock() = None;
+    store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+    let redo = store.control().redo;
+    assert!(redo > floor);
+    assert_eq!(store.control_payload(), b"state");
+    let (store, toy) = open(&disk.crash(4));
+    assert_eq!(toy.restored.lock().as_deref(), Some(&b"state"[..]));
+    assert_eq!(store.recovery_stats().redo_start, redo);
+    assert_steps(&store, 60, "from the checkpoint");
+}
+
+#[test]
+fn log_volume_starts_checkpoints_and_old_segments_go() {
+    let disk = SimDisk::new(10);
+    let small = StorageConfig {
+        max_wal_size: 256 << 10,
+        ..config()
+    };
+    let (store, _) = open_with(&disk, small).expect("opens");
+    set_up(&store).expect("set up");
+    run(&store, &disk, 1, 6_000, 0).expect("steps");
+    let start = std::time::Instant::now();
+    while store.checkpoint_stats().done.load(Ordering::Relaxed) == 0 {
+        assert!(start.elapsed().as_secs() < 30, "no checkpoint came");
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+    store.shutdown().expect("shutdown");
+    let segments = disk.list(&dir().join("wal")).expect("list");
+    assert!(segments.len() <= 8, "{segments:?}");
+    drop(store);
+    let (store, _) = open(&disk);
+    assert_steps(&store, 6_000, "reopened");
+}
+
+#[test]
+fn a_late_part_is_replayed_from_its_record() {
+    let disk = SimDisk::new(12);
+    let (store, toy) = open(&disk);
+    set_up(&store).expect("set up");
+    let fork = counters(&store);
+    let id = fork.read(BlockNumber(3)).expect("page").page_id();
+    let mut change = store.change(9);
+    change.late_part(id, ADD, PartFlags::NONE, &add_data(2, 40));
+    change.payload(COMMIT, &1u64.to_le_bytes()).notify();
+    let mut entered = None;
+    let lsn = change.commit_with(|lsn| entered = Some(lsn));
+    assert_eq!(entered, Some(lsn));
+    *toy.floor.lock() = Some(lsn);
+    store.log().flush(lsn).expect("flush");
+    let early = disk.crash(1);
+    let mut page = fork.write(BlockNumber(3)).expect("page");
+    let data = add_data(2, 40);
+    store
+        .apply_late(lsn, &mut page, ADD, PartFlags::UNCHAINED, &data)
+        .expect("applies");
+    assert_eq!(page.lsn(), lsn);
+    drop(page);
+    let (reopened, _) = open(&early);
+    let page = counters(&reopened);
+    let page = page.read(BlockNumber(3)).expect("page");
+    assert_eq!(page.u64_at(PAGE_HEADER_SIZE + 16), 40);
+}
