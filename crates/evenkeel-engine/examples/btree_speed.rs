@@ -54,7 +54,10 @@ impl RecycleHorizon for Never {
 }
 
 fn tid(number: u64) -> Tid {
-    Tid::new(BlockNumber((number / 100) as u32), (number % 100) as u16 + 1)
+    Tid::new(
+        BlockNumber((number / 100) as u32),
+        (number % 100) as u16 + 1,
+    )
 }
 
 fn scattered(number: u64) -> [u8; 9] {
@@ -76,68 +79,94 @@ fn timed<R>(what: &str, count: u64, run: impl FnOnce() -> R) -> R {
     result
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let rows: u64 = std::env::args().nth(1).map_or(Ok(1_000_000), |rows| rows.parse())?;
-    let dir = tempfile::tempdir()?;
-    let config = StorageConfig { shared_buffers: 1 << 30, ..StorageConfig::default() };
-    let disk = Arc::new(FileDisk::new(IoMethod::Sync));
-    let store = Store::open(disk, dir.path(), config, Arc::new(Client))?;
-    let new_tree = || -> Result<BTree, Box<dyn Error>> {
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+fn insert(store: &Arc<Store>, rows: u64) -> Outcome<(BTree, BTree)> {
+    let new_tree = || -> Outcome<BTree> {
         let (file, _hold) = store.create_file(3)?;
-        Ok(BTree::create(&store, Xid::FIRST, file)?)
+        Ok(BTree::create(store, Xid::FIRST, file)?)
     };
-    let ascending = new_tree()?;
+    let (ascending, unique) = (new_tree()?, new_tree()?);
     timed("insert, ascending", rows, || {
         (0..rows).try_for_each(|n| {
-            ascending.insert(Xid::FIRST, &key(n), tid(n), UniqueCheck::None).map(|_| ())
+            let outcome = ascending.insert(Xid::FIRST, &key(n), tid(n), UniqueCheck::None);
+            outcome.map(|_| ())
         })
     })?;
-    let unique = new_tree()?;
     timed("insert, scattered, unique", rows, || {
         (0..rows).try_for_each(|n| {
             let mut live = |_| Ok(Liveness::Live);
             let check = UniqueCheck::Check(&mut live);
-            unique.insert(Xid::FIRST, &scattered(n), tid(n), check).map(|_| ())
+            unique
+                .insert(Xid::FIRST, &scattered(n), tid(n), check)
+                .map(|_| ())
         })
     })?;
-    for (what, tree) in [("ascending", &ascending), ("scattered", &unique)] {
-        let mut found = 0u64;
-        timed(&format!("look-up, random, {what} tree"), rows, || {
-            (0..rows).try_for_each(|n| {
-                let n = n.wrapping_mul(0x2545_F491_4F6C_DD1D) % rows;
-                let key = if what == "ascending" { key(n) } else { scattered(n) };
-                tree.lookup(&key, &mut |_| {
-                    found += 1;
-                    Ok(Visit::Stop)
-                })
+    Ok((ascending, unique))
+}
+
+fn look_up(what: &str, tree: &BTree, rows: u64, key: impl Fn(u64) -> [u8; 9]) -> Outcome<()> {
+    let mut found = 0u64;
+    timed(&format!("look-up, random, {what} tree"), rows, || {
+        (0..rows).try_for_each(|n| {
+            let n = n.wrapping_mul(0x2545_F491_4F6C_DD1D) % rows;
+            tree.lookup(&key(n), &mut |_| {
+                found += 1;
+                Ok(Visit::Stop)
             })
-        })?;
-        assert_eq!(found, rows);
-    }
+        })
+    })?;
+    assert_eq!(found, rows);
+    Ok(())
+}
+
+fn scan(tree: &BTree, rows: u64, direction: Direction) -> Outcome<()> {
     let mut batch = LeafBatch::new();
-    for direction in [Direction::Forward, Direction::Backward] {
-        let mut scan = unique.scan(Bound::Unbounded, Bound::Unbounded, direction);
-        let mut count = 0;
-        timed(&format!("scan, {direction:?}"), rows, || -> Result<(), Box<dyn Error>> {
-            while scan.next_page(&mut batch)? {
-                count += batch.len() as u64;
-            }
-            Ok(())
-        })?;
-        assert_eq!(count, rows);
-    }
+    let mut scan = tree.scan(Bound::Unbounded, Bound::Unbounded, direction);
+    let mut count = 0;
+    timed(&format!("scan, {direction:?}"), rows, || -> Outcome<()> {
+        while scan.next_page(&mut batch)? {
+            count += batch.len() as u64;
+        }
+        Ok(())
+    })?;
+    assert_eq!(count, rows);
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    let rows: u64 = std::env::args()
+        .nth(1)
+        .map_or(Ok(1_000_000), |rows| rows.parse())?;
+    let dir = tempfile::tempdir()?;
+    let config = StorageConfig {
+        shared_buffers: 1 << 30,
+        ..StorageConfig::default()
+    };
+    let disk = Arc::new(FileDisk::new(IoMethod::Sync));
+    let store = Store::open(disk, dir.path(), config, Arc::new(Client))?;
+    let (ascending, unique) = insert(&store, rows)?;
+    look_up("ascending", &ascending, rows, key)?;
+    look_up("scattered", &unique, rows, scattered)?;
+    scan(&unique, rows, Direction::Forward)?;
+    scan(&unique, rows, Direction::Backward)?;
     let stats = timed("bulk delete of a tenth", rows, || {
-        unique.bulk_delete(&mut |tid| tid.slot % 10 == 0, &Never, &mut |_| Ok(()))
+        unique.bulk_delete(&mut |tid| tid.slot.is_multiple_of(10), &Never, &mut |_| {
+            Ok(())
+        })
     })?;
     println!("{stats:?}");
     let (file, _hold) = store.create_file(3)?;
-    let (built, _) = timed("load", rows, || -> Result<_, Box<dyn Error>> {
+    let (built, _) = timed("load", rows, || -> Outcome<_> {
         let mut builder = TreeBuilder::new(&store, Xid::FIRST, file, 90)?;
         for n in 0..rows {
             builder.add(&key(n), tid(n))?;
         }
         Ok(builder.finish()?)
     })?;
-    println!("{:?}", timed("check", rows, || built.check(&mut |_| Ok(())))?);
+    println!(
+        "{:?}",
+        timed("check", rows, || built.check(&mut |_| Ok(())))?
+    );
     Ok(())
 }

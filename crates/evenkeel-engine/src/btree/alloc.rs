@@ -1,8 +1,8 @@
 //! Pages for the tree to grow into: deleted ones that nobody can reach, or new ones.
 
-use evenkeel_storage::page::PageRead;
 use evenkeel_storage::BlockNumber;
 use evenkeel_storage::buffer::Pin;
+use evenkeel_storage::page::PageRead;
 
 use super::BTree;
 use super::page::{Node, flag};
@@ -31,7 +31,8 @@ impl FreeBlocks {
     pub fn replace(&mut self, found: Vec<(BlockNumber, Option<u64>)>) {
         self.found = found;
         let ours = |block: &BlockNumber| self.extended.contains(block) || self.held.contains(block);
-        self.found.retain(|(block, stamp)| stamp.is_some() || !ours(block));
+        self.found
+            .retain(|(block, stamp)| stamp.is_some() || !ours(block));
     }
 
     /// Lists blocks that were added to the file and are used by nothing.
@@ -65,17 +66,26 @@ impl BTree {
     pub(super) fn allocate(&self) -> EngineResult<Spare<'_>> {
         let mut free = self.shared.free.lock();
         if let Some((block, stamp)) = free.found.pop() {
-            return Ok(Spare { tree: self, block, kind: SpareKind::Found(stamp) });
+            return Ok(Spare {
+                tree: self,
+                block,
+                kind: SpareKind::Found(stamp),
+            });
         }
         if free.extended.is_empty() {
             // Under the list's lock: vacuum must not take the new pages for lost ones.
             let count = (self.fork().len() / EXTEND_PART).clamp(1, EXTEND_MOST);
             let first = self.fork().extend(count)?;
-            free.extended.extend((first.0..first.0 + count).rev().map(BlockNumber));
+            free.extended
+                .extend((first.0..first.0 + count).rev().map(BlockNumber));
         }
         let block = free.extended.pop().unwrap_or_default();
         free.held.push(block);
-        Ok(Spare { tree: self, block, kind: SpareKind::Extended })
+        Ok(Spare {
+            tree: self,
+            block,
+            kind: SpareKind::Extended,
+        })
     }
 }
 

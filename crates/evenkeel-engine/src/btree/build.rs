@@ -45,7 +45,12 @@ struct Level {
 
 impl Level {
     fn start(block: BlockNumber, left: BlockNumber) -> Level {
-        Level { block, left, tuples: Vec::new(), bytes: 0 }
+        Level {
+            block,
+            left,
+            tuples: Vec::new(),
+            bytes: 0,
+        }
     }
 
     fn push(&mut self, tuple: TupleBuf) {
@@ -72,7 +77,9 @@ impl TreeBuilder {
         file: FileId,
         fillfactor: u8,
     ) -> EngineResult<TreeBuilder> {
-        let tree = BTree { shared: Shared::attach(store, file)? };
+        let tree = BTree {
+            shared: Shared::attach(store, file)?,
+        };
         let first = tree.fork().extend(EXTEND_BY)?;
         if first != META_BLOCK {
             return Err(tree.damaged(first, Fault("file is not empty")));
@@ -105,10 +112,19 @@ impl TreeBuilder {
                 max: MAX_KEY_LEN,
             });
         }
-        let entry = Entry { key, tid: TidOrder::of(tid) };
-        let ordered = entry.position().compare(&self.last_key, self.last_tid).is_gt();
+        let entry = Entry {
+            key,
+            tid: TidOrder::of(tid),
+        };
+        let ordered = entry
+            .position()
+            .compare(&self.last_key, self.last_tid)
+            .is_gt();
         if self.entries > 0 && !ordered {
-            let what = format!("index {}: entries to load are out of order", self.tree.file());
+            let what = format!(
+                "index {}: entries to load are out of order",
+                self.tree.file()
+            );
             return Err(EngineError::corrupted(what));
         }
         let mut tuple = TupleBuf::new();
@@ -135,7 +151,10 @@ impl TreeBuilder {
             self.write(level, &page, None)?;
             self.levels.push(Level::start(page.block, NO_BLOCK));
         }
-        let meta = Meta { root: top.block, level: self.levels.len() as u16 };
+        let meta = Meta {
+            root: top.block,
+            level: self.levels.len() as u16,
+        };
         let content = content_of(meta.level, &top, None, flag::ROOT);
         self.tree.store().admit()?;
         let root_pin = self.tree.fork().pin_new(top.block)?;
@@ -143,11 +162,20 @@ impl TreeBuilder {
         let (mut root_page, mut meta_page) = (root_pin.write(), meta_pin.write());
         let mut change = self.tree.store().change(self.xid.get());
         change.part(&mut root_page, op::NODE, PartFlags::INIT, content.data());
-        change.part(&mut meta_page, op::META, PartFlags::INIT, &redo::encode_meta(meta));
+        change.part(
+            &mut meta_page,
+            op::META,
+            PartFlags::INIT,
+            &redo::encode_meta(meta),
+        );
         change.commit();
         drop((root_page, meta_page));
         self.tree.shared.cache_root(Some(meta));
-        self.tree.shared.free.lock().add_extended(self.unused.clone());
+        self.tree
+            .shared
+            .free
+            .lock()
+            .add_extended(self.unused.clone());
         Ok((self.tree.clone(), self.entries))
     }
 
@@ -170,7 +198,11 @@ impl TreeBuilder {
             self.next_page(level, &tuple)?;
         }
         let inner_first = level > 0 && self.levels[level].tuples.is_empty();
-        let tuple = if inner_first { self.least(&tuple)? } else { tuple };
+        let tuple = if inner_first {
+            self.least(&tuple)?
+        } else {
+            tuple
+        };
         self.levels[level].push(tuple);
         Ok(())
     }
@@ -192,7 +224,8 @@ impl TreeBuilder {
         let block = self.next_block()?;
         let page = &mut self.levels[level];
         let mut carried = None;
-        let mut high = high_key(level, page, next).map_err(|fault| self.tree.damaged(block, fault))?;
+        let mut high =
+            high_key(level, page, next).map_err(|fault| self.tree.damaged(block, fault))?;
         let page = &mut self.levels[level];
         if !fits_empty(page.bytes + footprint(high.len())) {
             // The last tuple makes room for the high key, which comes from it.
@@ -207,7 +240,11 @@ impl TreeBuilder {
         let full = std::mem::replace(page, fresh);
         self.write(level, &full, Some((block, &high)))?;
         if let Some(carried) = carried {
-            let carried = if level > 0 { self.least(&carried)? } else { carried };
+            let carried = if level > 0 {
+                self.least(&carried)?
+            } else {
+                carried
+            };
             self.levels[level].push(carried);
         }
         if self.levels.len() == level + 1 {

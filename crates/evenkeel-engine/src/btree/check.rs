@@ -62,8 +62,14 @@ impl BTree {
     ) -> EngineResult<TreeStatistics> {
         self.shared.cache_root(None);
         let root = self.root()?;
-        let mut stats = TreeStatistics { levels: u32::from(root.level) + 1, ..Default::default() };
-        let mut expected = vec![Expected { child: root.root, low: None }];
+        let mut stats = TreeStatistics {
+            levels: u32::from(root.level) + 1,
+            ..Default::default()
+        };
+        let mut expected = vec![Expected {
+            child: root.root,
+            low: None,
+        }];
         let mut pages = 0;
         for level in (0..=root.level).rev() {
             let Some(first) = expected.first().map(|first| first.child) else {
@@ -84,7 +90,10 @@ impl BTree {
                 if pages > blocks {
                     return Err(self.damaged(block, Fault("right links form a circle")));
                 }
-                progress(VacuumStep { blocks_done: pages, blocks })?;
+                progress(VacuumStep {
+                    blocks_done: pages,
+                    blocks,
+                })?;
                 let page = self.fork().read(block)?;
                 let next = check.page(&page, block, &mut stats);
                 block = next.map_err(|fault| self.damaged(block, fault))?;
@@ -127,7 +136,10 @@ impl LevelCheck {
             // Its key range is the right sibling's, so the low bound stays.
             return Ok(header.right);
         }
-        self.listed(&node, block)?;
+        if !self.listed(&node, block)? {
+            stats.half_dead += 1;
+            return Ok(header.right);
+        }
         self.unlisted = header.is(flag::INCOMPLETE_SPLIT);
         stats.incomplete_splits += u64::from(self.unlisted);
         let root_expected = header.right == NO_BLOCK && self.low.is_none();
@@ -146,26 +158,32 @@ impl LevelCheck {
         Ok(header.right)
     }
 
-    /// Compares the page with the next downlink of the level above.
-    fn listed(&mut self, node: &Node<'_, ReadGuard<'_>>, block: BlockNumber) -> Result<(), Fault> {
+    /// Compares the page with the next downlink of the level above. False for an inner page of a
+    /// branch whose leaf is half-dead: linked still, but without a downlink.
+    fn listed(
+        &mut self,
+        node: &Node<'_, ReadGuard<'_>>,
+        block: BlockNumber,
+    ) -> Result<bool, Fault> {
         if self.unlisted {
-            return Ok(());
+            return Ok(true);
         }
         let Some(expected) = self.expected.as_slice().first() else {
             return Err(Fault("page without a downlink"));
         };
         if expected.child != block {
-            // Inner pages of a branch whose leaf is half-dead stay linked without a downlink.
             if node.header.level > 0 && node.len() == 1 {
-                return Ok(());
+                return Ok(false);
             }
             return Err(Fault("downlink leads to another page"));
         }
         if expected.low.is_some() && expected.low != self.low {
-            return Err(Fault("downlink and left sibling disagree on the lower bound"));
+            return Err(Fault(
+                "downlink and left sibling disagree on the lower bound",
+            ));
         }
         self.expected.next();
-        Ok(())
+        Ok(true)
     }
 
     fn entries(
@@ -202,11 +220,18 @@ impl LevelCheck {
             let pivot = node.pivot(slot)?;
             if slot == node.first() {
                 let low = self.low.clone();
-                self.below.push(Expected { child: pivot.child, low });
+                self.below.push(Expected {
+                    child: pivot.child,
+                    low,
+                });
                 continue;
             }
             let at = pivot.position();
-            if self.low.as_ref().is_some_and(|(key, tid)| at.compare(key, *tid).is_le()) {
+            if self
+                .low
+                .as_ref()
+                .is_some_and(|(key, tid)| at.compare(key, *tid).is_le())
+            {
                 return Err(Fault("downlink below the page's range"));
             }
             if high.is_some_and(|high| at.compare(high.key, high.tid).is_ge()) {
@@ -216,8 +241,15 @@ impl LevelCheck {
                 return Err(Fault("downlinks out of order"));
             }
             last = Some(pivot);
-            self.below.push(Expected { child: pivot.child, low: Some(owned(&pivot)) });
+            self.below.push(Expected {
+                child: pivot.child,
+                low: Some(owned(&pivot)),
+            });
         }
-        if node.len() == 0 { Err(Fault("inner page without downlinks")) } else { Ok(()) }
+        if node.len() == 0 {
+            Err(Fault("inner page without downlinks"))
+        } else {
+            Ok(())
+        }
     }
 }

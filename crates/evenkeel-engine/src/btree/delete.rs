@@ -5,8 +5,8 @@
 //! branch's pages, top first and the leaf last, are unlinked from their siblings. A crash
 //! between leaves a half-dead leaf that the next vacuum finds.
 
-use evenkeel_storage::page::PageRead;
 use evenkeel_storage::buffer::{Pin, WriteGuard};
+use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, PartFlags};
 use smallvec::SmallVec;
 
@@ -72,15 +72,24 @@ impl BTree {
             return Ok(None);
         }
         let fault = |fault| self.damaged(leaf, fault);
-        let Some(high) = node.high_key().map_err(fault)? else { return Ok(None) };
+        let Some(high) = node.high_key().map_err(fault)? else {
+            return Ok(None);
+        };
         let (key, tid): (SmallVec<[u8; 64]>, TidOrder) = (SmallVec::from_slice(high.key), high.tid);
-        let mut limbs = SmallVec::from_slice(&[Limb { block: leaf, right: node.header.right }]);
+        let mut limbs = SmallVec::from_slice(&[Limb {
+            block: leaf,
+            right: node.header.right,
+        }]);
         drop(page);
         // All pages of a branch end where its leaf does.
         let end = Position::new(&key, tid).just_before();
         for level in 1.. {
-            let Some(last) = limbs.last().copied() else { return Ok(None) };
-            let Some(start) = self.start_for(&end, level)? else { return Ok(None) };
+            let Some(last) = limbs.last().copied() else {
+                return Ok(None);
+            };
+            let Some(start) = self.start_for(&end, level)? else {
+                return Ok(None);
+            };
             let mut parent = start;
             let found = loop {
                 let page = self.fork().read(parent)?;
@@ -94,7 +103,10 @@ impl BTree {
             };
             match found {
                 Downlink::Between(_) => return Ok(Some(Branch { limbs, parent })),
-                Downlink::Alone(right) => limbs.push(Limb { block: parent, right }),
+                Downlink::Alone(right) => limbs.push(Limb {
+                    block: parent,
+                    right,
+                }),
                 Downlink::Unfit => return Ok(None),
             }
         }
@@ -131,16 +143,34 @@ impl BTree {
         }
         let mut parent = parent_pin.write();
         let node = Node::of(&parent).map_err(|fault| self.damaged(branch.parent, fault))?;
-        let (Some(top), false) = (below, node.header.is_ignored()) else { return Ok(false) };
+        let (Some(top), false) = (below, node.header.is_ignored()) else {
+            return Ok(false);
+        };
         let fault = |fault| self.damaged(branch.parent, fault);
         let Downlink::Between(slot) = downlink(&node, top).map_err(fault)? else {
             return Ok(false);
         };
-        let Some(leaf) = pages.first_mut() else { return Ok(false) };
-        let removal = RemoveDownlink { slot, child: top.block, next: top.right };
+        let Some(leaf) = pages.first_mut() else {
+            return Ok(false);
+        };
+        let removal = RemoveDownlink {
+            slot,
+            child: top.block,
+            next: top.right,
+        };
         let mut change = self.store().change(Xid::NONE.get());
-        change.part(leaf, op::HALF_DEAD, PartFlags::NONE, &top.block.0.to_le_bytes());
-        change.part(&mut parent, op::REMOVE_DOWNLINK, PartFlags::NONE, &removal.encode());
+        change.part(
+            leaf,
+            op::HALF_DEAD,
+            PartFlags::NONE,
+            &top.block.0.to_le_bytes(),
+        );
+        change.part(
+            &mut parent,
+            op::REMOVE_DOWNLINK,
+            PartFlags::NONE,
+            &removal.encode(),
+        );
         change.commit();
         Ok(true)
     }
@@ -174,24 +204,13 @@ impl BTree {
 
     fn header_of(&self, block: BlockNumber) -> EngineResult<NodeHeader> {
         let page = self.fork().read(block)?;
-        Ok(Node::of(&page).map_err(|fault| self.damaged(block, fault))?.header)
+        Ok(Node::of(&page)
+            .map_err(|fault| self.damaged(block, fault))?
+            .header)
     }
 
-    /// The left sibling of `target`: the page whose right link leads to it. `None` when it
-    /// changes too quickly to be found.
-    fn left_sibling(&self, target: &Limb, left: BlockNumber) -> EngineResult<Option<BlockNumber>> {
-        let mut at = left;
-        while at != NO_BLOCK {
-            let header = self.header_of(at)?;
-            if header.right == target.block && !header.is(flag::DELETED) {
-                return Ok(Some(at));
-            }
-            at = header.right;
-        }
-        Ok(None)
-    }
-
-    /// Unlinks `target`, the topmost page left of the branch of `leaf`, from its siblings.
+    /// Unlinks `target`, the topmost page left of the branch of `leaf`, from its siblings. False
+    /// when one of them has changed meanwhile.
     fn unlink(
         &self,
         leaf: BlockNumber,
@@ -200,65 +219,67 @@ impl BTree {
     ) -> EngineResult<bool> {
         self.store().admit()?;
         let header = self.header_of(target)?;
-        let limb = Limb { block: target, right: header.right };
-        let left = match header.left {
-            NO_BLOCK => None,
-            left => match self.left_sibling(&limb, left)? {
-                Some(left) => Some(left),
-                None => return Ok(false),
-            },
+        let pin_if = |wanted: bool, block: BlockNumber| -> EngineResult<Option<Pin<'_>>> {
+            Ok(if wanted {
+                Some(self.fork().pin(block)?)
+            } else {
+                None
+            })
         };
-        let leaf_pin = if target == leaf { None } else { Some(self.fork().pin(leaf)?) };
-        let left_pin = left.map(|left| self.fork().pin(left)).transpose()?;
-        let (target_pin, right_pin) =
-            (self.fork().pin(target)?, self.fork().pin(self.right_link(&limb)?)?);
+        let leaf_pin = pin_if(target != leaf, leaf)?;
+        let left_pin = pin_if(header.left != NO_BLOCK, header.left)?;
+        let target_pin = self.fork().pin(target)?;
+        let right_pin = self.fork().pin(self.right_link(target, &header)?)?;
         // Child before parent level, and left to right (btree rule 1).
         let mut leaf_page = leaf_pin.map(Pin::write);
         let mut left_page = left_pin.map(Pin::write);
         let mut page = target_pin.write();
         let mut right_page = right_pin.write();
-        let node = Node::of(&page).map_err(|fault| self.damaged(target, fault))?;
-        let expected_left = left.unwrap_or(NO_BLOCK);
-        let unchanged = node.header.right == limb.right
-            && node.header.left == expected_left
-            && !node.header.is(flag::DELETED)
-            && links_to(left_page.as_ref(), |header| header.right == target)
-            && links_to(Some(&right_page), |header| header.left == target)
-            && links_to(leaf_page.as_ref().or(Some(&page)), |header| {
-                header.is(flag::HALF_DEAD) && header.extra == u64::from(target.0)
+        // A page's left link changes in the same record as the right link that leads to it.
+        let unchanged = has(Some(&page), |now| *now == header)
+            && has(left_page.as_ref(), |left| left.right == target)
+            && has(Some(&right_page), |right| right.left == target)
+            && has(leaf_page.as_ref().or(Some(&page)), |leaf| {
+                leaf.is(flag::HALF_DEAD) && leaf.extra == u64::from(target.0)
             });
         if !unchanged {
             return Ok(false);
         }
-        // What the leaf names next: the page below in the branch, the leaf itself in the end.
-        let fault = |fault| self.damaged(target, fault);
-        let below = match node.header.level {
-            0 => leaf,
-            _ => node.pivot(node.first()).map_err(fault)?.child,
-        };
+        let below = self.below(&page, leaf)?.0.to_le_bytes();
+        let (left, right) = (header.left.0.to_le_bytes(), header.right.0.to_le_bytes());
+        let stamp = horizon.stamp().to_le_bytes();
         let mut change = self.store().change(Xid::NONE.get());
         if let Some(leaf) = &mut leaf_page {
-            change.part(leaf, op::HALF_DEAD, PartFlags::NONE, &below.0.to_le_bytes());
+            change.part(leaf, op::HALF_DEAD, PartFlags::NONE, &below);
         }
-        if let Some(left) = &mut left_page {
-            change.part(left, op::SET_RIGHT, PartFlags::NONE, &limb.right.0.to_le_bytes());
+        if let Some(page) = &mut left_page {
+            change.part(page, op::SET_RIGHT, PartFlags::NONE, &right);
         }
-        change.part(&mut page, op::UNLINK, PartFlags::NONE, &horizon.stamp().to_le_bytes());
-        let left_bytes = expected_left.0.to_le_bytes();
-        change.part(&mut right_page, op::SET_LEFT, PartFlags::NONE, &left_bytes);
+        change.part(&mut page, op::UNLINK, PartFlags::NONE, &stamp);
+        change.part(&mut right_page, op::SET_LEFT, PartFlags::NONE, &left);
         change.commit();
         Ok(true)
     }
 
-    fn right_link(&self, limb: &Limb) -> EngineResult<BlockNumber> {
-        match limb.right {
-            NO_BLOCK => Err(self.damaged(limb.block, Fault("half-dead rightmost page"))),
+    /// What the leaf names when `page` is gone: the page below in the branch, and in the end
+    /// the leaf itself.
+    fn below(&self, page: &WriteGuard<'_>, leaf: BlockNumber) -> EngineResult<BlockNumber> {
+        let child = Node::of(page).and_then(|node| match node.header.level {
+            0 => Ok(leaf),
+            _ => node.pivot(node.first()).map(|pivot| pivot.child),
+        });
+        child.map_err(|fault| self.damaged(page.block(), fault))
+    }
+
+    fn right_link(&self, block: BlockNumber, header: &NodeHeader) -> EngineResult<BlockNumber> {
+        match header.right {
+            NO_BLOCK => Err(self.damaged(block, Fault("half-dead rightmost page"))),
             right => Ok(right),
         }
     }
 }
 
-fn links_to(page: Option<&WriteGuard<'_>>, expected: impl Fn(&NodeHeader) -> bool) -> bool {
+fn has(page: Option<&WriteGuard<'_>>, expected: impl Fn(&NodeHeader) -> bool) -> bool {
     page.is_none_or(|page| Node::of(page).is_ok_and(|node| expected(&node.header)))
 }
 
@@ -289,8 +310,16 @@ fn downlink<P: PageRead>(node: &Node<'_, P>, child: Limb) -> Result<Downlink, Fa
     };
     if slot + 1 < node.end() {
         let next = node.pivot(slot + 1)?.child;
-        return Ok(if next == child.right { Downlink::Between(slot) } else { Downlink::Unfit });
+        return Ok(if next == child.right {
+            Downlink::Between(slot)
+        } else {
+            Downlink::Unfit
+        });
     }
     let alone = node.len() == 1 && is_removable(&node.header);
-    Ok(if alone { Downlink::Alone(node.header.right) } else { Downlink::Unfit })
+    Ok(if alone {
+        Downlink::Alone(node.header.right)
+    } else {
+        Downlink::Unfit
+    })
 }

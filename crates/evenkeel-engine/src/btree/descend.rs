@@ -1,7 +1,7 @@
 //! Finding the page of a level that covers a position, without holding two locks at a time.
 
-use evenkeel_storage::page::PageRead;
 use evenkeel_storage::buffer::ReadGuard;
+use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, Fork, PageId};
 
 use super::BTree;
@@ -15,7 +15,11 @@ const ROOT_ATTEMPTS: usize = 1_000;
 impl BTree {
     /// An error that names the damaged page.
     pub(super) fn damaged(&self, block: BlockNumber, fault: Fault) -> EngineError {
-        let page = PageId { file: self.shared.file, fork: Fork::Main, block };
+        let page = PageId {
+            file: self.shared.file,
+            fork: Fork::Main,
+            block,
+        };
         EngineError::corrupted(format!("index {page}: {}", fault.0))
     }
 
@@ -115,7 +119,10 @@ impl BTree {
         loop {
             let page = self.fork().read(block)?;
             let node = self.node(&page, block, level)?;
-            if !node.is_beyond(position).map_err(|fault| self.damaged(block, fault))? {
+            if !node
+                .is_beyond(position)
+                .map_err(|fault| self.damaged(block, fault))?
+            {
                 return Ok(page);
             }
             block = self.right_of(&node, block)?;

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
-use evenkeel_storage::page::PageRead;
 use evenkeel_storage::buffer::WriteGuard;
+use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, PartFlags};
 
 use super::key::{Position, TidOrder};
@@ -28,7 +28,10 @@ impl BTree {
         if meta_block != META_BLOCK {
             return Err(self.damaged(meta_block, page::Fault("file is not empty")));
         }
-        let meta = Meta { root: BlockNumber(1), level: 0 };
+        let meta = Meta {
+            root: BlockNumber(1),
+            level: 0,
+        };
         let header = NodeHeader {
             left: NO_BLOCK,
             right: NO_BLOCK,
@@ -42,7 +45,12 @@ impl BTree {
         let mut change = self.store().change(xid.get());
         let content = NodeContent::new(&header);
         change.part(&mut root_page, op::NODE, PartFlags::INIT, content.data());
-        change.part(&mut meta_page, op::META, PartFlags::INIT, &redo::encode_meta(meta));
+        change.part(
+            &mut meta_page,
+            op::META,
+            PartFlags::INIT,
+            &redo::encode_meta(meta),
+        );
         change.commit();
         self.shared.cache_root(Some(meta));
         Ok(())
@@ -68,7 +76,10 @@ impl BTree {
             });
         }
         self.store().admit()?;
-        let entry = Entry { key, tid: TidOrder::of(tid) };
+        let entry = Entry {
+            key,
+            tid: TidOrder::of(tid),
+        };
         let UniqueCheck::Check(resolve) = check else {
             self.insert_entry(xid, entry, false)?;
             return Ok(InsertOutcome::Inserted);
@@ -151,11 +162,12 @@ impl BTree {
                 block = self.right_of(&node, block)?;
                 continue;
             }
-            if unless_equal && may_hold_equal(&node, entry.key).map_err(fault)? {
+            let slot = node.lower_bound(&position).map_err(fault)?;
+            if unless_equal && may_hold_equal(&node, slot, entry.key).map_err(fault)? {
                 return Ok(Attempt::EqualKey);
             }
             if node.fits(data.tuple().len()) {
-                self.insert_here(xid, &mut page, &position, &mut data, block)?;
+                self.insert_here(xid, &mut page, slot, &mut data)?;
                 return Ok(Attempt::Inserted);
             }
             let dead = dead_slots(&node);
@@ -172,8 +184,11 @@ impl BTree {
                 room = Some(self.room_for_split(&header)?);
                 continue;
             };
-            let slot = self.slot_for(&node, &position, &data, block)?;
-            let wanted = Wanted { block, slot, tuple: data.tuple() };
+            let wanted = Wanted {
+                block,
+                slot,
+                tuple: data.tuple(),
+            };
             let done = self.split(xid, &mut page, &wanted, room, None)?;
             drop(page);
             if done {
@@ -198,18 +213,18 @@ impl BTree {
         unless_equal: bool,
     ) -> EngineResult<ControlFlow<Attempt>> {
         const NOT_HERE: EngineResult<ControlFlow<Attempt>> = Ok(ControlFlow::Continue(()));
-        let Some(block) = self.shared.cached_rightmost() else {
+        let Some(block) = self.shared.cached_rightmost(position) else {
             return NOT_HERE;
         };
         let mut page = self.fork().write(block)?;
         // The page may have been split, deleted or used for something else since it was noted.
         let Ok(node) = Node::of(&page) else {
-            self.shared.cache_rightmost(None);
+            self.shared.forget_rightmost();
             return NOT_HERE;
         };
         let header = node.header;
         if !node.is_leaf() || !header.is_rightmost() || header.is_ignored() {
-            self.shared.cache_rightmost(None);
+            self.shared.forget_rightmost();
             return NOT_HERE;
         }
         if node.len() == 0 || !node.fits(data.tuple().len()) {
@@ -222,54 +237,46 @@ impl BTree {
         if position.key <= first.key {
             return NOT_HERE;
         }
-        if unless_equal && may_hold_equal(&node, position.key).map_err(fault)? {
+        let slot = node.lower_bound(position).map_err(fault)?;
+        if unless_equal && may_hold_equal(&node, slot, position.key).map_err(fault)? {
             return Ok(ControlFlow::Break(Attempt::EqualKey));
         }
-        self.insert_here(xid, &mut page, position, data, block)?;
+        self.insert_here(xid, &mut page, slot, data)?;
         Ok(ControlFlow::Break(Attempt::Inserted))
     }
 
+    /// Puts the entry at `slot` of a leaf that has room for it.
     fn insert_here(
         &self,
         xid: Xid,
         page: &mut WriteGuard<'_>,
-        position: &Position<'_>,
+        slot: u16,
         data: &mut InsertData,
-        block: BlockNumber,
     ) -> EngineResult<()> {
+        let block = page.block();
+        let fault = |fault| self.damaged(block, fault);
         let node = self.node(&*page, block, 0)?;
-        let slot = self.slot_for(&node, position, data, block)?;
-        let rightmost = node.header.is_rightmost() && slot == node.end();
+        if slot < node.end() && node.tuple(slot).map_err(fault)? == data.tuple() {
+            return Err(fault(page::Fault("entry to be inserted exists")));
+        }
+        if node.header.is_rightmost() && slot == node.end() && node.len() > 0 {
+            let first = node.entry(node.first()).map_err(fault)?;
+            self.shared.cache_rightmost(block, &first.position());
+        }
         let mut change = self.store().change(xid.get());
         change.part(page, op::INSERT, PartFlags::NONE, data.at(slot));
         change.commit();
-        if rightmost {
-            self.shared.cache_rightmost(Some(block));
-        }
         Ok(())
-    }
-
-    /// Where on its leaf the entry goes.
-    pub(super) fn slot_for<P: PageRead>(
-        &self,
-        node: &Node<'_, P>,
-        position: &Position<'_>,
-        data: &InsertData,
-        block: BlockNumber,
-    ) -> EngineResult<u16> {
-        let fault = |fault| self.damaged(block, fault);
-        let slot = node.lower_bound(position).map_err(fault)?;
-        if slot < node.end() && node.tuple(slot).map_err(fault)? == data.tuple() {
-            return Err(self.damaged(block, page::Fault("entry to be inserted exists")));
-        }
-        Ok(slot)
     }
 }
 
 /// Whether the leaf, which covers `(key, least tid)`, or one right of it may hold an entry with
-/// this very key.
-fn may_hold_equal<P: PageRead>(node: &Node<'_, P>, key: &[u8]) -> Result<bool, page::Fault> {
-    let slot = node.lower_bound(&Position::new(key, TidOrder::LEAST))?;
+/// this very key. `slot` is where such an entry would be.
+fn may_hold_equal<P: PageRead>(
+    node: &Node<'_, P>,
+    slot: u16,
+    key: &[u8],
+) -> Result<bool, page::Fault> {
     if slot < node.end() {
         return Ok(node.entry(slot)?.key == key);
     }
@@ -277,5 +284,7 @@ fn may_hold_equal<P: PageRead>(node: &Node<'_, P>, key: &[u8]) -> Result<bool, p
 }
 
 fn dead_slots<P: PageRead>(node: &Node<'_, P>) -> Vec<u16> {
-    (node.first()..node.end()).filter(|&slot| node.is_dead(slot)).collect()
+    (node.first()..node.end())
+        .filter(|&slot| node.is_dead(slot))
+        .collect()
 }

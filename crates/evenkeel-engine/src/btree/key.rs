@@ -54,7 +54,12 @@ enum Side {
 impl<'a> Position<'a> {
     /// The place of `(key, tid)`.
     pub fn new(key: &'a [u8], tid: TidOrder) -> Position<'a> {
-        Position { key, tid, head: head(key), side: Side::At }
+        Position {
+            key,
+            tid,
+            head: head(key),
+            side: Side::At,
+        }
     }
 
     /// Before every entry.
@@ -64,13 +69,24 @@ impl<'a> Position<'a> {
 
     /// After every entry.
     pub fn end() -> Position<'static> {
-        Position { side: Side::End, ..Position::start() }
+        Position {
+            side: Side::End,
+            ..Position::start()
+        }
     }
 
     /// Before this position and after everything less: where the page whose high key this is
     /// ends.
     pub fn just_before(self) -> Position<'a> {
-        Position { side: Side::Before, ..self }
+        Position {
+            side: Side::Before,
+            ..self
+        }
+    }
+
+    /// The key's first bytes as a number.
+    pub fn head(&self) -> u64 {
+        self.head
     }
 
     /// How this position compares to that of `(key, tid)`.
@@ -133,7 +149,9 @@ mod tests {
 
     fn random_key(rng: &mut StdRng) -> Vec<u8> {
         let len = rng.random_range(0..12);
-        (0..len).map(|_| *[0u8, 1, 2, 255].get(rng.random_range(0..4)).unwrap_or(&0)).collect()
+        (0..len)
+            .map(|_| *[0u8, 1, 2, 255].get(rng.random_range(0..4)).unwrap_or(&0))
+            .collect()
     }
 
     #[test]
@@ -142,9 +160,16 @@ mod tests {
         let mut rng = StdRng::seed_from_u64(seed);
         for _ in 0..100_000 {
             let (a, b) = (random_key(&mut rng), random_key(&mut rng));
-            let (s, t) = (TidOrder(rng.random_range(0..3)), TidOrder(rng.random_range(0..3)));
+            let (s, t) = (
+                TidOrder(rng.random_range(0..3)),
+                TidOrder(rng.random_range(0..3)),
+            );
             let expected = (&a, s).cmp(&(&b, t));
-            assert_eq!(Position::new(&a, s).compare(&b, t), expected, "{a:?} {b:?} seed {seed}");
+            assert_eq!(
+                Position::new(&a, s).compare(&b, t),
+                expected,
+                "{a:?} {b:?} seed {seed}"
+            );
         }
     }
 
@@ -157,8 +182,14 @@ mod tests {
             let (low, high) = if a <= b { (a, b) } else { (b, a) };
             match separator(&low, &high) {
                 Some(key) => {
-                    assert!(key > low.as_slice() && key <= high.as_slice(), "seed {seed}");
-                    assert!(key.len() == 1 || key[..key.len() - 1] <= low[..], "seed {seed}");
+                    assert!(
+                        key > low.as_slice() && key <= high.as_slice(),
+                        "seed {seed}"
+                    );
+                    assert!(
+                        key.len() == 1 || key[..key.len() - 1] <= low[..],
+                        "seed {seed}"
+                    );
                 }
                 None => assert_eq!(low, high, "seed {seed}"),
             }

@@ -31,7 +31,7 @@ use crate::types::{Tid, Xid};
 pub use build::TreeBuilder;
 pub use check::TreeStatistics;
 pub use key::{MAX_KEY_LEN, prefix_successor};
-pub use page::{META_PAGE_KIND, NODE_PAGE_KIND};
+pub use page::{META_PAGE_KIND, NODE_PAGE_KIND, mask_hints};
 pub use scan::{Direction, LeafBatch, LeafStamp, TreeScan};
 pub use vacuum::{BulkDeleteStats, RecycleHorizon, VacuumStep};
 
@@ -91,7 +91,9 @@ impl BTree {
     /// # Errors
     /// A full disk; storage failures.
     pub fn create(store: &Arc<Store>, xid: Xid, file: FileId) -> EngineResult<BTree> {
-        let tree = BTree { shared: shared::Shared::attach(store, file)? };
+        let tree = BTree {
+            shared: shared::Shared::attach(store, file)?,
+        };
         tree.lay_out(xid)?;
         Ok(tree)
     }
@@ -101,7 +103,9 @@ impl BTree {
     /// # Errors
     /// `Corrupted` when the file is not a tree; storage failures.
     pub fn open(store: &Arc<Store>, file: FileId) -> EngineResult<BTree> {
-        let tree = BTree { shared: shared::Shared::attach(store, file)? };
+        let tree = BTree {
+            shared: shared::Shared::attach(store, file)?,
+        };
         tree.root()?;
         Ok(tree)
     }

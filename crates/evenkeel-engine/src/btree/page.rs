@@ -97,10 +97,18 @@ impl<'p> Pivot<'p> {
         let (info, rest) = rest.split_first_chunk::<2>().ok_or(SHORT)?;
         let child = BlockNumber(u32::from_le_bytes(*child));
         match u16::from_le_bytes(*info) {
-            0 => Ok(Pivot { child, key: rest, tid: TidOrder::LEAST }),
+            0 => Ok(Pivot {
+                child,
+                key: rest,
+                tid: TidOrder::LEAST,
+            }),
             PIVOT_HAS_TID => {
                 let (key, tid) = rest.split_last_chunk::<PIVOT_TID>().ok_or(SHORT)?;
-                Ok(Pivot { child, key, tid: decode_tid(*tid) })
+                Ok(Pivot {
+                    child,
+                    key,
+                    tid: decode_tid(*tid),
+                })
             }
             _ => Err(Fault("pivot tuple of an unknown form")),
         }
@@ -121,7 +129,11 @@ impl<'p> Pivot<'p> {
 
     /// Bytes of the tuple.
     pub fn tuple_len(&self) -> usize {
-        let tid = if self.tid == TidOrder::LEAST { 0 } else { PIVOT_TID };
+        let tid = if self.tid == TidOrder::LEAST {
+            0
+        } else {
+            PIVOT_TID
+        };
         TUPLE_PREFIX + self.key.len() + tid
     }
 
@@ -139,14 +151,26 @@ impl<'p> Pivot<'p> {
     pub fn between(left: &[u8], right: &'p [u8]) -> Result<Pivot<'p>, Fault> {
         let (left, right) = (Entry::decode(left)?, Entry::decode(right)?);
         Ok(match separator(left.key, right.key) {
-            Some(key) => Pivot { child: NO_BLOCK, key, tid: TidOrder::LEAST },
-            None => Pivot { child: NO_BLOCK, key: right.key, tid: right.tid },
+            Some(key) => Pivot {
+                child: NO_BLOCK,
+                key,
+                tid: TidOrder::LEAST,
+            },
+            None => Pivot {
+                child: NO_BLOCK,
+                key: right.key,
+                tid: right.tid,
+            },
         })
     }
 
     /// The first pivot of an inner page: minus infinity.
     pub fn least(child: BlockNumber) -> Pivot<'static> {
-        Pivot { child, key: &[], tid: TidOrder::LEAST }
+        Pivot {
+            child,
+            key: &[],
+            tid: TidOrder::LEAST,
+        }
     }
 }
 
@@ -174,9 +198,13 @@ pub(super) struct Entry<'p> {
 impl<'p> Entry<'p> {
     #[inline]
     fn decode(tuple: &'p [u8]) -> Result<Entry<'p>, Fault> {
-        let (tid, key) =
-            tuple.split_first_chunk::<TUPLE_PREFIX>().ok_or(Fault("leaf tuple too short"))?;
-        Ok(Entry { key, tid: decode_tid(*tid) })
+        let (tid, key) = tuple
+            .split_first_chunk::<TUPLE_PREFIX>()
+            .ok_or(Fault("leaf tuple too short"))?;
+        Ok(Entry {
+            key,
+            tid: decode_tid(*tid),
+        })
     }
 
     /// Appends the entry as a tuple.
@@ -255,7 +283,12 @@ impl<'p, P: PageRead + ?Sized> Node<'p, P> {
         if slots < header_slots(&header) {
             return Err(Fault("high key missing"));
         }
-        Ok(Node { page, slots, tuples_from: upper, header })
+        Ok(Node {
+            page,
+            slots,
+            tuples_from: upper,
+            header,
+        })
     }
 
     /// Whether it is a leaf.
@@ -327,7 +360,11 @@ impl<'p, P: PageRead + ?Sized> Node<'p, P> {
     /// The upper bound of the page's entries, if it has a right sibling.
     #[inline]
     pub fn high_key(&self) -> Result<Option<Pivot<'p>>, Fault> {
-        if self.header.is_rightmost() { Ok(None) } else { self.pivot(0).map(Some) }
+        if self.header.is_rightmost() {
+            Ok(None)
+        } else {
+            self.pivot(0).map(Some)
+        }
     }
 
     /// Whether `position` lies on a page further right.
@@ -456,7 +493,8 @@ pub(super) fn put_tuple(page: &mut PageMut<'_>, slot: u16, tuple: &[u8]) -> Resu
     }
     let start = upper - tuple.len();
     page.put_bytes(start, tuple);
-    page.bytes_mut().copy_within(at..lower, at + LINE_POINTER_SIZE);
+    page.bytes_mut()
+        .copy_within(at..lower, at + LINE_POINTER_SIZE);
     page.put_u32(at, start as u32 | (tuple.len() as u32) << 16);
     page.set_lower((lower + LINE_POINTER_SIZE) as u16);
     page.set_upper(start as u16);
@@ -504,7 +542,10 @@ impl Meta {
         if root == 0 || level > u32::from(u16::MAX) {
             return Err(Fault("meta page out of range"));
         }
-        Ok(Meta { root: BlockNumber(root), level: level as u16 })
+        Ok(Meta {
+            root: BlockNumber(root),
+            level: level as u16,
+        })
     }
 
     /// Writes the meta page, laying it out.

@@ -46,11 +46,7 @@ pub fn apply(
     apply_part(op, page, data)
 }
 
-pub(super) fn apply_part(
-    op: u16,
-    page: &mut PageMut<'_>,
-    data: &[u8],
-) -> Result<(), ApplyError> {
+pub(super) fn apply_part(op: u16, page: &mut PageMut<'_>, data: &[u8]) -> Result<(), ApplyError> {
     match op {
         op::META => apply_meta(page, data),
         op::NODE => apply_node(page, data),
@@ -91,11 +87,19 @@ pub(super) fn apply_part(
 }
 
 fn sibling(block: u32) -> Result<BlockNumber, ApplyError> {
-    if block == 0 { Err(Fault("sibling is the meta page").into()) } else { Ok(BlockNumber(block)) }
+    if block == 0 {
+        Err(Fault("sibling is the meta page").into())
+    } else {
+        Ok(BlockNumber(block))
+    }
 }
 
 fn finished(data: &FieldReader<'_>) -> Result<(), ApplyError> {
-    if data.rest().is_empty() { Ok(()) } else { Err(Fault("bytes left over").into()) }
+    if data.rest().is_empty() {
+        Ok(())
+    } else {
+        Err(Fault("bytes left over").into())
+    }
 }
 
 fn change_header(
@@ -119,7 +123,10 @@ pub(super) fn encode_meta(meta: Meta) -> [u8; 6] {
 
 fn apply_meta(page: &mut PageMut<'_>, data: &[u8]) -> Result<(), ApplyError> {
     let mut data = FieldReader::new(data);
-    let meta = Meta { root: sibling(data.u32()?)?, level: data.u16()? };
+    let meta = Meta {
+        root: sibling(data.u32()?)?,
+        level: data.u16()?,
+    };
     finished(&data)?;
     if !page.is_new() {
         Meta::read(&*page)?;
@@ -151,7 +158,8 @@ impl NodeContent {
 
     /// Adds a tuple behind the others.
     pub fn push(&mut self, tuple: &[u8]) {
-        self.data.extend_from_slice(&(tuple.len() as u16).to_le_bytes());
+        self.data
+            .extend_from_slice(&(tuple.len() as u16).to_le_bytes());
         self.data.extend_from_slice(tuple);
         self.tuples += 1;
         self.data[NODE_COUNT_AT..NODE_COUNT_AT + 2].copy_from_slice(&self.tuples.to_le_bytes());
@@ -246,7 +254,10 @@ fn apply_insert(page: &mut PageMut<'_>, data: &[u8]) -> Result<(), ApplyError> {
     // The first downlink of an inner page is minus infinity: nothing goes before it.
     let first = node.first() + u16::from(!node.is_leaf());
     if slot < first || slot > node.end() {
-        return Err(ApplyError(format!("insert at slot {slot} of {}", node.end())));
+        return Err(ApplyError(format!(
+            "insert at slot {slot} of {}",
+            node.end()
+        )));
     }
     let leaf = node.is_leaf();
     page::put_tuple(page, slot, data.rest())?;
@@ -297,14 +308,19 @@ impl<'a> SplitLeft<'a> {
         let len = usize::from(data.u16()?);
         let tuple = data.take(len)?;
         let inserted = (slot != NO_SLOT).then_some((slot, tuple));
-        Ok(SplitLeft { first_right, inserted, right, extra, high_key: data.rest() })
+        Ok(SplitLeft {
+            first_right,
+            inserted,
+            right,
+            extra,
+            high_key: data.rest(),
+        })
     }
 }
 
 fn apply_split_left(page: &mut PageMut<'_>, data: &[u8]) -> Result<(), ApplyError> {
     let split = SplitLeft::decode(data)?;
-    let old = *page.bytes();
-    let mut old = old;
+    let mut old = *page.bytes();
     let old = PageMut::new(&mut old);
     let node = Node::of(&old)?;
     let stays = node.first()..split.first_right;
@@ -316,7 +332,12 @@ fn apply_split_left(page: &mut PageMut<'_>, data: &[u8]) -> Result<(), ApplyErro
         return Err(Fault("inserted slot out of range").into());
     }
     let flags = node.header.flags | flag::INCOMPLETE_SPLIT;
-    let header = NodeHeader { right: split.right, flags, extra: split.extra, ..node.header };
+    let header = NodeHeader {
+        right: split.right,
+        flags,
+        extra: split.extra,
+        ..node.header
+    };
     rebuild(page, &old, &header);
     page::push_tuple(page, split.high_key)?;
     for at in stays.clone() {

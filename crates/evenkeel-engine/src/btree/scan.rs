@@ -2,8 +2,8 @@
 
 use std::ops::{Bound, Range};
 
-use evenkeel_storage::page::PageRead;
 use evenkeel_storage::buffer::ReadGuard;
+use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, Lsn};
 use smallvec::SmallVec;
 
@@ -48,7 +48,10 @@ impl LeafBatch {
 
     /// A batch that also receives the keys.
     pub fn with_keys() -> LeafBatch {
-        LeafBatch { with_keys: true, ..LeafBatch::default() }
+        LeafBatch {
+            with_keys: true,
+            ..LeafBatch::default()
+        }
     }
 
     /// The tids.
@@ -173,7 +176,12 @@ struct Cursor {
     /// Entries at or behind it are out of range, or have been returned going backward.
     upper: Edge,
     next: Next,
+    /// How often in a row the page to the left was not found by its link.
+    lost: u32,
 }
+
+/// So often a scan looks for its left neighbour anew before it calls the links damaged.
+const LOST_MOST: u32 = 10_000;
 
 #[derive(Clone, Copy, Debug)]
 enum Next {
@@ -182,23 +190,27 @@ enum Next {
     /// Going forward: this page.
     Right(BlockNumber),
     /// Going backward: the page left of `from`, which was `left` when `from` was read.
-    Left { from: BlockNumber, left: BlockNumber },
+    Left {
+        from: BlockNumber,
+        left: BlockNumber,
+    },
     End,
 }
 
 impl BTree {
     /// Scans the entries with keys in a range. Equal keys come in the order of their tids (or
     /// the reverse, going backward).
-    pub fn scan(
-        &self,
-        lower: Bound<&[u8]>,
-        upper: Bound<&[u8]>,
-        direction: Direction,
-    ) -> TreeScan {
+    pub fn scan(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> TreeScan {
         let (lower, upper) = (Edge::lower(lower), Edge::upper(upper));
         TreeScan {
             tree: self.clone(),
-            cursor: Cursor { direction, lower, upper, next: Next::Descend },
+            cursor: Cursor {
+                direction,
+                lower,
+                upper,
+                next: Next::Descend,
+                lost: 0,
+            },
         }
     }
 
@@ -242,7 +254,10 @@ impl BTree {
             let node = self.node(&page, block, 0)?;
             let more = collect(&node, &position, wanted, &mut found).map_err(fault)?;
             let next = if more { node.header.right } else { NO_BLOCK };
-            let stamp = LeafStamp { block, lsn: page.lsn() };
+            let stamp = LeafStamp {
+                block,
+                lsn: page.lsn(),
+            };
             drop(page);
             if self.visit_found(stamp, &found, visit)? || next == NO_BLOCK {
                 return Ok(());
@@ -286,15 +301,13 @@ impl BTree {
         batch: &LeafBatch,
         entries: impl Iterator<Item = usize>,
     ) -> EngineResult<()> {
-        let Some(stamp) = batch.stamp else { return Ok(()) };
+        let Some(stamp) = batch.stamp else {
+            return Ok(());
+        };
         self.hint_dead(stamp, entries.filter_map(|at| batch.slots.get(at).copied()))
     }
 
-    fn hint_dead(
-        &self,
-        stamp: LeafStamp,
-        slots: impl Iterator<Item = u16>,
-    ) -> EngineResult<()> {
+    fn hint_dead(&self, stamp: LeafStamp, slots: impl Iterator<Item = u16>) -> EngineResult<()> {
         let mut slots = slots.peekable();
         if slots.peek().is_none() {
             return Ok(());
@@ -352,7 +365,10 @@ impl TreeScan {
             };
             let block = page.block();
             let node = self.tree.node(&page, block, 0)?;
-            batch.stamp = Some(LeafStamp { block, lsn: page.lsn() });
+            batch.stamp = Some(LeafStamp {
+                block,
+                lsn: page.lsn(),
+            });
             let copied = match self.cursor.direction {
                 Direction::Forward => self.cursor.copy_forward(&node, batch),
                 Direction::Backward => self.cursor.copy_backward(&node, block, batch),
@@ -380,7 +396,12 @@ impl Cursor {
                     let page = tree.fork().read(left)?;
                     let header = tree.node(&page, left, 0)?.header;
                     if header.right == from && !header.is_ignored() {
+                        self.lost = 0;
                         return Ok(Some(page));
+                    }
+                    self.lost += 1;
+                    if self.lost > LOST_MOST {
+                        return Err(tree.damaged(from, Fault("left link does not lead back")));
                     }
                     // The page was split or deleted since: find the place anew, unless it only
                     // waits to be unlinked.
@@ -389,7 +410,10 @@ impl Cursor {
                     } else if header.left == NO_BLOCK {
                         Next::End
                     } else {
-                        Next::Left { from: left, left: header.left }
+                        Next::Left {
+                            from: left,
+                            left: header.left,
+                        }
                     };
                 }
             }
@@ -402,7 +426,11 @@ impl Cursor {
         batch: &mut LeafBatch,
     ) -> Result<(), Fault> {
         let right = node.header.right;
-        let next = if right == NO_BLOCK { Next::End } else { Next::Right(right) };
+        let next = if right == NO_BLOCK {
+            Next::End
+        } else {
+            Next::Right(right)
+        };
         if node.header.is_ignored() {
             self.next = next;
             return Ok(());

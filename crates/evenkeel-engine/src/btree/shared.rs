@@ -9,6 +9,7 @@ use evenkeel_storage::{BlockNumber, FileId, Fork, Store};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::alloc::FreeBlocks;
+use super::key::Position;
 use super::page::Meta;
 use crate::error::EngineResult;
 
@@ -29,6 +30,8 @@ pub(super) struct Shared {
     root: AtomicU64,
     /// The rightmost leaf as last seen; 0 is unknown.
     rightmost: AtomicU32,
+    /// The first bytes of its first key, when it was seen.
+    rightmost_from: AtomicU64,
     /// Pages to be used next.
     pub free: Mutex<FreeBlocks>,
     /// The running vacuum, or 0. Splits write it into both halves.
@@ -67,6 +70,7 @@ impl Shared {
             file,
             root: AtomicU64::new(0),
             rightmost: AtomicU32::new(0),
+            rightmost_from: AtomicU64::new(0),
             free: Mutex::default(),
             vacuum_cycle: AtomicU64::new(0),
             vacuum: Mutex::default(),
@@ -93,27 +97,38 @@ impl Shared {
     /// The root as last seen.
     pub fn cached_root(&self) -> Option<Meta> {
         let root = self.root.load(Ordering::Relaxed);
-        (root != 0).then_some(Meta { root: BlockNumber((root >> 32) as u32), level: root as u16 })
+        (root != 0).then_some(Meta {
+            root: BlockNumber((root >> 32) as u32),
+            level: root as u16,
+        })
     }
 
     /// Notes the root.
     pub fn cache_root(&self, root: Option<Meta>) {
-        let word = root.map_or(0, |meta| u64::from(meta.root.0) << 32 | u64::from(meta.level));
+        let word = root.map_or(0, |meta| {
+            u64::from(meta.root.0) << 32 | u64::from(meta.level)
+        });
         self.root.store(word, Ordering::Relaxed);
     }
 
-    /// The rightmost leaf as last seen.
-    pub fn cached_rightmost(&self) -> Option<BlockNumber> {
+    /// The rightmost leaf as last seen, if `position` may lie there.
+    pub fn cached_rightmost(&self, position: &Position<'_>) -> Option<BlockNumber> {
         let block = self.rightmost.load(Ordering::Relaxed);
-        (block != 0).then_some(BlockNumber(block))
+        let from = self.rightmost_from.load(Ordering::Relaxed);
+        (block != 0 && position.head() >= from).then_some(BlockNumber(block))
     }
 
-    /// Notes the rightmost leaf.
-    pub fn cache_rightmost(&self, block: Option<BlockNumber>) {
-        let block = block.map_or(0, |block| block.0);
-        if self.rightmost.load(Ordering::Relaxed) != block {
-            self.rightmost.store(block, Ordering::Relaxed);
+    /// Notes the rightmost leaf and the place of its first entry.
+    pub fn cache_rightmost(&self, block: BlockNumber, first: &Position<'_>) {
+        if self.rightmost.load(Ordering::Relaxed) != block.0 {
+            self.rightmost.store(block.0, Ordering::Relaxed);
+            self.rightmost_from.store(first.head(), Ordering::Relaxed);
         }
+    }
+
+    /// Forgets the rightmost leaf.
+    pub fn forget_rightmost(&self) {
+        self.rightmost.store(0, Ordering::Relaxed);
     }
 
     #[cfg(test)]

@@ -6,8 +6,8 @@
 
 use std::sync::atomic::Ordering;
 
-use evenkeel_storage::page::PageRead;
 use evenkeel_storage::buffer::{FrameReservation, Pin, WriteGuard};
+use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, PartFlags};
 use smallvec::SmallVec;
 
@@ -91,7 +91,12 @@ impl BTree {
             block => Some(self.fork().pin(block)?),
         };
         let spare = self.allocate()?;
-        Ok(Room { new: spare.pin()?, spare, right, right_block: header.right })
+        Ok(Room {
+            new: spare.pin()?,
+            spare,
+            right,
+            right_block: header.right,
+        })
     }
 
     /// Splits the locked page, inserting the wanted tuple. With `child`, a locked page of the
@@ -106,7 +111,12 @@ impl BTree {
         child: Option<&mut WriteGuard<'_>>,
     ) -> EngineResult<bool> {
         let block = wanted.block;
-        let Room { spare, new, right, right_block } = room;
+        let Room {
+            spare,
+            new,
+            right,
+            right_block,
+        } = room;
         let mut new_page = new.write();
         if !spare.is_usable(&new_page) {
             drop(new_page);
@@ -128,12 +138,17 @@ impl BTree {
         let new_block = spare.block.0.to_le_bytes();
         let mut change = self.store().change(xid.get());
         change.part(page, op::SPLIT_LEFT, PartFlags::NONE, &halves.left);
-        change.part(&mut new_page, op::NODE, PartFlags::INIT, halves.right.data());
+        change.part(
+            &mut new_page,
+            op::NODE,
+            PartFlags::INIT,
+            halves.right.data(),
+        );
         if let Some(right) = &mut right_page {
             change.part(right, op::SET_LEFT, PartFlags::NONE, &new_block);
         }
         if let Some(child) = child {
-            change.part(child, op::CLEAR_FLAGS, PartFlags::NONE, &SPLIT_DONE.to_le_bytes());
+            change.part(child, op::CLEAR_FLAGS, PartFlags::NONE, &SPLIT_DONE);
         }
         change.commit();
         drop((new_page, right_page));
@@ -188,8 +203,11 @@ impl BTree {
     /// Puts a new root above a root that was split. False when something changed meanwhile.
     fn grow_root(&self, xid: Xid, block: BlockNumber, split: &Unfinished) -> EngineResult<bool> {
         let spare = self.allocate()?;
-        let (pin, new, meta) =
-            (self.fork().pin(block)?, spare.pin()?, self.fork().pin(META_BLOCK)?);
+        let (pin, new, meta) = (
+            self.fork().pin(block)?,
+            spare.pin()?,
+            self.fork().pin(META_BLOCK)?,
+        );
         let mut page = pin.write();
         if !Node::of(&page).is_ok_and(|node| split.matches(&node.header)) {
             return Ok(false);
@@ -201,7 +219,10 @@ impl BTree {
             return Ok(false);
         }
         let mut meta_page = meta.write();
-        let root = Meta { root: spare.block, level: split.level + 1 };
+        let root = Meta {
+            root: spare.block,
+            level: split.level + 1,
+        };
         let mut content = NodeContent::new(&NodeHeader {
             left: NO_BLOCK,
             right: NO_BLOCK,
@@ -210,11 +231,20 @@ impl BTree {
             extra: 0,
         });
         content.push_pivot(&Pivot::least(block));
-        content.push_pivot(&Pivot { child: split.right, key: &split.key, tid: split.tid });
+        content.push_pivot(&Pivot {
+            child: split.right,
+            key: &split.key,
+            tid: split.tid,
+        });
         let mut change = self.store().change(xid.get());
-        change.part(&mut page, op::CLEAR_FLAGS, PartFlags::NONE, &SPLIT_DONE.to_le_bytes());
+        change.part(&mut page, op::CLEAR_FLAGS, PartFlags::NONE, &SPLIT_DONE);
         change.part(&mut new_page, op::NODE, PartFlags::INIT, content.data());
-        change.part(&mut meta_page, op::META, PartFlags::NONE, &redo::encode_meta(root));
+        change.part(
+            &mut meta_page,
+            op::META,
+            PartFlags::NONE,
+            &redo::encode_meta(root),
+        );
         change.commit();
         self.shared.cache_root(Some(root));
         drop((page, new_page, meta_page));
@@ -229,7 +259,11 @@ impl BTree {
         block: BlockNumber,
         split: &Unfinished,
     ) -> EngineResult<bool> {
-        let pivot = Pivot { child: split.right, key: &split.key, tid: split.tid };
+        let pivot = Pivot {
+            child: split.right,
+            key: &split.key,
+            tid: split.tid,
+        };
         let mut data = InsertData::pivot(&pivot);
         let separator = split.separator();
         let level = split.level + 1;
@@ -266,10 +300,7 @@ impl BTree {
                 return Ok(false);
             }
             if node.fits(data.tuple().len()) {
-                let mut change = self.store().change(xid.get());
-                change.part(&mut page, op::INSERT, PartFlags::NONE, data.at(slot + 1));
-                change.part(&mut child, op::CLEAR_FLAGS, PartFlags::NONE, &DONE_BYTES);
-                change.commit();
+                self.link(xid, &mut page, &mut child, data.at(slot + 1));
                 return Ok(true);
             }
             let Some(room) = room.take_if(|room| room.is_for(&header)) else {
@@ -277,7 +308,11 @@ impl BTree {
                 room = Some(self.room_for_split(&header)?);
                 continue;
             };
-            let wanted = Wanted { block: parent, slot: slot + 1, tuple: data.tuple() };
+            let wanted = Wanted {
+                block: parent,
+                slot: slot + 1,
+                tuple: data.tuple(),
+            };
             let done = self.split(xid, &mut page, &wanted, room, Some(&mut child))?;
             drop((page, child));
             if done {
@@ -285,6 +320,20 @@ impl BTree {
                 return Ok(true);
             }
         }
+    }
+
+    /// Puts a downlink into a page with room for it.
+    fn link(
+        &self,
+        xid: Xid,
+        page: &mut WriteGuard<'_>,
+        child: &mut WriteGuard<'_>,
+        downlink: &[u8],
+    ) {
+        let mut change = self.store().change(xid.get());
+        change.part(page, op::INSERT, PartFlags::NONE, downlink);
+        change.part(child, op::CLEAR_FLAGS, PartFlags::NONE, &SPLIT_DONE);
+        change.commit();
     }
 
     /// `block` has no downlink itself: a split to the left of it, at or right of `from`, is
@@ -299,7 +348,10 @@ impl BTree {
         while at != block {
             self.finish_split(xid, at)?;
             let page = self.fork().read(at)?;
-            at = Node::of(&page).map_err(|fault| self.damaged(at, fault))?.header.right;
+            at = Node::of(&page)
+                .map_err(|fault| self.damaged(at, fault))?
+                .header
+                .right;
             if at == NO_BLOCK {
                 return Err(self.damaged(block, Fault("page is not right of its downlink")));
             }
@@ -308,8 +360,8 @@ impl BTree {
     }
 }
 
-const SPLIT_DONE: u16 = flag::INCOMPLETE_SPLIT | flag::ROOT;
-const DONE_BYTES: [u8; 2] = SPLIT_DONE.to_le_bytes();
+/// The flags a page loses when its split is finished.
+const SPLIT_DONE: [u8; 2] = (flag::INCOMPLETE_SPLIT | flag::ROOT).to_le_bytes();
 
 /// The data of the parts that change a page into two.
 struct Halves {
@@ -360,7 +412,11 @@ impl Halves {
         new_block: BlockNumber,
         cycle: u64,
     ) -> Result<Halves, Fault> {
-        let items = Items { node, slot: wanted.slot, tuple: wanted.tuple };
+        let items = Items {
+            node,
+            slot: wanted.slot,
+            tuple: wanted.tuple,
+        };
         let k = choose(&items)?;
         let separator = items.separator(k)?;
         let mut high_key = TupleBuf::new();
@@ -391,7 +447,10 @@ impl Halves {
         for at in k + 1..items.len() {
             right.push(items.tuple(at)?);
         }
-        Ok(Halves { left: left.encode(), right })
+        Ok(Halves {
+            left: left.encode(),
+            right,
+        })
     }
 }
 

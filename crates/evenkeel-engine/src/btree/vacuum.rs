@@ -93,13 +93,22 @@ impl BTree {
         let _ends = Cycle(&self.shared);
         let _frames = self.reserve_frames();
         let stats = BulkDeleteStats::default();
-        let mut vacuum = Vacuum { is_dead, horizon, cycle, stats, found: Vec::new() };
+        let mut vacuum = Vacuum {
+            is_dead,
+            horizon,
+            cycle,
+            stats,
+            found: Vec::new(),
+        };
         let mut at = 1;
         // A page split meanwhile may have got its right half at the new end of the file.
         while at < self.blocks() {
             let blocks = self.blocks();
             for block in at..blocks {
-                progress(VacuumStep { blocks_done: block, blocks })?;
+                progress(VacuumStep {
+                    blocks_done: block,
+                    blocks,
+                })?;
                 vacuum.visit(self, BlockNumber(block))?;
             }
             at = blocks;
@@ -201,19 +210,19 @@ impl Vacuum<'_> {
 }
 
 /// Removes entries of a leaf found when its LSN was `lsn`; false when it has changed since.
-fn delete_slots(
-    tree: &BTree,
-    block: BlockNumber,
-    lsn: Lsn,
-    slots: &[u16],
-) -> EngineResult<bool> {
+fn delete_slots(tree: &BTree, block: BlockNumber, lsn: Lsn, slots: &[u16]) -> EngineResult<bool> {
     tree.store().admit()?;
     let mut page = tree.fork().write(block)?;
     if page.lsn() != lsn {
         return Ok(false);
     }
     let mut change = tree.store().change(Xid::NONE.get());
-    change.part(&mut page, op::DELETE_ITEMS, PartFlags::NONE, &redo::encode_slots(slots));
+    change.part(
+        &mut page,
+        op::DELETE_ITEMS,
+        PartFlags::NONE,
+        &redo::encode_slots(slots),
+    );
     change.commit();
     Ok(true)
 }

@@ -25,12 +25,21 @@ fn a_built_tree_holds_its_entries_and_takes_more() {
     let seed = seed(21);
     let mut rng = StdRng::seed_from_u64(seed);
     let fixture = Fixture::new(4_096);
-    for (count, longest) in [(0, 10), (1, 10), (50, 10), (5_000, 10), (400, MAX_KEY_LEN), (3_000, 60)]
-    {
+    for (count, longest) in [
+        (0, 10),
+        (1, 10),
+        (50, 10),
+        (5_000, 10),
+        (400, MAX_KEY_LEN),
+        (3_000, 60),
+    ] {
         let mut entries: Entries = (0..count)
             .map(|number| {
                 let len = rng.random_range(0..=longest);
-                ((0..len).map(|_| rng.random_range(0..3)).collect(), tid(number))
+                (
+                    (0..len).map(|_| rng.random_range(0..3)).collect(),
+                    tid(number),
+                )
             })
             .collect();
         entries.sort();

@@ -3,14 +3,15 @@
 use super::*;
 
 fn vacuum(tree: &BTree, clock: &Clock, is_dead: &mut dyn FnMut(Tid) -> bool) -> BulkDeleteStats {
-    tree.bulk_delete(is_dead, clock, &mut |_| Ok(())).expect("bulk delete")
+    tree.bulk_delete(is_dead, clock, &mut |_| Ok(()))
+        .expect("bulk delete")
 }
 
 #[test]
 fn an_emptied_tree_gives_its_pages_back() {
     let fixture = Fixture::new(2_048);
     let (tree, clock) = (&fixture.tree, Clock::default());
-    let wide = |number: u64| [number.to_be_bytes().as_slice(), &[7; 200]].concat();
+    let wide = |number: u64| [[7; 200].as_slice(), &number.to_be_bytes()].concat();
     for round in 0..4u64 {
         for number in 0..8_000u64 {
             fixture.insert(&wide(number), tid(number));
@@ -22,15 +23,25 @@ fn an_emptied_tree_gives_its_pages_back() {
         let empty = fixture.check();
         assert_eq!(empty.half_dead, 0);
         // What cannot go: the rightmost page of each level and last children.
-        assert!(empty.leaves < full.leaves / 20, "{} of {}", empty.leaves, full.leaves);
+        assert!(
+            empty.leaves < full.leaves / 20,
+            "{} of {}",
+            empty.leaves,
+            full.leaves
+        );
         // Nothing is used again before the horizon has passed.
         let stats = vacuum(tree, &clock, &mut |_| false);
         assert!(stats.pages_free < 70, "{stats:?}");
-        clock.horizon.store(clock.now.load(Ordering::SeqCst), Ordering::SeqCst);
+        clock
+            .horizon
+            .store(clock.now.load(Ordering::SeqCst), Ordering::SeqCst);
         let stats = vacuum(tree, &clock, &mut |_| false);
         assert!(stats.pages_free > full.leaves * 9 / 10, "{stats:?}");
         if round > 0 {
-            assert!(u64::from(tree.blocks()) < full.leaves * 3 / 2, "the file does not grow");
+            assert!(
+                u64::from(tree.blocks()) < full.leaves * 3 / 2,
+                "the file does not grow"
+            );
         }
     }
 }
@@ -40,7 +51,7 @@ fn an_emptied_tree_gives_its_pages_back() {
 fn a_queue_does_not_leave_pages_behind() {
     let fixture = Fixture::new(2_048);
     let (tree, clock) = (&fixture.tree, Clock::default());
-    let wide = |number: u64| [number.to_be_bytes().as_slice(), &[7; 300]].concat();
+    let wide = |number: u64| [[7; 300].as_slice(), &number.to_be_bytes()].concat();
     let mut blocks = 0;
     for round in 0..40u64 {
         for number in round * 1_000..(round + 1) * 1_000 {
@@ -48,14 +59,20 @@ fn a_queue_does_not_leave_pages_behind() {
         }
         let keep = tid(round * 1_000 + 500);
         vacuum(tree, &clock, &mut |tid| tid < keep);
-        clock.horizon.store(clock.now.load(Ordering::SeqCst), Ordering::SeqCst);
+        clock
+            .horizon
+            .store(clock.now.load(Ordering::SeqCst), Ordering::SeqCst);
         let stats = fixture.check();
         assert_eq!(stats.entries, 500);
         if round == 10 {
             blocks = tree.blocks();
         }
     }
-    assert!(tree.blocks() <= blocks + blocks / 10, "{} blocks, {blocks} before", tree.blocks());
+    assert!(
+        tree.blocks() <= blocks + blocks / 10,
+        "{} blocks, {blocks} before",
+        tree.blocks()
+    );
 }
 
 #[test]
@@ -66,7 +83,9 @@ fn a_half_dead_leaf_is_unlinked_by_the_next_vacuum() {
         fixture.insert(&number.to_be_bytes(), tid(number));
     }
     // Empties the second leaf by hand, and leaves it after the first stage.
-    let first = tree.covering(&key::Position::start(), 0).expect("leftmost leaf");
+    let first = tree
+        .covering(&key::Position::start(), 0)
+        .expect("leftmost leaf");
     let second = page::Node::of(&first).expect("node").header.right;
     drop(first);
     let mut leaf = tree.fork().write(second).expect("leaf");
@@ -74,14 +93,24 @@ fn a_half_dead_leaf_is_unlinked_by_the_next_vacuum() {
     let slots: Vec<u16> = (node.first()..node.end()).collect();
     let mut change = fixture.store.change(0);
     let none = evenkeel_storage::PartFlags::NONE;
-    change.part(&mut leaf, redo::op::DELETE_ITEMS, none, &redo::encode_slots(&slots));
+    change.part(
+        &mut leaf,
+        redo::op::DELETE_ITEMS,
+        none,
+        &redo::encode_slots(&slots),
+    );
     change.commit();
     drop(leaf);
     assert!(tree.half_delete(second).expect("first stage"));
     assert_eq!(fixture.check().half_dead, 1);
     let left = 5_000 - slots.len();
     assert_eq!(scan_all(tree).len(), left);
-    let backward = scan(tree, Bound::Unbounded, Bound::Unbounded, Direction::Backward);
+    let backward = scan(
+        tree,
+        Bound::Unbounded,
+        Bound::Unbounded,
+        Direction::Backward,
+    );
     assert_eq!(backward.len(), left);
     // The key range of the deleted leaf belongs to its right sibling now.
     for slot in 0..slots.len() as u64 {

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evenkeel_io::SimDisk;
+use evenkeel_io::{Disk, SimDisk};
 use evenkeel_storage::page::{PageBytes, PageMut};
 use evenkeel_storage::{
     ApplyContext, ApplyError, BlockNumber, CommitNote, FileId, Lsn, RecordView, StorageClient,
@@ -96,7 +96,10 @@ pub(super) fn open_store(disk: &SimDisk, frames: u64, client: &Arc<Client>) -> A
         ..StorageConfig::small()
     };
     let client = Arc::clone(client) as Arc<dyn StorageClient>;
-    Store::open(Arc::new(disk.clone()), Path::new("data"), config, client).expect("store opens")
+    let dir = Path::new("/data");
+    disk.create_dir_all(dir).expect("directory is made");
+    disk.sync_dir(Path::new("/")).expect("directory is durable");
+    Store::open(Arc::new(disk.clone()), dir, config, client).expect("store opens")
 }
 
 impl Fixture {
@@ -106,7 +109,12 @@ impl Fixture {
         let store = open_store(&disk, frames, &client);
         let (file, _hold) = store.create_file(3).expect("file is created");
         let tree = BTree::create(&store, Xid::FIRST, file).expect("tree is created");
-        Fixture { disk, client, store, tree }
+        Fixture {
+            disk,
+            client,
+            store,
+            tree,
+        }
     }
 
     pub fn new_file(&self) -> FileId {
@@ -123,7 +131,9 @@ impl Fixture {
 }
 
 pub(super) fn insert(tree: &BTree, key: &[u8], tid: Tid) {
-    let outcome = tree.insert(Xid::FIRST, key, tid, UniqueCheck::None).expect("insert");
+    let outcome = tree
+        .insert(Xid::FIRST, key, tid, UniqueCheck::None)
+        .expect("insert");
     assert_eq!(outcome, InsertOutcome::Inserted);
 }
 
@@ -132,7 +142,10 @@ pub(super) fn check(tree: &BTree) -> TreeStatistics {
 }
 
 pub(super) fn tid(number: u64) -> Tid {
-    Tid::new(BlockNumber((number / 100) as u32), (number % 100) as u16 + 1)
+    Tid::new(
+        BlockNumber((number / 100) as u32),
+        (number % 100) as u16 + 1,
+    )
 }
 
 /// A transaction counter that says a deleted page can be used again `lag` stamps later.
@@ -166,7 +179,10 @@ pub(super) fn scan(
         assert!(!batch.is_empty());
         found.extend((0..batch.len()).map(|at| (batch.key(at).to_vec(), batch.tids()[at])));
     }
-    assert!(!scan.next_page(&mut batch).expect("scan"), "a scan at its end stays there");
+    assert!(
+        !scan.next_page(&mut batch).expect("scan"),
+        "a scan at its end stays there"
+    );
     found
 }
 
@@ -186,8 +202,10 @@ pub(super) fn lookup(tree: &BTree, key: &[u8]) -> Vec<Tid> {
 
 /// The seed of a random test: `EVENKEEL_SEED`, or else fixed.
 pub(super) fn seed(default: u64) -> u64 {
-    let seed =
-        std::env::var("EVENKEEL_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(default);
+    let seed = std::env::var("EVENKEEL_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok())
+        .unwrap_or(default);
     println!("EVENKEEL_SEED={seed}");
     seed
 }

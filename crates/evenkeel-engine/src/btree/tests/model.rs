@@ -64,12 +64,27 @@ fn random_bound<'a>(rng: &mut StdRng, key: &'a [u8]) -> Bound<&'a [u8]> {
 fn compare_scans(tree: &BTree, model: &Model, rng: &mut StdRng, keys: Keys) {
     let (a, b) = (random_key(rng, keys), random_key(rng, keys));
     let (low, high) = (random_bound(rng, &a), random_bound(rng, &b));
-    let mut expected: Entries =
-        model.iter().filter(|(key, _)| range(&low, &high, key)).cloned().collect();
-    assert_eq!(scan(tree, low, high, Direction::Forward), expected, "{low:?} {high:?}");
+    let mut expected: Entries = model
+        .iter()
+        .filter(|(key, _)| range(&low, &high, key))
+        .cloned()
+        .collect();
+    assert_eq!(
+        scan(tree, low, high, Direction::Forward),
+        expected,
+        "{low:?} {high:?}"
+    );
     expected.reverse();
-    assert_eq!(scan(tree, low, high, Direction::Backward), expected, "{low:?} {high:?}");
-    let tids: Vec<Tid> = model.iter().filter(|(key, _)| *key == a).map(|(_, tid)| *tid).collect();
+    assert_eq!(
+        scan(tree, low, high, Direction::Backward),
+        expected,
+        "{low:?} {high:?}"
+    );
+    let tids: Vec<Tid> = model
+        .iter()
+        .filter(|(key, _)| *key == a)
+        .map(|(_, tid)| *tid)
+        .collect();
     assert_eq!(lookup(tree, &a), tids);
     let prefix = &a[..rng.random_range(0..=a.len())];
     let mut found = Vec::new();
@@ -78,18 +93,26 @@ fn compare_scans(tree: &BTree, model: &Model, rng: &mut StdRng, keys: Keys) {
         Ok(Visit::Next)
     })
     .expect("lookup");
-    let tids = model.iter().filter(|(key, _)| key.starts_with(prefix)).map(|(_, tid)| *tid);
+    let tids = model
+        .iter()
+        .filter(|(key, _)| key.starts_with(prefix))
+        .map(|(_, tid)| *tid);
     assert!(tids.eq(found.iter().copied()));
 }
 
 fn delete_some(tree: &BTree, model: &mut Model, clock: &Clock, rng: &mut StdRng) {
     let share = rng.random_range(0..=100);
     // A tid names at most one entry here, as it does for rows.
-    let doomed: BTreeSet<Tid> =
-        model.iter().map(|(_, tid)| *tid).filter(|_| rng.random_range(0..100) < share).collect();
+    let doomed: BTreeSet<Tid> = model
+        .iter()
+        .map(|(_, tid)| *tid)
+        .filter(|_| rng.random_range(0..100) < share)
+        .collect();
     let before = model.len();
     model.retain(|(_, tid)| !doomed.contains(tid));
-    clock.horizon.store(clock.now.load(Ordering::SeqCst), Ordering::SeqCst);
+    clock
+        .horizon
+        .store(clock.now.load(Ordering::SeqCst), Ordering::SeqCst);
     let stats = tree
         .bulk_delete(&mut |tid| doomed.contains(&tid), clock, &mut |_| Ok(()))
         .expect("bulk delete");
@@ -100,7 +123,11 @@ fn delete_some(tree: &BTree, model: &mut Model, clock: &Clock, rng: &mut StdRng)
 fn run(keys: Keys, rounds: usize, per_round: usize, seed: u64) {
     let fixture = Fixture::new(4_096);
     let tree = &fixture.tree;
-    fixture.tree.shared.unfinished_every.store(3, Ordering::Relaxed);
+    fixture
+        .tree
+        .shared
+        .unfinished_every
+        .store(3, Ordering::Relaxed);
     let mut rng = StdRng::seed_from_u64(seed);
     let mut model = Model::new();
     let clock = Clock::default();
@@ -119,7 +146,11 @@ fn run(keys: Keys, rounds: usize, per_round: usize, seed: u64) {
             delete_some(tree, &mut model, &clock, &mut rng);
         }
         let stats = check(tree);
-        assert_eq!(stats.entries, model.len() as u64, "round {round} seed {seed}");
+        assert_eq!(
+            stats.entries,
+            model.len() as u64,
+            "round {round} seed {seed}"
+        );
         assert_eq!(scan_all(tree), model.iter().cloned().collect::<Entries>());
     }
 }
@@ -149,14 +180,20 @@ fn ascending_keys_fill_their_pages() {
     assert_eq!(stats.entries, 30_000);
     // 18 bytes an entry.
     let full = 30_000 * 18 / 8_144;
-    assert!(stats.leaves <= full * 100 / 88, "{} leaves, {full} if full", stats.leaves);
+    assert!(
+        stats.leaves <= full * 100 / 88,
+        "{} leaves, {full} if full",
+        stats.leaves
+    );
 }
 
 #[test]
 fn keys_beyond_the_limit_are_refused() {
     let fixture = Fixture::new(64);
     let key = vec![1; MAX_KEY_LEN + 1];
-    let error = fixture.tree.insert(Xid::FIRST, &key, tid(1), UniqueCheck::None);
+    let error = fixture
+        .tree
+        .insert(Xid::FIRST, &key, tid(1), UniqueCheck::None);
     assert_eq!(error.map_err(|error| error.sqlstate()), Err("54000"));
     fixture.insert(&key[1..], tid(1));
     assert_eq!(fixture.check().entries, 1);

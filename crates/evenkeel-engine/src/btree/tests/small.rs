@@ -11,7 +11,10 @@ fn sixteen_frames_are_enough() {
     }
     assert_eq!(fixture.check().entries, 20_000);
     let clock = Clock::default();
-    let mut dead = |tid: Tid| tid.block.0 % 4 != 0;
-    fixture.tree.bulk_delete(&mut dead, &clock, &mut |_| Ok(())).expect("bulk delete");
+    let mut dead = |tid: Tid| !tid.block.0.is_multiple_of(4);
+    fixture
+        .tree
+        .bulk_delete(&mut dead, &clock, &mut |_| Ok(()))
+        .expect("bulk delete");
     assert_eq!(fixture.check().entries, 5_000);
 }

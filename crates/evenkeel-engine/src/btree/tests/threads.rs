@@ -28,7 +28,11 @@ fn insert_all(shared: &Shared, thread: u64, threads: u64, count: u64) {
     for at in 0..count {
         let number = at * threads + thread;
         // Ascending for one thread, scattered for the others.
-        let key = if thread == 0 { ascending(number) } else { key_of(number) };
+        let key = if thread == 0 {
+            ascending(number)
+        } else {
+            key_of(number)
+        };
         insert(&shared.tree, &key, tid(number));
         shared.inserted[thread as usize].store(at + 1, Ordering::SeqCst);
     }
@@ -42,18 +46,34 @@ fn ascending(number: u64) -> [u8; 12] {
 
 fn scan_for_order(shared: &Shared, rng: &mut StdRng) {
     let threads = shared.inserted.len() as u64;
-    let before: Vec<u64> =
-        shared.inserted.iter().map(|count| count.load(Ordering::SeqCst)).collect();
-    let direction = if rng.random() { Direction::Forward } else { Direction::Backward };
+    let before: Vec<u64> = shared
+        .inserted
+        .iter()
+        .map(|count| count.load(Ordering::SeqCst))
+        .collect();
+    let direction = if rng.random() {
+        Direction::Forward
+    } else {
+        Direction::Backward
+    };
     let mut found = scan(&shared.tree, Bound::Unbounded, Bound::Unbounded, direction);
     if direction == Direction::Backward {
         found.reverse();
     }
-    assert!(found.is_sorted_by(|a, b| a < b), "scan out of order, {direction:?}");
+    assert!(
+        found.is_sorted_by(|a, b| a < b),
+        "scan out of order, {direction:?}"
+    );
     let tids: BTreeSet<Tid> = found.iter().map(|(_, tid)| *tid).collect();
     for (thread, count) in before.iter().enumerate() {
-        for number in (0..*count).map(|at| at * threads + thread as u64).filter(|n| n % 4 < 2) {
-            assert!(tids.contains(&tid(number)), "{number} missing in a {direction:?} scan");
+        for number in (0..*count)
+            .map(|at| at * threads + thread as u64)
+            .filter(|n| n % 4 < 2)
+        {
+            assert!(
+                tids.contains(&tid(number)),
+                "{number} missing in a {direction:?} scan"
+            );
         }
     }
 }
@@ -66,7 +86,11 @@ fn run(threads: u64, count: u64, frames: u64, unfinished_every: u32) {
         stop: AtomicBool::new(false),
         inserted: (0..threads).map(|_| AtomicU64::new(0)).collect(),
     };
-    shared.tree.shared.unfinished_every.store(unfinished_every, Ordering::Relaxed);
+    shared
+        .tree
+        .shared
+        .unfinished_every
+        .store(unfinished_every, Ordering::Relaxed);
     let seed = seed(31);
     std::thread::scope(|scope| {
         let shared = &shared;
@@ -98,7 +122,10 @@ fn run(threads: u64, count: u64, frames: u64, unfinished_every: u32) {
         assert!(others.into_iter().all(|other| other.join().is_ok()));
     });
     let mut dead = |tid: Tid| number_of(tid) % 4 >= 2;
-    shared.tree.bulk_delete(&mut dead, &shared.clock, &mut |_| Ok(())).expect("bulk delete");
+    shared
+        .tree
+        .bulk_delete(&mut dead, &shared.clock, &mut |_| Ok(()))
+        .expect("bulk delete");
     let kept = (0..threads * count).filter(|number| number % 4 < 2).count() as u64;
     let stats = fixture.check();
     assert_eq!(stats.entries, kept);

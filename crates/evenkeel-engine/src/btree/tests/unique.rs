@@ -11,7 +11,8 @@ fn insert_unique(
     tid: Tid,
     resolve: &mut dyn FnMut(Tid) -> EngineResult<Liveness>,
 ) -> InsertOutcome {
-    tree.insert(Xid::FIRST, key, tid, UniqueCheck::Check(resolve)).expect("insert")
+    tree.insert(Xid::FIRST, key, tid, UniqueCheck::Check(resolve))
+        .expect("insert")
 }
 
 #[test]
@@ -43,7 +44,11 @@ fn equal_keys_on_several_leaves_are_all_asked_about() {
         let mut asked = 0;
         let outcome = insert_unique(&fixture.tree, b"key", tid(5_000), &mut |found| {
             asked += 1;
-            Ok(if found == tid(live) { Liveness::Live } else { Liveness::Dead })
+            Ok(if found == tid(live) {
+                Liveness::Live
+            } else {
+                Liveness::Dead
+            })
         });
         assert_eq!(outcome, InsertOutcome::Duplicate(tid(live)));
         assert!(asked >= live - 1);
@@ -90,7 +95,11 @@ fn dead_hints_make_room_before_a_page_is_split() {
         fixture
             .tree
             .lookup(b"key", &mut |found| {
-                Ok(if found == tid(number) { Visit::Next } else { Visit::Dead })
+                Ok(if found == tid(number) {
+                    Visit::Next
+                } else {
+                    Visit::Dead
+                })
             })
             .expect("lookup");
         if number % 1_000 == 0 {
