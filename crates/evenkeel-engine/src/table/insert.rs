@@ -1,6 +1,5 @@
 //! Inserting rows and their index entries.
 
-use evenkeel_storage::BlockNumber;
 use evenkeel_storage::page::PAGE_SIZE;
 
 use super::pages::Locked;
@@ -48,24 +47,21 @@ impl Table {
     ) -> EngineResult<Inserted> {
         let yields = |index| arbiter == Arbiter::Any || arbiter == Arbiter::Index(index);
         let mut key = Vec::new();
-        // A look first: a conflict that is there costs no tuple.
-        for index in (0..self.indexes.len()).filter(|&index| yields(index)) {
-            if let Some(tid) = self.find_conflict(txn, index, row, &mut key).await? {
-                return Ok(Inserted::Conflict { index, tid });
+        loop {
+            // A look first: a conflict that is there costs no tuple.
+            for index in (0..self.indexes.len()).filter(|&index| yields(index)) {
+                if let Some(tid) = self.find_conflict(txn, index, row, &mut key).await? {
+                    return Ok(Inserted::Conflict { index, tid });
+                }
+            }
+            let tid = self.put_tuple(txn, row)?;
+            match self.index_until_taken(txn, row, tid, &mut key).await? {
+                None => return Ok(Inserted::Done(tid)),
+                Some(index) if !yields(index) => return Err(self.violation(index)),
+                // Somebody was faster; the look will find the row, unless it goes again.
+                Some(_) => self.take_back(txn, tid)?,
             }
         }
-        let tid = self.put_tuple(txn, row)?;
-        for index in 0..self.indexes.len() {
-            let Some(other) = self.insert_entry(txn, index, row, tid, &mut key).await? else {
-                continue;
-            };
-            if !yields(index) {
-                return Err(self.violation(index));
-            }
-            self.take_back(txn, tid)?;
-            return Ok(Inserted::Conflict { index, tid: other });
-        }
-        Ok(Inserted::Done(tid))
     }
 
     /// Adds the index entries of a row that is in the heap at `tid`.
@@ -75,17 +71,29 @@ impl Table {
         row: &[u8],
         tid: Tid,
     ) -> EngineResult<()> {
-        let mut key = Vec::new();
+        match self
+            .index_until_taken(txn, row, tid, &mut Vec::new())
+            .await?
+        {
+            None => Ok(()),
+            Some(index) => Err(self.violation(index)),
+        }
+    }
+
+    /// Adds index entries up to the first index in which a live row has the key, which it names.
+    async fn index_until_taken(
+        &self,
+        txn: &mut Transaction,
+        row: &[u8],
+        tid: Tid,
+        key: &mut Vec<u8>,
+    ) -> EngineResult<Option<usize>> {
         for index in 0..self.indexes.len() {
-            if self
-                .insert_entry(txn, index, row, tid, &mut key)
-                .await?
-                .is_some()
-            {
-                return Err(self.violation(index));
+            if self.insert_entry(txn, index, row, tid, key).await? {
+                return Ok(Some(index));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn violation(&self, index: usize) -> EngineError {
@@ -94,7 +102,7 @@ impl Table {
         }
     }
 
-    /// Adds one index entry; the row in the way, if there is one.
+    /// Adds one index entry, unless a live row has the key, as the answer says.
     async fn insert_entry(
         &self,
         txn: &mut Transaction,
@@ -102,16 +110,16 @@ impl Table {
         row: &[u8],
         tid: Tid,
         key: &mut Vec<u8>,
-    ) -> EngineResult<Option<Tid>> {
+    ) -> EngineResult<bool> {
         key.clear();
         let kind = self.def.indexes[index].key.key(row, key);
         if kind == KeyKind::Absent {
-            return Ok(None);
+            return Ok(false);
         }
         loop {
             match self.try_entry(txn, index, kind, key, tid)? {
-                EntryOutcome::Done => return Ok(None),
-                EntryOutcome::Duplicate(other) => return Ok(Some(other)),
+                EntryOutcome::Done => return Ok(false),
+                EntryOutcome::Duplicate(_) => return Ok(true),
                 EntryOutcome::Wait(xid) => {
                     txn.wait_for_xid(xid, WaitPolicy::Block).await?;
                 }
@@ -174,42 +182,53 @@ impl Table {
     ) -> EngineResult<EntryOutcome> {
         let mut outcome = EntryOutcome::Done;
         self.indexes[index].lookup(key, &mut |tid| {
-            outcome = match self.liveness(txn, index, key, tid)? {
-                Liveness::Dead => return Ok(Visit::Next),
-                Liveness::Live => EntryOutcome::Duplicate(tid),
-                Liveness::InProgress(xid) => EntryOutcome::Wait(xid),
+            outcome = match self.version_in_the_way(txn, index, key, tid)? {
+                None => return Ok(Visit::Next),
+                Some((_, Liveness::InProgress(xid))) => EntryOutcome::Wait(xid),
+                Some((version, _)) => EntryOutcome::Duplicate(version),
             };
             Ok(Visit::Stop)
         })?;
         Ok(outcome)
     }
 
-    /// Whether the row an index entry `key` → `tid` points to is in the way of an equal key.
+    /// The version of the row an index entry `key` → `tid` points to that is in the way of an
+    /// equal key.
     ///
     /// The entry was read a moment ago and nothing is locked, so the slot may have been given to
     /// another row since: a row that has another key now is not in the way.
-    pub(super) fn liveness(
+    fn version_in_the_way(
         &self,
         txn: &Transaction,
         index: usize,
         key: &[u8],
         tid: Tid,
-    ) -> EngineResult<Liveness> {
-        let guard = self.heap().pin(tid.block)?.read();
+    ) -> EngineResult<Option<(Tid, Liveness)>> {
+        let guard = self.heap().read(tid.block)?;
         for link in chain(&guard, tid.block, tid.slot, Entry::Index) {
             let state = self.version_liveness(txn, &link)?;
             if state == Liveness::Dead {
                 continue;
             }
             let mut now = Vec::with_capacity(key.len());
-            let kind = self.def.indexes[index]
-                .key
-                .key(guard.row(link.offset, link.length), &mut now);
+            let row = guard.row(link.offset, link.length);
+            let kind = self.def.indexes[index].key.key(row, &mut now);
             if kind == KeyKind::Unique && now == key {
-                return Ok(state);
+                return Ok(Some((Tid::new(tid.block, link.slot), state)));
             }
         }
-        Ok(Liveness::Dead)
+        Ok(None)
+    }
+
+    fn liveness(
+        &self,
+        txn: &Transaction,
+        index: usize,
+        key: &[u8],
+        tid: Tid,
+    ) -> EngineResult<Liveness> {
+        let found = self.version_in_the_way(txn, index, key, tid)?;
+        Ok(found.map_or(Liveness::Dead, |(_, liveness)| liveness))
     }
 
     fn version_liveness(&self, txn: &Transaction, link: &Link) -> EngineResult<Liveness> {
@@ -287,7 +306,9 @@ impl Table {
     /// A page with room for a row, locked; it is the calling thread's target from now on.
     pub(super) fn page_with_room(&self, row_len: usize) -> EngineResult<Locked<'_>> {
         let reserve = self.reserve();
-        let mut search = self.space.search(search_size(row_len, reserve));
+        let mut search = self
+            .space
+            .search(tuple_space(row_len) + LINE_POINTER_SIZE + reserve);
         let mut block = self.space.target(&mut search)?;
         loop {
             let mut page = self.lock_page(block)?;
@@ -306,18 +327,4 @@ impl Table {
             block = self.space.pass_on(&mut search, block, free)?;
         }
     }
-
-    /// A block other than `not` that has room for a row just now; none if `not` itself has.
-    pub(super) fn block_with_room(
-        &self,
-        row_len: usize,
-        not: BlockNumber,
-    ) -> EngineResult<Option<BlockNumber>> {
-        let block = self.page_with_room(row_len)?.block();
-        Ok((block != not).then_some(block))
-    }
-}
-
-fn search_size(row_len: usize, reserve: usize) -> usize {
-    (tuple_space(row_len) + LINE_POINTER_SIZE + reserve).min(PAGE_SIZE - PAGE_SIZE / 64)
 }

@@ -124,6 +124,16 @@ impl Table {
     }
 }
 
+impl Database {
+    /// Opens a table; see [`Table::open`].
+    ///
+    /// # Errors
+    /// Those of [`Table::open`].
+    pub fn open_table(&self, def: TableDef) -> EngineResult<Arc<Table>> {
+        Table::open(self, def)
+    }
+}
+
 impl std::fmt::Debug for Table {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Table")

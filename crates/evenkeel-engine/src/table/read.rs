@@ -104,7 +104,7 @@ impl IndexScan {
     fn visit_entries(&self, batch: &mut RowBatch) -> EngineResult<()> {
         let mut viewer = Viewer::new(&self.snapshot);
         let tids = self.entries.tids();
-        let mut dead = Vec::new();
+        let (mut dead, mut scratch) = (Vec::new(), Vec::new());
         let mut next = 0;
         while next < tids.len() {
             let block = tids[next].block;
@@ -112,9 +112,14 @@ impl IndexScan {
             while next < tids.len() && tids[next].block == block {
                 let key = self.entries.key(next);
                 let wanted = |found: &[u8]| found == key;
+                let entry = Visited {
+                    index: self.index,
+                    tid: tids[next],
+                    wanted: &wanted,
+                };
                 match self
                     .table
-                    .visit(self.index, &mut guard, tids[next], &mut viewer, &wanted)?
+                    .visit(&entry, &mut guard, &mut viewer, &mut scratch)?
                 {
                     Found::Row(link) => batch.push(
                         Tid::new(block, link.slot),
@@ -131,6 +136,14 @@ impl IndexScan {
         }
         Ok(())
     }
+}
+
+/// An index entry to follow.
+struct Visited<'a> {
+    index: usize,
+    tid: Tid,
+    /// Whether a key is one that the scan asks for.
+    wanted: &'a dyn Fn(&[u8]) -> bool,
 }
 
 /// What an index entry led to.
@@ -223,9 +236,15 @@ impl Table {
         let mut viewer = Viewer::new(snapshot);
         let first = out.len();
         let wanted = |found: &[u8]| found.starts_with(key);
+        let mut scratch = Vec::new();
         self.tree(index)?.lookup_prefix(key, &mut |tid| {
             let mut guard = self.heap().read(tid.block)?;
-            match self.visit(index, &mut guard, tid, &mut viewer, &wanted)? {
+            let entry = Visited {
+                index,
+                tid,
+                wanted: &wanted,
+            };
+            match self.visit(&entry, &mut guard, &mut viewer, &mut scratch)? {
                 Found::Row(link) => {
                     let tid = Tid::new(tid.block, link.slot);
                     // One chain can have entries under several keys (heap rule 7).
@@ -246,21 +265,21 @@ impl Table {
     /// own key is one that is wanted.
     fn visit(
         &self,
-        index: usize,
+        entry: &Visited<'_>,
         guard: &mut ReadGuard<'_>,
-        tid: Tid,
         viewer: &mut Viewer<'_>,
-        wanted: &dyn Fn(&[u8]) -> bool,
+        scratch: &mut Vec<u8>,
     ) -> EngineResult<Found> {
-        let Some(link) = find_visible(guard, tid, Entry::Index, viewer)? else {
-            let dead = guard.is_heap() && guard.line_pointer(tid.slot).state == LpState::Dead;
+        let Some(link) = find_visible(guard, entry.tid, Entry::Index, viewer)? else {
+            let slot = entry.tid.slot;
+            let dead = guard.is_heap() && guard.line_pointer(slot).state == LpState::Dead;
             return Ok(if dead { Found::Dead } else { Found::Nothing });
         };
         if link.header.is(HEAP_ONLY) {
-            let mut key = Vec::with_capacity(32);
+            scratch.clear();
             let row = guard.row(link.offset, link.length);
-            let kind = self.def.indexes[index].key.key(row, &mut key);
-            if kind == KeyKind::Absent || !wanted(&key) {
+            let kind = self.def.indexes[entry.index].key.key(row, scratch);
+            if kind == KeyKind::Absent || !(entry.wanted)(scratch) {
                 return Ok(Found::Nothing);
             }
         }

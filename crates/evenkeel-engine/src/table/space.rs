@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::error::EngineResult;
 use crate::fsm::FreeSpaceMap;
-use crate::heap::layout::PAGE_CAPACITY;
+use crate::heap::layout::{LINE_POINTER_SIZE, PAGE_CAPACITY, tuple_space};
 
 /// Blocks that are being filled at the same time: enough that the inserts of as many threads
 /// do not meet on a page.
@@ -29,6 +29,9 @@ pub struct Space {
     tried_last: AtomicBool,
     growing: Mutex<()>,
 }
+
+/// More than this is not asked of the map, which counts in steps: an empty page has it.
+const NEED_MAX: usize = PAGE_CAPACITY - PAGE_CAPACITY / 64;
 
 /// A search for room; ends by itself after a bounded number of misses.
 pub struct Search {
@@ -75,7 +78,33 @@ impl Space {
 
     /// Begins a search for a page with `need` free bytes.
     pub fn search(&self, need: usize) -> Search {
-        Search { need, misses: 0 }
+        Search {
+            need: need.min(NEED_MAX),
+            misses: 0,
+        }
+    }
+
+    /// Begins a search for room for a row of `row_len` bytes.
+    pub fn search_for(&self, row_len: usize) -> Search {
+        self.search(tuple_space(row_len) + LINE_POINTER_SIZE)
+    }
+
+    /// A block for a row that has no room on its own page, nor on the one that was `tried`: the
+    /// pages come with their free bytes.
+    pub fn elsewhere(
+        &self,
+        search: &mut Search,
+        own: (BlockNumber, usize),
+        tried: Option<(BlockNumber, usize)>,
+    ) -> EngineResult<BlockNumber> {
+        let mut block = match tried {
+            Some((block, free)) => self.pass_on(search, block, free)?,
+            None => self.target(search)?,
+        };
+        while block == own.0 {
+            block = self.pass_on(search, own.0, own.1)?;
+        }
+        Ok(block)
     }
 
     /// The block the calling thread fills, or another one to begin with.

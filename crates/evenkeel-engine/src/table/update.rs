@@ -32,8 +32,9 @@ enum Step {
     Updated(Tid, Xid),
     /// A committed transaction deleted it, or it is not there.
     Gone,
-    /// The page has no room for the new version.
-    Full,
+    /// No page that was tried has room for the new version: the free bytes of the row's own, and
+    /// of the other one.
+    Full(usize, Option<usize>),
 }
 
 /// The keys of an update's new row.
@@ -74,6 +75,7 @@ impl Table {
         Self::check_size(row)?;
         let keys = (hint == KeyHint::Compare).then(|| self.new_keys(row));
         let job = Job { tid, row, keys };
+        let mut search = self.space.search_for(row.len());
         let mut room = None;
         loop {
             let step = self.try_update(txn, &job, room)?;
@@ -83,8 +85,9 @@ impl Table {
                 }
                 return Ok(Modified::Done(tid));
             }
-            if let Step::Full = step {
-                room = self.block_with_room(row.len(), tid.block)?;
+            if let Step::Full(own, other) = step {
+                let tried = room.zip(other);
+                room = Some(self.space.elsewhere(&mut search, (tid.block, own), tried)?);
                 continue;
             }
             if let Some(outcome) = self.settle(txn, tid, step).await? {
@@ -120,7 +123,7 @@ impl Table {
         match step {
             Step::Done { tid, .. } => Ok(Some(Modified::Done(tid))),
             Step::SelfModified => Ok(Some(Modified::SelfModified)),
-            Step::Full => Ok(None),
+            Step::Full(..) => Ok(None),
             Step::Gone => {
                 Self::changed(txn, "delete")?;
                 Ok(Some(Modified::Gone))
@@ -236,11 +239,12 @@ impl Table {
             return Ok(step);
         }
         if !self.make_room(&mut page, job.row.len())? {
-            let Some(other) = other else {
-                return Ok(Step::Full);
+            let own = page.heap.gap();
+            let Some(mut other) = other else {
+                return Ok(Step::Full(own, None));
             };
-            if !other.fits(job.row.len(), 0) {
-                return Ok(Step::Full);
+            if !self.make_room(&mut other, job.row.len())? {
+                return Ok(Step::Full(own, Some(other.heap.gap())));
             }
             return self.move_row(txn, job, (page, other), &header, (xid, change));
         }
