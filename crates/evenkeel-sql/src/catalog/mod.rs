@@ -11,8 +11,6 @@ mod log;
 mod names;
 mod state;
 mod system;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
