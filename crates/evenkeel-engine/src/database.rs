@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 
 use evenkeel_io::Disk;
 use evenkeel_storage::buffer::BufferPool;
-use evenkeel_storage::{Lsn, StorageClient, StorageError, Store};
+use evenkeel_storage::{CheckpointMode, Lsn, StorageClient, StorageError, Store};
 use parking_lot::Mutex;
 
 use crate::config::Config;
@@ -185,6 +185,14 @@ impl Database {
             waiting: core.locks.waits(),
             status_backlog: core.publisher.backlog(),
         }
+    }
+
+    /// Takes a checkpoint as fast as the disk can, and waits for it.
+    ///
+    /// # Errors
+    /// If something could not be written or synced.
+    pub fn checkpoint(&self) -> EngineResult<()> {
+        Ok(self.0.system.store.checkpoint(CheckpointMode::Fast)?)
     }
 
     /// Closes the database: what is committed is applied, written and synced, so that the next

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use datafusion::arrow::error::ArrowError;
+use datafusion::common::SchemaError;
 use datafusion::error::DataFusionError;
 use evenkeel_engine::EngineError;
 
@@ -30,6 +32,8 @@ macro_rules! states {
 }
 
 states! {
+    /// No error: the code of notices.
+    SUCCESS = "00000";
     /// A warning without a code of its own.
     WARNING = "01000";
     /// Protocol violation by the client.
@@ -319,4 +323,201 @@ impl From<SqlError> for DataFusionError {
     fn from(error: SqlError) -> DataFusionError {
         DataFusionError::External(Box::new(error))
     }
+}
+
+impl From<DataFusionError> for SqlError {
+    fn from(error: DataFusionError) -> SqlError {
+        from_datafusion(&error)
+    }
+}
+
+impl From<ArrowError> for SqlError {
+    fn from(error: ArrowError) -> SqlError {
+        from_arrow(&error)
+    }
+}
+
+/// DataFusion's errors carry no SQLSTATE. What cannot be told from the variant is told from
+/// the message; anything left is reported as what it is, an internal error.
+fn from_datafusion(error: &DataFusionError) -> SqlError {
+    match error {
+        DataFusionError::External(inner) => from_external(inner.as_ref()),
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => {
+            from_datafusion(inner)
+        }
+        DataFusionError::Shared(inner) => from_datafusion(inner),
+        DataFusionError::Collection(all) => match all.first() {
+            Some(first) => from_datafusion(first),
+            None => SqlError::internal("an empty collection of errors"),
+        },
+        DataFusionError::ArrowError(inner, _) => from_arrow(inner),
+        DataFusionError::SQL(inner, _) => from_parser(&inner.to_string()),
+        DataFusionError::SchemaError(inner, _) => from_schema(inner),
+        DataFusionError::NotImplemented(what) => {
+            SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what.clone())
+        }
+        DataFusionError::Plan(message) => from_plan(message),
+        DataFusionError::Execution(message) => from_execution(message),
+        DataFusionError::ResourcesExhausted(message) => {
+            SqlError::new(SqlState::OUT_OF_MEMORY, message.clone())
+        }
+        other => SqlError::internal(other.strip_backtrace()),
+    }
+}
+
+fn from_external(inner: &(dyn std::error::Error + 'static)) -> SqlError {
+    if let Some(ours) = inner.downcast_ref::<SqlError>() {
+        return ours.clone();
+    }
+    if let Some(engine) = inner.downcast_ref::<EngineError>() {
+        return engine.clone().into();
+    }
+    if let Some(datafusion) = inner.downcast_ref::<DataFusionError>() {
+        return from_datafusion(datafusion);
+    }
+    SqlError::internal(inner.to_string())
+}
+
+fn from_arrow(error: &ArrowError) -> SqlError {
+    match error {
+        ArrowError::DivideByZero => SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero"),
+        ArrowError::ArithmeticOverflow(message) => overflow(message),
+        ArrowError::ExternalError(inner) => from_external(inner.as_ref()),
+        ArrowError::CastError(message) => from_cast(message),
+        other => from_execution(&other.to_string()),
+    }
+}
+
+/// 22003 in PostgreSQL's words; Arrow names the operation or type, not always both.
+fn overflow(message: &str) -> SqlError {
+    let text = if message.contains("Int16") || message.contains("smallint") {
+        "smallint out of range"
+    } else if message.contains("Int64") || message.contains("bigint") {
+        "bigint out of range"
+    } else if message.contains("Decimal") || message.contains("numeric") {
+        "numeric field overflow"
+    } else {
+        "integer out of range"
+    };
+    SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, text)
+}
+
+fn from_cast(message: &str) -> SqlError {
+    if message.starts_with("Can't cast value") || message.contains("too large to store") {
+        return overflow(message);
+    }
+    if let Some(rest) = message.strip_prefix("Cannot cast string '")
+        && let Some((value, _)) = rest.split_once("' to value of")
+    {
+        let kind = type_word(message);
+        return SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("invalid input syntax for type {kind}: \"{value}\""),
+        );
+    }
+    SqlError::new(SqlState::CANNOT_COERCE, message)
+}
+
+fn type_word(message: &str) -> &'static str {
+    const WORDS: [(&str, &str); 8] = [
+        ("Int16", "smallint"),
+        ("Int32", "integer"),
+        ("Int64", "bigint"),
+        ("Float32", "real"),
+        ("Float64", "double precision"),
+        ("Boolean", "boolean"),
+        ("Decimal", "numeric"),
+        ("Timestamp", "timestamp"),
+    ];
+    let found = WORDS.iter().find(|(arrow, _)| message.contains(arrow));
+    found.map_or("text", |(_, word)| *word)
+}
+
+fn from_schema(error: &SchemaError) -> SqlError {
+    match error {
+        SchemaError::FieldNotFound { field, .. } => {
+            let name = match &field.relation {
+                Some(relation) => format!("{}.{}", relation.table(), field.name),
+                None => format!("\"{}\"", field.name),
+            };
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column {name} does not exist"),
+            )
+        }
+        SchemaError::AmbiguousReference { field } => SqlError::new(
+            SqlState::AMBIGUOUS_COLUMN,
+            format!("column reference \"{}\" is ambiguous", field.name),
+        ),
+        SchemaError::DuplicateQualifiedField { qualifier, name } => SqlError::new(
+            SqlState::DUPLICATE_ALIAS,
+            format!(
+                "column \"{name}\" of table name \"{}\" is given twice",
+                qualifier.table()
+            ),
+        ),
+        SchemaError::DuplicateUnqualifiedField { name } => SqlError::new(
+            SqlState::AMBIGUOUS_COLUMN,
+            format!("column reference \"{name}\" is ambiguous"),
+        ),
+    }
+}
+
+fn from_plan(message: &str) -> SqlError {
+    let lower = message.to_ascii_lowercase();
+    let state = if lower.contains("invalid function") {
+        return undefined_function(message);
+    } else if lower.contains("must appear in the group by")
+        || lower.contains("must be in group by")
+        || lower.contains("could not be resolved from available columns")
+    {
+        SqlState::GROUPING_ERROR
+    } else if lower.contains("function '") || lower.contains("no function matches") {
+        SqlState::UNDEFINED_FUNCTION
+    } else if lower.contains("cannot coerce") || lower.contains("cannot infer common") {
+        SqlState::UNDEFINED_FUNCTION
+    } else if lower.contains("unsupported") || lower.contains("not supported") {
+        SqlState::FEATURE_NOT_SUPPORTED
+    } else if lower.contains("placeholder") {
+        SqlState::INDETERMINATE_DATATYPE
+    } else if lower.contains("type") {
+        SqlState::DATATYPE_MISMATCH
+    } else {
+        SqlState::SYNTAX_ERROR
+    };
+    SqlError::new(state, message)
+}
+
+fn undefined_function(message: &str) -> SqlError {
+    let name = message.split('\'').nth(1).unwrap_or("?");
+    SqlError::new(
+        SqlState::UNDEFINED_FUNCTION,
+        format!("function {name} does not exist"),
+    )
+}
+
+fn from_execution(message: &str) -> SqlError {
+    let lower = message.to_ascii_lowercase();
+    if lower.contains("divide by zero") || lower.contains("division by zero") {
+        return SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero");
+    }
+    if lower.contains("overflow") {
+        return overflow(message);
+    }
+    if lower.contains("more than one row") {
+        return SqlError::new(
+            SqlState::CARDINALITY_VIOLATION,
+            "more than one row returned by a subquery used as an expression",
+        );
+    }
+    SqlError::internal(message)
+}
+
+/// sqlparser's text ends in ` at Line: 1, Column: 8`; the planner turns that into a position
+/// in the query.
+fn from_parser(message: &str) -> SqlError {
+    let text = message
+        .strip_prefix("sql parser error: ")
+        .unwrap_or(message);
+    SqlError::syntax(text)
 }

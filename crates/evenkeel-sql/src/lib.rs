@@ -2,15 +2,19 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arrow;
 pub mod catalog;
 pub mod error;
-pub mod types;
-pub mod row;
+pub mod exec;
+pub mod functions;
 pub mod key;
-pub mod arrow;
+pub mod pg_catalog;
+pub mod planner;
+pub mod row;
 pub mod session;
 #[cfg(test)]
 mod testing;
+pub mod types;
 
 pub use error::{ErrorFields, SqlError, SqlResult, SqlState};
 pub use session::api::{

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::error::SqlState;
+use parking_lot::Mutex;
+
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::planner::compile::Compiled;
 
 /// PostgreSQL's object id.
 pub type Oid = u32;
@@ -148,6 +151,8 @@ pub enum CopyFormat {
 pub struct Prepared {
     /// The text it came from.
     pub(crate) text: Arc<str>,
+    /// The parameter types that the client gave.
+    pub(crate) given: Arc<[Oid]>,
     /// Type oids of `$1`, `$2`, ….
     pub param_types: Vec<Oid>,
     /// The result columns; `None` for a statement without rows.
@@ -155,6 +160,61 @@ pub struct Prepared {
     /// The command, as in a command tag (`SELECT`, `INSERT`, `BEGIN`); empty for an empty
     /// query.
     pub tag: &'static str,
+    latest: Mutex<Latest>,
+}
+
+/// The compiled form used last, and what it was compiled under.
+#[derive(Debug, Clone)]
+struct Latest {
+    compiled: Arc<Compiled>,
+    environment: u64,
+}
+
+impl Prepared {
+    pub(crate) fn new(
+        text: Arc<str>,
+        given: Arc<[Oid]>,
+        compiled: Arc<Compiled>,
+        environment: u64,
+    ) -> Prepared {
+        Prepared {
+            text,
+            given,
+            param_types: compiled.param_types.iter().map(|ty| ty.oid()).collect(),
+            columns: compiled.columns.clone(),
+            tag: compiled.kind.tag(),
+            latest: Mutex::new(Latest { compiled, environment }),
+        }
+    }
+
+    /// The compiled form, if it was compiled under this catalog version and environment.
+    pub(crate) fn current(&self, version: u64, environment: u64) -> Option<Arc<Compiled>> {
+        let latest = self.latest.lock();
+        let fits = latest.compiled.keep
+            && latest.compiled.version == version
+            && latest.environment == environment;
+        fits.then(|| Arc::clone(&latest.compiled))
+    }
+
+    /// Keeps a newer compiled form. Its columns are those of the first one: 0A000 otherwise.
+    pub(crate) fn renew(&self, compiled: &Arc<Compiled>, environment: u64) -> SqlResult<()> {
+        let same = match (&self.columns, &compiled.columns) {
+            (None, None) => true,
+            (Some(old), Some(new)) => {
+                old.len() == new.len()
+                    && old.iter().zip(new.iter()).all(|(a, b)| a.type_oid == b.type_oid)
+            }
+            _ => false,
+        };
+        if !same {
+            return Err(SqlError::new(
+                SqlState::FEATURE_NOT_SUPPORTED,
+                "cached plan must not change result type",
+            ));
+        }
+        *self.latest.lock() = Latest { compiled: Arc::clone(compiled), environment };
+        Ok(())
+    }
 }
 
 /// Cancels whatever a session is doing; from any thread.

@@ -1,53 +1,43 @@
 //! Sessions: what one client has open, from the first byte to the last.
+//!
+//! Entry points: [`SqlEngine::open`], [`SqlEngine::session`], then [`Session::simple`] with
+//! [`Session::next_result`], or [`Session::prepare`] with [`Session::execute`] and
+//! [`Session::sync`]. The rules are in the README beside this file.
 
 pub mod api;
+mod commands;
+mod copy;
+mod ddl;
+mod engine;
+mod explain;
+mod maintenance;
+mod run;
+pub mod settings;
+mod simple;
+mod transaction;
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use bytes::{Bytes, BytesMut};
-use evenkeel_engine::Database;
+use bytes::Bytes;
+use datafusion::execution::session_state::SessionState;
+use evenkeel_engine::CancelFlag;
 
-use crate::error::{SqlError, SqlResult};
-use api::{
-    CancelHandle, Column, CopyFormat, Format, Notice, Oid, Prepared, SessionParams, SqlConfig,
-    TransactionStatus,
-};
+use crate::catalog::CatalogState;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::{FailFlag, SessionSeed, StatementCx};
+use crate::planner::compile::Compiled;
+use crate::types::TypeContext;
+use api::{CancelHandle, Format, Notice, Oid, Prepared, SessionParams, TransactionStatus};
+use run::{Arguments, Source};
+use settings::{Effective, Settings};
+use transaction::{Block, TxState, now_micros};
 
-/// The SQL layer over one database.
-pub struct SqlEngine {
-    db: Database,
-    config: SqlConfig,
-}
-
-impl SqlEngine {
-    /// Opens the SQL layer: makes the catalog if the database is new.
-    pub fn open(db: Database, config: SqlConfig) -> SqlResult<Arc<SqlEngine>> {
-        Ok(Arc::new(SqlEngine { db, config }))
-    }
-
-    /// The engine below.
-    pub fn database(&self) -> &Database {
-        &self.db
-    }
-
-    /// A session for one client. Fails when a startup setting is not valid.
-    pub fn session(self: &Arc<Self>, params: SessionParams) -> SqlResult<Session> {
-        Ok(Session { engine: Arc::clone(self), params })
-    }
-}
-
-/// One client's state: transaction, settings, prepared statements of SQL's PREPARE.
-///
-/// The protocol's own named statements and portals are the server's.
-pub struct Session {
-    engine: Arc<SqlEngine>,
-    params: SessionParams,
-}
-
-/// A simple-protocol query text under way: one result for each of its statements.
-pub struct SimpleQuery {
-    text: Arc<str>,
-}
+pub use crate::exec::{CopyOutStream, RowStream};
+pub use copy::CopyInSink;
+pub use engine::SqlEngine;
+pub use simple::SimpleQuery;
 
 /// What a statement gives.
 pub enum StatementResult {
@@ -63,119 +53,84 @@ pub enum StatementResult {
     Empty,
 }
 
-/// Rows on their way to the client, encoded. Owns all it needs (no borrow of the session), so
-/// a portal can keep it.
-pub struct RowStream {
-    columns: Arc<[Column]>,
-}
-
-impl RowStream {
-    /// The columns, in order.
-    pub fn columns(&self) -> &Arc<[Column]> {
-        &self.columns
-    }
-
-    /// Up to `max_rows` DataRow bodies (fields with their lengths, without the field count);
-    /// `None` when there are no more. Never an empty vector.
-    pub async fn next_batch(&mut self, max_rows: usize) -> SqlResult<Option<Vec<BytesMut>>> {
-        let _ = max_rows;
-        Ok(None)
-    }
-
-    /// The command tag for the rows given out so far (`SELECT 5`).
-    pub fn tag(&self) -> String {
-        String::new()
-    }
-}
-
-/// Takes the data of COPY FROM STDIN.
-pub struct CopyInSink {
-    columns: usize,
-    format: CopyFormat,
-}
-
-impl CopyInSink {
-    /// Number of columns, for CopyInResponse.
-    pub fn column_count(&self) -> usize {
-        self.columns
-    }
-
-    /// The format; both are text formats (code 0) for CopyInResponse.
-    pub fn format(&self) -> CopyFormat {
-        self.format
-    }
-
-    /// Takes a piece of the data, cut anywhere.
-    pub async fn write(&mut self, session: &mut Session, data: &[u8]) -> SqlResult<()> {
-        let _ = (session, data);
-        Ok(())
-    }
-
-    /// CopyDone: the command tag.
-    pub async fn finish(self, session: &mut Session) -> SqlResult<String> {
-        let _ = session;
-        Ok(String::new())
-    }
-
-    /// CopyFail with the client's message: the error to report.
-    pub fn fail(self, session: &mut Session, message: &str) -> SqlError {
-        let _ = session;
-        SqlError::new(crate::SqlState::QUERY_CANCELED, message)
-    }
-}
-
-/// Gives the data of COPY TO STDOUT.
-pub struct CopyOutStream {
-    columns: usize,
-}
-
-impl CopyOutStream {
-    /// Number of columns, for CopyOutResponse.
-    pub fn column_count(&self) -> usize {
-        self.columns
-    }
-
-    /// The next CopyData contents, or `None` at the end.
-    pub async fn next_chunk(&mut self) -> SqlResult<Option<Bytes>> {
-        Ok(None)
-    }
-
-    /// The command tag (`COPY 5`).
-    pub fn tag(&self) -> String {
-        String::new()
-    }
+/// One client's state: transaction, settings, prepared statements of SQL's PREPARE.
+///
+/// The protocol's own named statements and portals are the server's.
+pub struct Session {
+    engine: Arc<SqlEngine>,
+    params: SessionParams,
+    settings: Settings,
+    effective: Effective,
+    /// The settings' generation that `effective`, `seed` and `environment` were made from.
+    seen: u64,
+    seed: Arc<SessionSeed>,
+    /// The plan cache's number for this session's search path, role and settings.
+    environment: u64,
+    tx: TxState,
+    cancel: CancelFlag,
+    timed_out: Arc<AtomicBool>,
+    failed: FailFlag,
+    /// Whether a simple query of several statements is under way.
+    in_batch: bool,
+    statement_start: i64,
+    notices: Vec<Notice>,
+    told: Vec<(&'static str, String)>,
+    /// The settings' generation that `told` is of.
+    told_at: u64,
+    sql_prepared: HashMap<String, Arc<Prepared>>,
+    /// The text of the statement under way, for PREPARE to take its part of.
+    current_text: Arc<str>,
+    /// Functions and rules with this session's values, made for the first plan.
+    state: Option<SessionState>,
 }
 
 impl Session {
-    /// Begins a simple-protocol query. Parsing errors come from `next_result`.
-    pub fn simple(&mut self, sql: &str) -> SimpleQuery {
-        SimpleQuery { text: Arc::from(sql) }
-    }
-
-    /// The next statement's result; `None` when the text is done (the implicit transaction is
-    /// then ended). Drain a result before asking for the next one. After an error the rest of
-    /// the text is dropped and the next call returns `None`.
-    pub async fn next_result(
-        &mut self,
-        query: &mut SimpleQuery,
-    ) -> SqlResult<Option<StatementResult>> {
-        let _ = query;
-        Ok(None)
+    fn new(engine: Arc<SqlEngine>, params: SessionParams) -> SqlResult<Session> {
+        let mut given = engine.config().settings.clone();
+        given.extend(params.settings.iter().cloned());
+        let settings = Settings::new(&params.user, &given)?;
+        let effective = Effective::of(&settings, &params.user)?;
+        let seed = seed(&params, &settings, &effective);
+        let environment = engine.environment(&params.user, &effective);
+        let told = settings.reported();
+        Ok(Session {
+            seen: settings.generation(),
+            told_at: settings.generation(),
+            engine,
+            params,
+            settings,
+            effective,
+            seed,
+            environment,
+            tx: TxState::new(),
+            cancel: CancelFlag::default(),
+            timed_out: Arc::default(),
+            failed: FailFlag::default(),
+            in_batch: false,
+            statement_start: 0,
+            notices: Vec::new(),
+            told,
+            sql_prepared: HashMap::new(),
+            current_text: Arc::from(""),
+            state: None,
+        })
     }
 
     /// Parses and compiles one statement. `param_types` may be shorter than the statement's
     /// parameters, and 0 means "infer".
+    ///
+    /// # Errors
+    /// What PostgreSQL reports at Parse: syntax, names, types; 25P02 in a failed block.
     pub async fn prepare(&mut self, sql: &str, param_types: &[Oid]) -> SqlResult<Arc<Prepared>> {
-        let _ = param_types;
-        Ok(Arc::new(Prepared {
-            text: Arc::from(sql),
-            param_types: Vec::new(),
-            columns: None,
-            tag: "",
-        }))
+        self.begin_call();
+        let prepared = self.prepare_text(sql, param_types);
+        self.settle(prepared)
     }
 
     /// Runs a prepared statement. Formats follow PostgreSQL's rule (none: text; one: all).
+    ///
+    /// # Errors
+    /// Any error fails the transaction, as PostgreSQL's do.
     pub async fn execute(
         &mut self,
         prepared: &Arc<Prepared>,
@@ -183,40 +138,168 @@ impl Session {
         param_formats: &[Format],
         result_formats: &[Format],
     ) -> SqlResult<StatementResult> {
-        let _ = (prepared, params, param_formats, result_formats);
-        Ok(StatementResult::Empty)
+        self.begin_call();
+        let arguments = Arguments::Wire { values: params, formats: param_formats };
+        let result = self.run(Source::Prepared(prepared), arguments, result_formats).await;
+        self.settle(result)
     }
 
     /// Sync: ends an implicit transaction (commits it, or rolls it back after an error).
+    ///
+    /// # Errors
+    /// The commit's.
     pub async fn sync(&mut self) -> SqlResult<()> {
+        self.note_stream_failure();
+        if self.tx.block == Block::Implicit {
+            self.commit().await?;
+            self.refresh()?;
+        }
         Ok(())
     }
 
     /// Tells the session that the statement failed outside of it (a protocol error).
-    pub fn fail(&mut self) {}
+    pub fn fail(&mut self) {
+        self.in_batch = false;
+        self.statement_failed();
+    }
 
     /// The state for ReadyForQuery.
     pub fn status(&self) -> TransactionStatus {
-        TransactionStatus::Idle
+        self.tx.status()
     }
 
     /// For cancel requests.
     pub fn cancel_handle(&self) -> CancelHandle {
-        CancelHandle { flag: evenkeel_engine::CancelFlag::default() }
+        CancelHandle { flag: self.cancel.clone() }
     }
 
     /// The parameters to report at the start (`server_version`, …).
     pub fn initial_parameters(&self) -> Vec<(&'static str, String)> {
-        Vec::new()
+        self.settings.reported()
     }
 
     /// Reported settings that changed since the last call.
     pub fn take_parameter_changes(&mut self) -> Vec<(&'static str, String)> {
-        Vec::new()
+        if self.told_at == self.settings.generation() {
+            return Vec::new();
+        }
+        self.told_at = self.settings.generation();
+        let now = self.settings.reported();
+        let changed = now.iter().zip(&self.told).filter(|(now, before)| now != before);
+        let changed = changed.map(|(now, _)| now.clone()).collect();
+        self.told = now;
+        changed
     }
 
     /// Notices since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
-        Vec::new()
+        std::mem::take(&mut self.notices)
+    }
+
+    fn notice(&mut self, severity: &'static str, sqlstate: SqlState, message: impl Into<String>) {
+        self.notices.push(Notice { severity, sqlstate, message: message.into() });
+    }
+
+    fn warn(&mut self, sqlstate: SqlState, message: impl Into<String>) {
+        self.notice("WARNING", sqlstate, message);
+    }
+
+    /// A call of the client begins: a cancel request that came too late for the last one is
+    /// dropped.
+    fn begin_call(&mut self) {
+        self.note_stream_failure();
+        self.cancel.reset();
+        self.statement_start = now_micros();
+    }
+
+    /// A result that failed after its statement returned fails the transaction.
+    fn note_stream_failure(&mut self) {
+        if self.failed.take() {
+            self.statement_failed();
+        }
+    }
+
+    /// Fails the transaction if a call failed.
+    fn settle<T>(&mut self, result: SqlResult<T>) -> SqlResult<T> {
+        result.map_err(|error| {
+            self.statement_failed();
+            self.explain(error)
+        })
+    }
+
+    /// Says why a statement was cancelled.
+    fn explain(&self, error: SqlError) -> SqlError {
+        if error.sqlstate != SqlState::QUERY_CANCELED || error.fields.detail.is_some() {
+            return error;
+        }
+        let why = if self.timed_out.swap(false, Ordering::Relaxed) {
+            "canceling statement due to statement timeout"
+        } else {
+            "canceling statement due to user request"
+        };
+        SqlError::new(SqlState::QUERY_CANCELED, why)
+    }
+
+    /// The catalog as this transaction sees it.
+    fn view(&self) -> Arc<CatalogState> {
+        self.engine.catalog().view(&self.tx.ddl)
+    }
+
+    /// What a statement that begins now sees of the session.
+    fn statement_cx(&self, view: Arc<CatalogState>) -> StatementCx {
+        let started = if self.tx.txn.is_some() { self.tx.started } else { self.statement_start };
+        let types =
+            TypeContext { time_zone: self.effective.time_zone.clone(), now_micros: started };
+        StatementCx::new(types, started, self.statement_start, view, Arc::clone(&self.seed))
+    }
+
+    /// Works out anew what follows from the settings, if they changed.
+    fn refresh(&mut self) -> SqlResult<()> {
+        if self.seen == self.settings.generation() {
+            return Ok(());
+        }
+        self.effective = Effective::of(&self.settings, &self.params.user)?;
+        self.seed = seed(&self.params, &self.settings, &self.effective);
+        self.environment = self.engine.environment(&self.params.user, &self.effective);
+        self.seen = self.settings.generation();
+        Ok(())
+    }
+
+    fn prepare_text(&mut self, sql: &str, param_types: &[Oid]) -> SqlResult<Arc<Prepared>> {
+        self.refresh()?;
+        let text: Arc<str> = single_statement(sql)?.into();
+        let given: Arc<[Oid]> = param_types.into();
+        let compiled = self.obtain_text(&text, &given)?;
+        Ok(Arc::new(Prepared::new(text, given, compiled, self.environment)))
+    }
+}
+
+/// The only statement of a text; an empty text is an empty statement.
+fn single_statement(sql: &str) -> SqlResult<&str> {
+    let pieces = crate::planner::lexer::split(sql);
+    match pieces.as_slice() {
+        [] => Ok(""),
+        [range] => Ok(&sql[range.clone()]),
+        _ => Err(SqlError::syntax("cannot insert multiple commands into a prepared statement")),
+    }
+}
+
+fn seed(params: &SessionParams, settings: &Settings, effective: &Effective) -> Arc<SessionSeed> {
+    Arc::new(SessionSeed {
+        user: params.user.clone(),
+        database: params.database.clone(),
+        pid: params.pid,
+        search_path: Arc::clone(&effective.search_path),
+        settings: Arc::new(settings.view()),
+    })
+}
+
+/// Whether a compiled statement only ends a failed block.
+fn ends_failure(compiled: &Compiled) -> bool {
+    use crate::planner::compile::Kind;
+    match &compiled.kind {
+        Kind::Transaction(command) => transaction::ends_failure(command),
+        Kind::Empty => true,
+        _ => false,
     }
 }

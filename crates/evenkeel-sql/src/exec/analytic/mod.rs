@@ -1,0 +1,8 @@
+//! The analytic executor: DataFusion plans over our tables, bound to a snapshot when they run.
+
+pub mod batches;
+pub mod bind;
+pub mod modify;
+pub mod provider;
+pub mod scan;
+pub mod series;

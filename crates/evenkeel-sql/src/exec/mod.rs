@@ -1,0 +1,76 @@
+//! Running statements. Entry points: `oltp` for compiled statements, `analytic` for plans, and
+//! the commands.
+
+pub mod analytic;
+pub mod copy;
+pub mod oltp;
+pub mod result;
+
+use std::sync::{Arc, OnceLock};
+
+use crate::catalog::CatalogState;
+use crate::functions::SessionVars;
+use crate::types::TypeContext;
+
+pub use result::{CopyOutStream, FailFlag, RowStream};
+
+/// What a statement sees of its session; owned, so that a portal can outlive the call that made
+/// it.
+pub struct StatementCx {
+    /// Settings that text forms depend on.
+    pub types: TypeContext,
+    /// `now()`: microseconds since 1970 UTC.
+    pub transaction_start: i64,
+    /// `statement_timestamp()`.
+    pub statement_start: i64,
+    /// The catalog as the statement's transaction sees it.
+    pub view: Arc<CatalogState>,
+    /// What the session's functions are made from.
+    pub seed: Arc<SessionSeed>,
+    vars: OnceLock<Arc<SessionVars>>,
+}
+
+/// The parts of `SessionVars` that change rarely.
+pub struct SessionSeed {
+    /// `current_user`.
+    pub user: String,
+    /// `current_database()`.
+    pub database: String,
+    /// `pg_backend_pid()`.
+    pub pid: i32,
+    /// The schemas that unqualified names are looked up in.
+    pub search_path: Arc<[String]>,
+    /// The settings, for `current_setting()`.
+    pub settings: Arc<dyn crate::functions::SettingsAccess>,
+}
+
+impl StatementCx {
+    /// For a statement that begins now.
+    pub fn new(
+        types: TypeContext,
+        transaction_start: i64,
+        statement_start: i64,
+        view: Arc<CatalogState>,
+        seed: Arc<SessionSeed>,
+    ) -> StatementCx {
+        let vars = OnceLock::new();
+        StatementCx { types, transaction_start, statement_start, view, seed, vars }
+    }
+
+    /// What functions look at; made when first asked for.
+    pub fn vars(&self) -> &Arc<SessionVars> {
+        self.vars.get_or_init(|| {
+            Arc::new(SessionVars {
+                user: self.seed.user.clone(),
+                database: self.seed.database.clone(),
+                backend_pid: self.seed.pid,
+                transaction_ts: self.transaction_start,
+                statement_ts: self.statement_start,
+                cx: self.types.clone(),
+                search_path: self.seed.search_path.to_vec(),
+                settings: Arc::clone(&self.seed.settings),
+                catalog: Arc::clone(&self.view),
+            })
+        })
+    }
+}

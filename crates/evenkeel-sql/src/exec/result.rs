@@ -1,0 +1,213 @@
+//! Results on their way to the client.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::analytic::batches::BatchRows;
+use super::copy::TextWriter;
+use super::oltp::select::Cursor;
+use crate::error::SqlResult;
+use crate::session::api::{Column, Format};
+
+/// Raised when a result fails after its statement has returned, so that the session rolls its
+/// transaction back.
+#[derive(Debug, Clone, Default)]
+pub struct FailFlag(Arc<AtomicBool>);
+
+impl FailFlag {
+    /// Raises the flag.
+    pub fn raise(&self) {
+        self.0.store(true, Ordering::Release);
+    }
+
+    /// Lowers the flag; whether it was raised.
+    pub fn take(&self) -> bool {
+        self.0.load(Ordering::Acquire) && self.0.swap(false, Ordering::AcqRel)
+    }
+}
+
+enum Source {
+    Ready(std::vec::IntoIter<BytesMut>),
+    Cursor(Box<Cursor>),
+    Batches { rows: Box<BatchRows>, formats: Box<[Format]> },
+    Done,
+}
+
+/// Rows on their way to the client, encoded. Owns all it needs (no borrow of the session), so
+/// a portal can keep it.
+pub struct RowStream {
+    columns: Arc<[Column]>,
+    source: Source,
+    verb: &'static str,
+    given: u64,
+    failed: FailFlag,
+    /// The statement's timer, which ends with its rows.
+    timeout: Option<Box<dyn Send>>,
+    /// Whether the tag has the row count.
+    counted: bool,
+}
+
+impl RowStream {
+    /// Rows that are all there.
+    pub fn ready(columns: Arc<[Column]>, rows: Vec<BytesMut>, verb: &'static str) -> RowStream {
+        let source = Source::Ready(rows.into_iter());
+        RowStream { columns, source, verb, given: 0, failed: FailFlag::default(), timeout: None, counted: true }
+    }
+
+    /// Rows of a compiled SELECT.
+    pub fn cursor(columns: Arc<[Column]>, cursor: Box<Cursor>, failed: FailFlag) -> RowStream {
+        let source = Source::Cursor(cursor);
+        RowStream { columns, source, verb: "SELECT", given: 0, failed, timeout: None, counted: true }
+    }
+
+    /// Rows of a plan.
+    pub fn batches(
+        columns: Arc<[Column]>,
+        rows: BatchRows,
+        formats: &[Format],
+        verb: &'static str,
+        failed: FailFlag,
+    ) -> RowStream {
+        let source = Source::Batches { rows: Box::new(rows), formats: formats.into() };
+        RowStream { columns, source, verb, given: 0, failed, timeout: None, counted: true }
+    }
+
+    /// Keeps a timer running until the rows are drained or dropped.
+    #[must_use]
+    pub fn with_timeout<T: Send + 'static>(mut self, timeout: Option<T>) -> RowStream {
+        if !self.is_complete() {
+            self.timeout = timeout.map(|timeout| Box::new(timeout) as Box<dyn Send>);
+        }
+        self
+    }
+
+    /// For commands whose tag has no row count.
+    #[must_use]
+    pub fn untagged(mut self) -> RowStream {
+        self.counted = false;
+        self
+    }
+
+    /// Whether all rows are here, so that the transaction may end.
+    pub fn is_complete(&self) -> bool {
+        matches!(self.source, Source::Ready(_) | Source::Done)
+    }
+
+    /// The columns, in order.
+    pub fn columns(&self) -> &Arc<[Column]> {
+        &self.columns
+    }
+
+    /// Up to `max_rows` DataRow bodies (fields with their lengths, without the field count);
+    /// `None` when there are no more. Never an empty vector.
+    pub async fn next_batch(&mut self, max_rows: usize) -> SqlResult<Option<Vec<BytesMut>>> {
+        let max_rows = max_rows.max(1);
+        let mut out = Vec::new();
+        let more = match &mut self.source {
+            Source::Done => Ok(false),
+            Source::Ready(rows) => {
+                if rows.len() <= max_rows {
+                    let all = std::mem::take(rows);
+                    self.source = Source::Done;
+                    out = all.collect();
+                } else {
+                    out.extend(rows.take(max_rows));
+                }
+                Ok(true)
+            }
+            Source::Cursor(cursor) => cursor.read(max_rows, &mut out).await,
+            Source::Batches { rows, formats } => rows.read(max_rows, formats, &mut out).await,
+        };
+        match more {
+            Ok(true) => {}
+            Ok(false) => {
+                self.source = Source::Done;
+                self.timeout = None;
+            }
+            Err(error) => {
+                self.source = Source::Done;
+                self.failed.raise();
+                return Err(error);
+            }
+        }
+        self.given += out.len() as u64;
+        Ok((!out.is_empty()).then_some(out))
+    }
+
+    /// The command tag for the rows given out so far (`SELECT 5`).
+    pub fn tag(&self) -> String {
+        if self.counted { tag(self.verb, self.given) } else { self.verb.to_owned() }
+    }
+}
+
+/// The command tag of a statement with a row count.
+pub fn tag(verb: &str, count: u64) -> String {
+    if verb == "INSERT" { format!("INSERT 0 {count}") } else { format!("{verb} {count}") }
+}
+
+/// Gives the data of COPY TO STDOUT.
+pub struct CopyOutStream {
+    rows: BatchRows,
+    writer: TextWriter,
+    header: Option<Bytes>,
+    count: u64,
+    failed: FailFlag,
+    done: bool,
+}
+
+/// Data gathered into one CopyData message, about.
+const CHUNK_BYTES: usize = 32 << 10;
+
+impl CopyOutStream {
+    /// The data of a plan's rows.
+    pub fn new(
+        rows: BatchRows,
+        writer: TextWriter,
+        header: Option<Bytes>,
+        failed: FailFlag,
+    ) -> CopyOutStream {
+        CopyOutStream { rows, writer, header, count: 0, failed, done: false }
+    }
+
+    /// Number of columns, for CopyOutResponse.
+    pub fn column_count(&self) -> usize {
+        self.rows.types().len()
+    }
+
+    /// The next CopyData contents, or `None` at the end.
+    pub async fn next_chunk(&mut self) -> SqlResult<Option<Bytes>> {
+        let result = self.chunk().await;
+        if result.is_err() {
+            self.done = true;
+            self.failed.raise();
+        }
+        result
+    }
+
+    async fn chunk(&mut self) -> SqlResult<Option<Bytes>> {
+        if self.done {
+            return Ok(None);
+        }
+        let mut out = BytesMut::new();
+        if let Some(header) = self.header.take() {
+            out.put(header);
+        }
+        let mut row = Vec::new();
+        while out.len() < CHUNK_BYTES {
+            if !self.rows.next_row(&mut row).await? {
+                self.done = true;
+                break;
+            }
+            self.writer.row(&row, self.rows.types(), &mut out);
+            self.count += 1;
+        }
+        Ok((!out.is_empty()).then(|| out.freeze()))
+    }
+
+    /// The command tag (`COPY 5`).
+    pub fn tag(&self) -> String {
+        format!("COPY {}", self.count)
+    }
+}

@@ -1,0 +1,605 @@
+//! Our own grammar for transaction control, settings, COPY, VACUUM and the like.
+
+use datafusion::sql::sqlparser::ast::{DataType, Expr, Ident, ObjectName, Query};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token};
+use evenkeel_engine::Isolation;
+
+use crate::session::api::CopyFormat;
+
+type Parse<T> = Result<T, ParserError>;
+
+/// The modes of BEGIN and SET TRANSACTION.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TransactionModes {
+    /// ISOLATION LEVEL.
+    pub isolation: Option<Isolation>,
+    /// READ ONLY or READ WRITE.
+    pub read_only: Option<bool>,
+}
+
+/// A transaction command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TransactionCommand {
+    /// BEGIN, START TRANSACTION.
+    Begin(TransactionModes),
+    /// COMMIT, END; with AND CHAIN.
+    Commit { chain: bool },
+    /// ROLLBACK, ABORT; with AND CHAIN.
+    Rollback { chain: bool },
+    /// SAVEPOINT.
+    Savepoint(String),
+    /// RELEASE [SAVEPOINT].
+    Release(String),
+    /// ROLLBACK TO [SAVEPOINT].
+    RollbackTo(String),
+    /// SET TRANSACTION.
+    SetTransaction(TransactionModes),
+    /// SET SESSION CHARACTERISTICS AS TRANSACTION.
+    SetSession(TransactionModes),
+}
+
+/// What COPY copies.
+#[derive(Debug)]
+pub enum CopyTarget {
+    /// A table and the columns named.
+    Table { name: ObjectName, columns: Vec<Ident> },
+    /// The result of a query.
+    Query(Box<Query>),
+}
+
+/// The options of COPY, as given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CopyOptions {
+    /// FORMAT.
+    pub format: CopyFormat,
+    /// FREEZE.
+    pub freeze: bool,
+    /// DELIMITER.
+    pub delimiter: Option<char>,
+    /// NULL.
+    pub null: Option<String>,
+    /// HEADER.
+    pub header: bool,
+    /// QUOTE.
+    pub quote: Option<char>,
+    /// ESCAPE.
+    pub escape: Option<char>,
+}
+
+impl Default for CopyOptions {
+    fn default() -> CopyOptions {
+        CopyOptions {
+            format: CopyFormat::Text,
+            freeze: false,
+            delimiter: None,
+            null: None,
+            header: false,
+            quote: None,
+            escape: None,
+        }
+    }
+}
+
+/// COPY.
+#[derive(Debug)]
+pub struct Copy {
+    /// The table or query.
+    pub target: CopyTarget,
+    /// FROM STDIN, or else TO STDOUT.
+    pub from: bool,
+    /// The options.
+    pub options: CopyOptions,
+}
+
+/// The options of VACUUM that mean something here.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct VacuumFlags {
+    /// FREEZE.
+    pub freeze: bool,
+    /// ANALYZE.
+    pub analyze: bool,
+    /// FULL: refused.
+    pub full: bool,
+    /// VERBOSE.
+    pub verbose: bool,
+}
+
+/// A command of our own grammar.
+#[derive(Debug)]
+pub enum Utility {
+    /// Transaction control.
+    Transaction(TransactionCommand),
+    /// SET name = value; `None` for DEFAULT.
+    Set { name: String, value: Option<String>, local: bool },
+    /// RESET name; `None` for ALL.
+    Reset(Option<String>),
+    /// SHOW name; `all` for ALL.
+    Show(String),
+    /// DISCARD ALL and its parts.
+    Discard(Keyword),
+    /// PREPARE name (types) AS the statement that starts at `at`.
+    Prepare { name: String, types: Vec<DataType>, at: Location },
+    /// EXECUTE name (values).
+    Execute { name: String, args: Vec<Expr> },
+    /// DEALLOCATE name; `None` for ALL.
+    Deallocate(Option<String>),
+    /// COPY.
+    Copy(Box<Copy>),
+    /// VACUUM of the tables named, or of all.
+    Vacuum { flags: VacuumFlags, tables: Vec<ObjectName> },
+    /// ANALYZE of the tables named, or of all.
+    Analyze(Vec<ObjectName>),
+    /// CHECKPOINT.
+    Checkpoint,
+    /// LOCK TABLE.
+    LockTable { tables: Vec<ObjectName>, mode: String, nowait: bool },
+}
+
+/// The lower-case text of an unquoted word, or the text of a quoted one.
+pub fn ident_text(ident: &Ident) -> String {
+    match ident.quote_style {
+        None => ident.value.to_lowercase(),
+        Some(_) => ident.value.clone(),
+    }
+}
+
+/// Parses a command of our own grammar; `None` (with nothing consumed) when the text begins
+/// otherwise.
+pub fn parse(parser: &mut Parser<'_>) -> Parse<Option<Utility>> {
+    let Token::Word(word) = parser.peek_token().token else {
+        return Ok(None);
+    };
+    if word.quote_style.is_some() {
+        return Ok(None);
+    }
+    let verb = word.value.to_ascii_lowercase();
+    let utility = match verb.as_str() {
+        "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
+            parser.next_token();
+            Utility::Transaction(transaction(parser, &verb)?)
+        }
+        "set" => {
+            parser.next_token();
+            set(parser)?
+        }
+        "reset" => {
+            parser.next_token();
+            let name = setting_name(parser)?;
+            Utility::Reset((name != "all").then_some(name))
+        }
+        "show" => {
+            parser.next_token();
+            Utility::Show(setting_name(parser)?)
+        }
+        "discard" => {
+            parser.next_token();
+            Utility::Discard(parser.expect_one_of_keywords(&[
+                Keyword::ALL,
+                Keyword::PLANS,
+                Keyword::SEQUENCES,
+                Keyword::TEMP,
+                Keyword::TEMPORARY,
+            ])?)
+        }
+        "prepare" => {
+            parser.next_token();
+            prepare(parser)?
+        }
+        "execute" => {
+            parser.next_token();
+            execute(parser)?
+        }
+        "deallocate" => {
+            parser.next_token();
+            optional(parser, &[Keyword::PREPARE]);
+            let all = parser.parse_keyword(Keyword::ALL);
+            Utility::Deallocate(if all { None } else { Some(name(parser)?) })
+        }
+        "copy" => {
+            parser.next_token();
+            Utility::Copy(Box::new(copy(parser)?))
+        }
+        "vacuum" | "analyze" | "analyse" => {
+            parser.next_token();
+            maintenance(parser, verb == "vacuum")?
+        }
+        "checkpoint" => {
+            parser.next_token();
+            Utility::Checkpoint
+        }
+        "lock" => {
+            parser.next_token();
+            lock_table(parser)?
+        }
+        _ => return Ok(None),
+    };
+    Ok(Some(utility))
+}
+
+/// Skips one of these words if it comes next: SQL's noise words.
+fn optional(parser: &mut Parser<'_>, words: &[Keyword]) {
+    let _ = parser.parse_one_of_keywords(words);
+}
+
+fn name(parser: &mut Parser<'_>) -> Parse<String> {
+    parser.parse_identifier().map(|ident| ident_text(&ident))
+}
+
+fn transaction(parser: &mut Parser<'_>, verb: &str) -> Parse<TransactionCommand> {
+    Ok(match verb {
+        "savepoint" => TransactionCommand::Savepoint(name(parser)?),
+        "release" => {
+            optional(parser, &[Keyword::SAVEPOINT]);
+            TransactionCommand::Release(name(parser)?)
+        }
+        "begin" => {
+            optional(parser, &[Keyword::WORK, Keyword::TRANSACTION]);
+            TransactionCommand::Begin(modes(parser)?)
+        }
+        "start" => {
+            parser.expect_keyword(Keyword::TRANSACTION)?;
+            TransactionCommand::Begin(modes(parser)?)
+        }
+        "commit" | "end" => {
+            optional(parser, &[Keyword::WORK, Keyword::TRANSACTION]);
+            TransactionCommand::Commit { chain: chain(parser)? }
+        }
+        _ => {
+            optional(parser, &[Keyword::WORK, Keyword::TRANSACTION]);
+            if parser.parse_keyword(Keyword::TO) {
+                optional(parser, &[Keyword::SAVEPOINT]);
+                TransactionCommand::RollbackTo(name(parser)?)
+            } else {
+                TransactionCommand::Rollback { chain: chain(parser)? }
+            }
+        }
+    })
+}
+
+fn chain(parser: &mut Parser<'_>) -> Parse<bool> {
+    if !parser.parse_keyword(Keyword::AND) {
+        return Ok(false);
+    }
+    let no = parser.parse_keyword(Keyword::NO);
+    parser.expect_keyword(Keyword::CHAIN)?;
+    Ok(!no)
+}
+
+fn modes(parser: &mut Parser<'_>) -> Parse<TransactionModes> {
+    let mut modes = TransactionModes::default();
+    loop {
+        if parser.parse_keyword(Keyword::ISOLATION) {
+            parser.expect_keyword(Keyword::LEVEL)?;
+            modes.isolation = Some(isolation(parser)?);
+        } else if parser.parse_keyword(Keyword::READ) {
+            let only = parser.expect_one_of_keywords(&[Keyword::ONLY, Keyword::WRITE])?;
+            modes.read_only = Some(only == Keyword::ONLY);
+        } else if parser.parse_keyword(Keyword::NOT) {
+            parser.expect_keyword(Keyword::DEFERRABLE)?;
+        } else if parser.parse_keyword(Keyword::DEFERRABLE) {
+            // Deferrable matters to SERIALIZABLE only.
+        } else {
+            return Ok(modes);
+        }
+        let _ = parser.consume_token(&Token::Comma);
+    }
+}
+
+fn isolation(parser: &mut Parser<'_>) -> Parse<Isolation> {
+    if parser.parse_keyword(Keyword::SERIALIZABLE) {
+        return Ok(Isolation::Serializable);
+    }
+    if parser.parse_keyword(Keyword::REPEATABLE) {
+        parser.expect_keyword(Keyword::READ)?;
+        return Ok(Isolation::RepeatableRead);
+    }
+    parser.expect_keyword(Keyword::READ)?;
+    // As in PostgreSQL, READ UNCOMMITTED is READ COMMITTED.
+    parser.expect_one_of_keywords(&[Keyword::COMMITTED, Keyword::UNCOMMITTED])?;
+    Ok(Isolation::ReadCommitted)
+}
+
+fn set(parser: &mut Parser<'_>) -> Parse<Utility> {
+    let scope = parser.parse_one_of_keywords(&[Keyword::SESSION, Keyword::LOCAL]);
+    if parser.parse_keyword(Keyword::TRANSACTION) {
+        let modes = modes(parser)?;
+        return Ok(Utility::Transaction(TransactionCommand::SetTransaction(modes)));
+    }
+    if scope == Some(Keyword::SESSION) && is_word(parser, "characteristics") {
+        parser.next_token();
+        parser.expect_keyword(Keyword::AS)?;
+        parser.expect_keyword(Keyword::TRANSACTION)?;
+        let modes = modes(parser)?;
+        return Ok(Utility::Transaction(TransactionCommand::SetSession(modes)));
+    }
+    let local = scope == Some(Keyword::LOCAL);
+    if parser.parse_keyword(Keyword::TIME) {
+        parser.expect_keyword(Keyword::ZONE)?;
+        let default = parser.parse_one_of_keywords(&[Keyword::DEFAULT, Keyword::LOCAL]);
+        let value = if default.is_some() { None } else { Some(setting_value(parser)?) };
+        return Ok(Utility::Set { name: "timezone".into(), value, local });
+    }
+    if is_word(parser, "names") {
+        parser.next_token();
+        let value = Some(setting_value(parser)?);
+        return Ok(Utility::Set { name: "client_encoding".into(), value, local });
+    }
+    let name = setting_name(parser)?;
+    if !parser.consume_token(&Token::Eq) {
+        parser.expect_keyword(Keyword::TO)?;
+    }
+    if parser.parse_keyword(Keyword::DEFAULT) {
+        return Ok(Utility::Set { name, value: None, local });
+    }
+    let mut value = setting_value(parser)?;
+    while parser.consume_token(&Token::Comma) {
+        value.push_str(", ");
+        value.push_str(&setting_value(parser)?);
+    }
+    Ok(Utility::Set { name, value: Some(value), local })
+}
+
+fn is_word(parser: &Parser<'_>, wanted: &str) -> bool {
+    matches!(
+        &parser.peek_token_ref().token,
+        Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted)
+    )
+}
+
+/// A setting's name in lower case, dotted for an extension's, with the two-word spellings of
+/// the standard.
+fn setting_name(parser: &mut Parser<'_>) -> Parse<String> {
+    if parser.parse_keywords(&[Keyword::TIME, Keyword::ZONE]) {
+        return Ok("timezone".into());
+    }
+    if parser.parse_keywords(&[Keyword::TRANSACTION, Keyword::ISOLATION, Keyword::LEVEL]) {
+        return Ok("transaction_isolation".into());
+    }
+    let mut text = parser.parse_identifier()?.value.to_ascii_lowercase();
+    while parser.consume_token(&Token::Period) {
+        text.push('.');
+        text.push_str(&parser.parse_identifier()?.value.to_ascii_lowercase());
+    }
+    Ok(text)
+}
+
+fn setting_value(parser: &mut Parser<'_>) -> Parse<String> {
+    let sign = if parser.consume_token(&Token::Minus) {
+        "-"
+    } else {
+        let _ = parser.consume_token(&Token::Plus);
+        ""
+    };
+    let token = parser.next_token();
+    match token.token {
+        Token::Word(word) if word.quote_style.is_none() => Ok(word.value.to_lowercase()),
+        Token::Word(word) => Ok(word.value),
+        Token::Number(number, _) => Ok(format!("{sign}{number}")),
+        Token::SingleQuotedString(text) | Token::EscapedStringLiteral(text) => Ok(text),
+        _ => parser.expected("a value", token),
+    }
+}
+
+fn prepare(parser: &mut Parser<'_>) -> Parse<Utility> {
+    let name = name(parser)?;
+    let mut types = Vec::new();
+    if parser.consume_token(&Token::LParen) {
+        types = parser.parse_comma_separated(Parser::parse_data_type)?;
+        parser.expect_token(&Token::RParen)?;
+    }
+    parser.expect_keyword(Keyword::AS)?;
+    let at = parser.peek_token_ref().span.start;
+    while parser.peek_token_ref().token != Token::EOF {
+        parser.next_token();
+    }
+    Ok(Utility::Prepare { name, types, at })
+}
+
+fn execute(parser: &mut Parser<'_>) -> Parse<Utility> {
+    let name = name(parser)?;
+    let mut args = Vec::new();
+    if parser.consume_token(&Token::LParen) {
+        args = parser.parse_comma_separated0(Parser::parse_expr, Token::RParen)?;
+        parser.expect_token(&Token::RParen)?;
+    }
+    Ok(Utility::Execute { name, args })
+}
+
+fn copy(parser: &mut Parser<'_>) -> Parse<Copy> {
+    let target = if parser.consume_token(&Token::LParen) {
+        let query = parser.parse_query()?;
+        parser.expect_token(&Token::RParen)?;
+        CopyTarget::Query(query)
+    } else {
+        let name = parser.parse_object_name(false)?;
+        let mut columns = Vec::new();
+        if parser.consume_token(&Token::LParen) {
+            columns = parser.parse_comma_separated(Parser::parse_identifier)?;
+            parser.expect_token(&Token::RParen)?;
+        }
+        CopyTarget::Table { name, columns }
+    };
+    let from = parser.expect_one_of_keywords(&[Keyword::FROM, Keyword::TO])? == Keyword::FROM;
+    let wanted = if from { Keyword::STDIN } else { Keyword::STDOUT };
+    if parser.parse_one_of_keywords(&[Keyword::STDIN, Keyword::STDOUT]).is_none() {
+        return parser.expected(&format!("{wanted:?}"), parser.peek_token());
+    }
+    optional(parser, &[Keyword::WITH]);
+    let options = copy_options(parser)?;
+    Ok(Copy { target, from, options })
+}
+
+fn copy_options(parser: &mut Parser<'_>) -> Parse<CopyOptions> {
+    let mut options = CopyOptions::default();
+    if parser.consume_token(&Token::LParen) {
+        loop {
+            copy_option(parser, &mut options)?;
+            if !parser.consume_token(&Token::Comma) {
+                break;
+            }
+        }
+        parser.expect_token(&Token::RParen)?;
+        return Ok(options);
+    }
+    // The spelling of before PostgreSQL 9.0.
+    while matches!(parser.peek_token_ref().token, Token::Word(_)) {
+        copy_option(parser, &mut options)?;
+    }
+    Ok(options)
+}
+
+fn copy_option(parser: &mut Parser<'_>, options: &mut CopyOptions) -> Parse<()> {
+    let token = parser.next_token();
+    let Token::Word(word) = &token.token else {
+        return parser.expected("an option of COPY", token);
+    };
+    match word.value.to_ascii_lowercase().as_str() {
+        "format" => options.format = copy_format(parser)?,
+        "csv" => options.format = CopyFormat::Csv,
+        "freeze" => options.freeze = boolean(parser)?,
+        "header" => options.header = boolean(parser)?,
+        "delimiter" | "delimiters" => options.delimiter = Some(one_character(parser)?),
+        "quote" => options.quote = Some(one_character(parser)?),
+        "escape" => options.escape = Some(one_character(parser)?),
+        "null" => {
+            optional(parser, &[Keyword::AS]);
+            options.null = Some(parser.parse_literal_string()?);
+        }
+        "encoding" => {
+            let encoding = parser.parse_literal_string()?;
+            if !matches!(encoding.to_ascii_lowercase().as_str(), "utf8" | "utf-8" | "unicode") {
+                return parser.expected("ENCODING 'UTF8'", token);
+            }
+        }
+        _ => return parser.expected("an option of COPY", token),
+    }
+    Ok(())
+}
+
+fn copy_format(parser: &mut Parser<'_>) -> Parse<CopyFormat> {
+    let token = parser.next_token();
+    let text = match &token.token {
+        Token::Word(word) => word.value.to_ascii_lowercase(),
+        Token::SingleQuotedString(text) => text.clone(),
+        _ => String::new(),
+    };
+    match text.as_str() {
+        "text" => Ok(CopyFormat::Text),
+        "csv" => Ok(CopyFormat::Csv),
+        _ => parser.expected("text or csv", token),
+    }
+}
+
+fn one_character(parser: &mut Parser<'_>) -> Parse<char> {
+    optional(parser, &[Keyword::AS]);
+    let token = parser.peek_token();
+    let text = parser.parse_literal_string()?;
+    let mut characters = text.chars();
+    match (characters.next(), characters.next()) {
+        (Some(one), None) if one.is_ascii() => Ok(one),
+        _ => parser.expected("a single one-byte character", token),
+    }
+}
+
+/// An optional boolean after an option's name; absent means true.
+fn boolean(parser: &mut Parser<'_>) -> Parse<bool> {
+    let token = parser.peek_token();
+    let text = match &token.token {
+        Token::Word(word) => word.value.to_ascii_lowercase(),
+        Token::Number(number, _) => number.clone(),
+        Token::SingleQuotedString(text) => text.to_ascii_lowercase(),
+        _ => return Ok(true),
+    };
+    let value = match text.as_str() {
+        "true" | "on" | "1" => true,
+        "false" | "off" | "0" => false,
+        _ => return Ok(true),
+    };
+    parser.next_token();
+    Ok(value)
+}
+
+fn maintenance(parser: &mut Parser<'_>, vacuum: bool) -> Parse<Utility> {
+    let mut flags = VacuumFlags::default();
+    if parser.consume_token(&Token::LParen) {
+        loop {
+            maintenance_option(parser, &mut flags)?;
+            if !parser.consume_token(&Token::Comma) {
+                break;
+            }
+        }
+        parser.expect_token(&Token::RParen)?;
+    } else {
+        for (word, flag) in [
+            ("full", &mut flags.full),
+            ("freeze", &mut flags.freeze),
+            ("verbose", &mut flags.verbose),
+        ] {
+            if is_word(parser, word) {
+                parser.next_token();
+                *flag = true;
+            }
+        }
+        if vacuum && (is_word(parser, "analyze") || is_word(parser, "analyse")) {
+            parser.next_token();
+            flags.analyze = true;
+        }
+    }
+    let mut tables = Vec::new();
+    if !matches!(parser.peek_token_ref().token, Token::EOF | Token::SemiColon) {
+        tables = parser.parse_comma_separated(|parser| {
+            let name = parser.parse_object_name(false)?;
+            if parser.consume_token(&Token::LParen) {
+                parser.parse_comma_separated(Parser::parse_identifier)?;
+                parser.expect_token(&Token::RParen)?;
+            }
+            Ok(name)
+        })?;
+    }
+    Ok(if vacuum { Utility::Vacuum { flags, tables } } else { Utility::Analyze(tables) })
+}
+
+/// Options that only tune PostgreSQL's own machinery are read and have no effect.
+fn maintenance_option(parser: &mut Parser<'_>, flags: &mut VacuumFlags) -> Parse<()> {
+    let token = parser.next_token();
+    let Token::Word(word) = &token.token else {
+        return parser.expected("an option", token);
+    };
+    match word.value.to_ascii_lowercase().as_str() {
+        "full" => flags.full = boolean(parser)?,
+        "freeze" => flags.freeze = boolean(parser)?,
+        "verbose" => flags.verbose = boolean(parser)?,
+        "analyze" | "analyse" => flags.analyze = boolean(parser)?,
+        "disable_page_skipping" | "skip_locked" | "process_main" | "process_toast"
+        | "truncate" | "skip_database_stats" | "only_database_stats" => {
+            boolean(parser)?;
+        }
+        "index_cleanup" | "parallel" | "buffer_usage_limit" => {
+            setting_value(parser)?;
+        }
+        _ => return parser.expected("an option", token),
+    }
+    Ok(())
+}
+
+fn lock_table(parser: &mut Parser<'_>) -> Parse<Utility> {
+    optional(parser, &[Keyword::TABLE]);
+    optional(parser, &[Keyword::ONLY]);
+    let tables = parser.parse_comma_separated(|parser| parser.parse_object_name(false))?;
+    let mut mode = String::from("access exclusive");
+    if parser.parse_keyword(Keyword::IN) {
+        mode.clear();
+        while !is_word(parser, "mode") {
+            let word = parser.parse_identifier()?;
+            if !mode.is_empty() {
+                mode.push(' ');
+            }
+            mode.push_str(&word.value.to_ascii_lowercase());
+        }
+        parser.next_token();
+    }
+    let nowait = parser.parse_keyword(Keyword::NOWAIT);
+    Ok(Utility::LockTable { tables, mode, nowait })
+}

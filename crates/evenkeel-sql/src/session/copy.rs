@@ -1,0 +1,245 @@
+//! COPY as a command: its checks, its target, its sink.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement};
+use evenkeel_engine::table::InsertOptions;
+use evenkeel_engine::{TableLockMode, WaitPolicy};
+
+use super::api::CopyFormat;
+use super::{Block, Session, StatementResult};
+use crate::catalog::TableInfo;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::CopyOutStream;
+use crate::exec::copy::{CopyIn, CopyShape, TextWriter};
+use crate::planner::binder::Binder;
+use crate::planner::parse::{self, Parsed};
+use crate::planner::utility::{Copy, CopyOptions, CopyTarget, ident_text};
+use crate::planner::{dml, query};
+
+/// Takes the data of COPY FROM STDIN.
+pub struct CopyInSink {
+    copy: CopyIn,
+    /// Whether the transaction ends with the COPY.
+    autocommit: bool,
+}
+
+impl CopyInSink {
+    /// Number of columns, for CopyInResponse.
+    pub fn column_count(&self) -> usize {
+        self.copy.column_count()
+    }
+
+    /// The format; both are text formats (code 0) for CopyInResponse.
+    pub fn format(&self) -> CopyFormat {
+        self.copy.format()
+    }
+
+    /// Takes a piece of the data, cut anywhere.
+    ///
+    /// # Errors
+    /// A bad line, with its number as context; the transaction has then failed.
+    pub async fn write(&mut self, session: &mut Session, data: &[u8]) -> SqlResult<()> {
+        let result = match session.tx.txn() {
+            Ok(txn) => self.copy.write(txn, data).await,
+            Err(error) => Err(error),
+        };
+        session.settle(result)
+    }
+
+    /// CopyDone: the command tag.
+    ///
+    /// # Errors
+    /// A bad last line, or the commit's if the COPY is a transaction of its own.
+    pub async fn finish(mut self, session: &mut Session) -> SqlResult<String> {
+        let result = match session.tx.txn() {
+            Ok(txn) => self.copy.finish(txn).await,
+            Err(error) => Err(error),
+        };
+        let count = session.settle(result)?;
+        if self.autocommit {
+            session.sync().await?;
+        }
+        Ok(format!("COPY {count}"))
+    }
+
+    /// CopyFail with the client's message: the error to report.
+    pub fn fail(self, session: &mut Session, message: &str) -> SqlError {
+        session.statement_failed();
+        SqlError::new(
+            SqlState::QUERY_CANCELED,
+            format!("COPY from stdin failed: {message}"),
+        )
+        .detail("The client ended the copy.")
+    }
+}
+
+impl Session {
+    /// Runs COPY.
+    pub(super) async fn copy(&mut self, copy: &Copy) -> SqlResult<StatementResult> {
+        check_options(&copy.options, copy.from)?;
+        self.tx.used = true;
+        self.tx.txn()?.begin_statement()?;
+        match (&copy.target, copy.from) {
+            (CopyTarget::Table { name, columns }, true) => {
+                self.copy_in(name, columns, &copy.options).await
+            }
+            (CopyTarget::Query(_), true) => Err(SqlError::syntax("COPY FROM needs a table")),
+            (CopyTarget::Table { name, columns }, false) => {
+                let list = if columns.is_empty() {
+                    "*".to_owned()
+                } else {
+                    let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
+                    names.join(", ")
+                };
+                self.copy_out(&format!("SELECT {list} FROM {name}"), &copy.options).await
+            }
+            (CopyTarget::Query(query), false) => {
+                self.copy_out(&query.to_string(), &copy.options).await
+            }
+        }
+    }
+
+    async fn copy_in(
+        &mut self,
+        name: &ObjectName,
+        columns: &[Ident],
+        options: &CopyOptions,
+    ) -> SqlResult<StatementResult> {
+        let table =
+            self.locked_table(name, TableLockMode::RowExclusive, WaitPolicy::Block).await?;
+        let columns = copy_columns(&table, columns)?;
+        let freeze = options.freeze;
+        if freeze && !self.tx.ddl.has_new_heap(table.oid) {
+            return Err(SqlError::new(
+                SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+                "cannot perform COPY FREEZE because the table was not created or truncated in \
+                 the current subtransaction",
+            ));
+        }
+        let view = self.view();
+        let cx = self.statement_cx(Arc::clone(&view));
+        let binder = Binder::new(self.engine.base(), &view, cx.vars(), &[], 0);
+        let defaults = dml::defaults(&binder, &table)?;
+        drop(binder);
+        let shape = CopyShape::new(options);
+        let options = InsertOptions { freeze };
+        let copy = CopyIn::new(table, columns, defaults, shape, options, cx);
+        let autocommit = self.tx.block == Block::Implicit && !self.in_batch;
+        Ok(StatementResult::CopyIn(CopyInSink { copy, autocommit }))
+    }
+
+    async fn copy_out(
+        &mut self,
+        text: &str,
+        options: &CopyOptions,
+    ) -> SqlResult<StatementResult> {
+        let Parsed::Sql(mut statement) = parse::parse(text)? else {
+            return Err(SqlError::syntax("COPY needs a query"));
+        };
+        let view = self.view();
+        let cx = self.statement_cx(Arc::clone(&view));
+        crate::pg_catalog::rewrite::rewrite(&mut statement, cx.vars())?;
+        let Statement::Query(query) = *statement else {
+            return Err(SqlError::syntax("COPY query must be a SELECT"));
+        };
+        let binder = Binder::new(self.engine.base(), &view, cx.vars(), &[], 0);
+        let plan = query::plan_query(&binder, &query)?;
+        let tables = binder.tables();
+        drop(binder);
+        for table in tables {
+            let txn = self.tx.txn()?;
+            let id = u64::from(table.oid);
+            txn.lock_table(id, TableLockMode::AccessShare, WaitPolicy::Block).await?;
+        }
+        let writer = TextWriter::new(CopyShape::new(options), cx.types.clone());
+        let header = options.header.then(|| {
+            let mut line = BytesMut::new();
+            writer.names(plan.columns.iter().map(|column| column.name.as_str()), &mut line);
+            line.freeze()
+        });
+        let rows = self.start_plan(&plan, &[], &[], cx).await?;
+        let failed = self.failed.clone();
+        Ok(StatementResult::CopyOut(CopyOutStream::new(rows, writer, header, failed)))
+    }
+
+    /// A table, locked, as the catalog has it once the lock is there.
+    pub(super) async fn locked_table(
+        &mut self,
+        name: &ObjectName,
+        mode: TableLockMode,
+        policy: WaitPolicy,
+    ) -> SqlResult<Arc<TableInfo>> {
+        loop {
+            let table = self.find_table(name)?;
+            self.tx.txn()?.lock_table(u64::from(table.oid), mode, policy).await?;
+            let again = self.find_table(name)?;
+            if again.oid == table.oid {
+                return Ok(again);
+            }
+        }
+    }
+
+    fn find_table(&self, name: &ObjectName) -> SqlResult<Arc<TableInfo>> {
+        let view = self.view();
+        let cx = self.statement_cx(Arc::clone(&view));
+        let binder = Binder::new(self.engine.base(), &view, cx.vars(), &[], 0);
+        binder.table(name)
+    }
+}
+
+fn copy_columns(table: &TableInfo, names: &[Ident]) -> SqlResult<Vec<usize>> {
+    if names.is_empty() {
+        return Ok((0..table.columns.len()).collect());
+    }
+    let mut seen = HashSet::new();
+    let mut columns = Vec::with_capacity(names.len());
+    for name in names {
+        let name = ident_text(name);
+        let found = table.column(&name);
+        let column = found.ok_or_else(|| {
+            SqlError::new(
+                SqlState::UNDEFINED_COLUMN,
+                format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+            )
+        })?;
+        if !seen.insert(column) {
+            return Err(SqlError::new(
+                SqlState::DUPLICATE_COLUMN,
+                format!("column \"{name}\" specified more than once"),
+            ));
+        }
+        columns.push(column);
+    }
+    Ok(columns)
+}
+
+fn check_options(options: &CopyOptions, from: bool) -> SqlResult<()> {
+    let csv = options.format == CopyFormat::Csv;
+    let refuse = |message: &str| Err(SqlError::unsupported(message));
+    if !csv && options.quote.is_some() {
+        return refuse("COPY QUOTE outside of CSV mode");
+    }
+    if !csv && options.escape.is_some() {
+        return refuse("COPY ESCAPE outside of CSV mode");
+    }
+    if options.freeze && !from {
+        return refuse("COPY FREEZE with COPY TO");
+    }
+    let bad_text_delimiter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    match options.delimiter {
+        Some('\n' | '\r') => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            "COPY delimiter cannot be newline or carriage return",
+        )),
+        Some(c) if !csv && (c == '\\' || c == '.' || bad_text_delimiter(c)) => {
+            Err(SqlError::new(
+                SqlState::INVALID_PARAMETER_VALUE,
+                format!("COPY delimiter cannot be \"{c}\""),
+            ))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,121 @@
+//! The SQL layer over one database: what all sessions share.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::execution::SessionStateBuilder;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::execution::session_state::SessionState;
+use datafusion::prelude::SessionConfig;
+use evenkeel_engine::Database;
+use parking_lot::Mutex;
+
+use super::Session;
+use super::api::{SessionParams, SqlConfig};
+use super::settings::Effective;
+use crate::catalog::Catalog;
+use crate::error::SqlResult;
+use crate::functions;
+use crate::planner::cache::PlanCache;
+use crate::planner::literals::PgLiterals;
+use crate::planner::series::SeriesPlanner;
+
+/// What binding a text depends on besides the catalog.
+#[derive(PartialEq, Eq, Hash)]
+struct Environment {
+    user: String,
+    search_path: Arc<[String]>,
+    time_zone: String,
+}
+
+/// The SQL layer over one database.
+pub struct SqlEngine {
+    db: Database,
+    config: SqlConfig,
+    catalog: Arc<Catalog>,
+    /// Functions, rules and settings of DataFusion; cloned by sessions, never built anew.
+    base: SessionState,
+    cache: PlanCache,
+    environments: Mutex<HashMap<Environment, u64>>,
+}
+
+impl SqlEngine {
+    /// Opens the SQL layer: makes the catalog if the database is new.
+    ///
+    /// # Errors
+    /// When the catalog cannot be read, made or understood.
+    pub fn open(db: Database, config: SqlConfig) -> SqlResult<Arc<SqlEngine>> {
+        let catalog = Catalog::open(&db)?;
+        let base = base_state(&config)?;
+        let cache = PlanCache::new(config.plan_cache_size);
+        let environments = Mutex::default();
+        Ok(Arc::new(SqlEngine { db, config, catalog, base, cache, environments }))
+    }
+
+    /// The engine below.
+    pub fn database(&self) -> &Database {
+        &self.db
+    }
+
+    /// The catalog.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.catalog
+    }
+
+    pub(crate) fn config(&self) -> &SqlConfig {
+        &self.config
+    }
+
+    pub(crate) fn base(&self) -> &SessionState {
+        &self.base
+    }
+
+    pub(crate) fn cache(&self) -> &PlanCache {
+        &self.cache
+    }
+
+    /// A session for one client.
+    ///
+    /// # Errors
+    /// When a startup setting is not valid.
+    pub fn session(self: &Arc<Self>, params: SessionParams) -> SqlResult<Session> {
+        Session::new(Arc::clone(self), params)
+    }
+
+    /// The number that stands for these settings in cache keys.
+    pub(crate) fn environment(&self, user: &str, effective: &Effective) -> u64 {
+        let key = Environment {
+            user: user.to_owned(),
+            search_path: Arc::clone(&effective.search_path),
+            time_zone: effective.time_zone.name().to_owned(),
+        };
+        let mut environments = self.environments.lock();
+        let next = environments.len() as u64;
+        *environments.entry(key).or_insert(next)
+    }
+}
+
+fn base_state(config: &SqlConfig) -> SqlResult<SessionState> {
+    let mut session = SessionConfig::new()
+        .with_target_partitions(config.target_partitions.max(1))
+        .with_information_schema(false);
+    let options = session.options_mut();
+    options.sql_parser.map_string_types_to_utf8view = false;
+    options.sql_parser.parse_float_as_decimal = true;
+    options.sql_parser.default_null_ordering = "nulls_max".into();
+    options.execution.time_zone = Some("+00:00".into());
+    options.optimizer.expand_views_at_output = false;
+    let runtime = RuntimeEnvBuilder::new().with_memory_limit(config.work_memory, 1.0).build_arc()?;
+    let mut state = SessionStateBuilder::new()
+        .with_config(session)
+        .with_runtime_env(runtime)
+        .with_default_features()
+        .build();
+    functions::register_all(&mut state)?;
+    let mut planners = state.expr_planners().to_vec();
+    planners.insert(0, Arc::new(PgLiterals));
+    let builder = SessionStateBuilder::new_from_existing(state);
+    let mut state = builder.with_expr_planners(planners).build();
+    state.register_relation_planner(Arc::new(SeriesPlanner))?;
+    Ok(state)
+}

@@ -1,0 +1,532 @@
+//! Settings under PostgreSQL's names: SET, SHOW, RESET, and their fate when a transaction ends.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_engine::{Durability, Isolation};
+
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::types::TimeZone;
+
+/// What values a setting takes.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Bool,
+    /// Whole numbers in a range; of milliseconds when `true`.
+    Int(i64, i64, bool),
+    Enum(&'static [&'static str]),
+    Text,
+    Zone,
+    /// Cannot be changed.
+    Fixed,
+}
+
+struct Def {
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    /// Name in ParameterStatus messages, for settings that clients are told of.
+    report: Option<&'static str>,
+}
+
+const fn def(name: &'static str, default: &'static str, kind: Kind) -> Def {
+    Def { name, default, kind, report: None }
+}
+
+const fn told(
+    name: &'static str,
+    default: &'static str,
+    kind: Kind,
+    report: &'static str,
+) -> Def {
+    Def { name, default, kind, report: Some(report) }
+}
+
+const LEVELS: Kind = Kind::Enum(&[
+    "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "info", "warning",
+    "error",
+]);
+const ISOLATION: Kind = Kind::Enum(&[
+    "read uncommitted",
+    "read committed",
+    "repeatable read",
+    "serializable",
+]);
+const MILLIS: Kind = Kind::Int(0, i32::MAX as i64, true);
+
+/// PostgreSQL's version that the dialect follows.
+pub const SERVER_VERSION: &str = "18.0";
+
+static DEFS: &[Def] = &[
+    told("application_name", "", Kind::Text, "application_name"),
+    def("bytea_output", "hex", Kind::Enum(&["hex", "escape"])),
+    told("client_encoding", "UTF8", Kind::Enum(&["utf8", "unicode", "utf-8"]), "client_encoding"),
+    def("client_min_messages", "notice", LEVELS),
+    told("datestyle", "ISO, MDY", Kind::Text, "DateStyle"),
+    def("default_table_access_method", "heap", Kind::Fixed),
+    def("default_tablespace", "", Kind::Text),
+    def("default_transaction_deferrable", "off", Kind::Bool),
+    def("default_transaction_isolation", "read committed", ISOLATION),
+    told(
+        "default_transaction_read_only",
+        "off",
+        Kind::Bool,
+        "default_transaction_read_only",
+    ),
+    def("extra_float_digits", "1", Kind::Int(-15, 3, false)),
+    def("idle_in_transaction_session_timeout", "0", MILLIS),
+    told("in_hot_standby", "off", Kind::Fixed, "in_hot_standby"),
+    told("integer_datetimes", "on", Kind::Fixed, "integer_datetimes"),
+    told("intervalstyle", "postgres", Kind::Enum(&["postgres"]), "IntervalStyle"),
+    told("is_superuser", "on", Kind::Fixed, "is_superuser"),
+    def("jit", "off", Kind::Bool),
+    def("lc_collate", "C", Kind::Fixed),
+    def("lc_ctype", "C", Kind::Fixed),
+    def("lc_messages", "C", Kind::Text),
+    def("lc_monetary", "C", Kind::Text),
+    def("lc_numeric", "C", Kind::Text),
+    def("lc_time", "C", Kind::Text),
+    def("lock_timeout", "0", MILLIS),
+    def("log_statement", "none", Kind::Enum(&["none", "ddl", "mod", "all"])),
+    def("maintenance_work_mem", "65536", Kind::Text),
+    def("max_identifier_length", "63", Kind::Fixed),
+    def("row_security", "on", Kind::Bool),
+    told("search_path", "\"$user\", public", Kind::Text, "search_path"),
+    told("server_encoding", "UTF8", Kind::Fixed, "server_encoding"),
+    told("server_version", SERVER_VERSION, Kind::Fixed, "server_version"),
+    def("server_version_num", "180000", Kind::Fixed),
+    told("session_authorization", "", Kind::Fixed, "session_authorization"),
+    told(
+        "standard_conforming_strings",
+        "on",
+        Kind::Enum(&["on", "true", "1"]),
+        "standard_conforming_strings",
+    ),
+    def("statement_timeout", "0", MILLIS),
+    def(
+        "synchronous_commit",
+        "on",
+        Kind::Enum(&["on", "off", "local", "remote_write", "remote_apply"]),
+    ),
+    told("timezone", "UTC", Kind::Zone, "TimeZone"),
+    def("transaction_deferrable", "off", Kind::Fixed),
+    def("transaction_isolation", "read committed", ISOLATION),
+    def("transaction_read_only", "off", Kind::Bool),
+    def("work_mem", "4096", Kind::Text),
+];
+
+fn find(name: &str) -> Option<&'static Def> {
+    DEFS.iter().find(|def| def.name == name)
+}
+
+fn unknown(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::UNDEFINED_OBJECT,
+        format!("unrecognized configuration parameter \"{name}\""),
+    )
+}
+
+fn invalid(name: &str, value: &str) -> SqlError {
+    SqlError::new(
+        SqlState::INVALID_PARAMETER_VALUE,
+        format!("invalid value for parameter \"{name}\": \"{value}\""),
+    )
+}
+
+/// Reads PostgreSQL's spellings of a boolean.
+fn boolean(value: &str) -> Option<bool> {
+    let lower = value.to_ascii_lowercase();
+    match lower.as_str() {
+        "on" | "true" | "yes" | "1" | "t" | "y" => Some(true),
+        "off" | "false" | "no" | "0" | "f" | "n" => Some(false),
+        _ => None,
+    }
+}
+
+/// Reads a whole number, with a unit of time if the setting is one.
+fn number(value: &str, time: bool) -> Option<i64> {
+    let value = value.trim();
+    if !time {
+        return value.parse().ok();
+    }
+    let split = value.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(value.len());
+    let (digits, unit) = value.split_at(split);
+    let number: f64 = digits.trim().parse().ok()?;
+    let factor = match unit {
+        "" | "ms" => 1.0,
+        "us" => 0.001,
+        "s" => 1_000.0,
+        "min" => 60_000.0,
+        "h" => 3_600_000.0,
+        "d" => 86_400_000.0,
+        _ => return None,
+    };
+    Some((number * factor).round() as i64)
+}
+
+/// The value in its canonical form.
+fn canonical(def: &Def, value: &str) -> SqlResult<String> {
+    let bad = || invalid(def.name, value);
+    Ok(match def.kind {
+        Kind::Fixed => {
+            return Err(SqlError::new(
+                SqlState::CANT_CHANGE_RUNTIME_PARAM,
+                format!("parameter \"{}\" cannot be changed", def.name),
+            ));
+        }
+        Kind::Bool => match boolean(value) {
+            Some(true) => "on".into(),
+            Some(false) => "off".into(),
+            None => {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!("parameter \"{}\" requires a Boolean value", def.name),
+                ));
+            }
+        },
+        Kind::Int(low, high, time) => {
+            let number = number(value, time).ok_or_else(bad)?;
+            if !(low..=high).contains(&number) {
+                return Err(SqlError::new(
+                    SqlState::INVALID_PARAMETER_VALUE,
+                    format!(
+                        "{number} is outside the valid range for parameter \"{}\" ({low} .. {high})",
+                        def.name
+                    ),
+                ));
+            }
+            number.to_string()
+        }
+        Kind::Enum(values) => {
+            let lower = value.to_ascii_lowercase();
+            if def.name == "synchronous_commit"
+                && let Some(on) = boolean(&lower)
+            {
+                return Ok(if on { "on" } else { "off" }.into());
+            }
+            if !values.contains(&lower.as_str()) {
+                return Err(bad());
+            }
+            match def.name {
+                "client_encoding" => "UTF8".into(),
+                "standard_conforming_strings" => "on".into(),
+                _ => lower,
+            }
+        }
+        Kind::Zone => TimeZone::parse(value)?.name().to_owned(),
+        Kind::Text if def.name == "datestyle" => date_style(value).ok_or_else(bad)?,
+        Kind::Text => value.to_owned(),
+    })
+}
+
+/// Dates are written in ISO style only; the order of fields on input can be chosen.
+fn date_style(value: &str) -> Option<String> {
+    let mut order = "MDY";
+    for word in value.split(',').map(str::trim) {
+        match word.to_ascii_lowercase().as_str() {
+            "iso" | "default" => {}
+            "mdy" | "us" | "noneuropean" => order = "MDY",
+            "dmy" | "euro" | "european" => order = "DMY",
+            "ymd" => order = "YMD",
+            _ => return None,
+        }
+    }
+    Some(format!("ISO, {order}"))
+}
+
+type Values = BTreeMap<Arc<str>, Arc<str>>;
+
+/// A consistent set of settings; shared, never changed in place.
+#[derive(Debug, Clone, Default)]
+pub struct SettingsView {
+    values: Arc<Values>,
+}
+
+impl SettingsView {
+    /// The value of a setting; `None` when there is none of that name.
+    pub fn get(&self, name: &str) -> Option<String> {
+        let name = name.to_ascii_lowercase();
+        match self.values.get(name.as_str()) {
+            Some(value) => Some(value.to_string()),
+            None => find(&name).map(|def| def.default.to_owned()),
+        }
+    }
+
+    /// All settings in order of name.
+    pub fn all(&self) -> Vec<(String, String)> {
+        let mut all: BTreeMap<String, String> =
+            DEFS.iter().map(|def| (def.name.to_owned(), def.default.to_owned())).collect();
+        for (name, value) in &*self.values {
+            all.insert(name.to_string(), value.to_string());
+        }
+        all.into_iter().collect()
+    }
+}
+
+/// One session's settings.
+#[derive(Debug)]
+pub struct Settings {
+    /// What RESET goes back to.
+    base: Arc<Values>,
+    /// What holds now, SET LOCAL included.
+    current: Arc<Values>,
+    /// What holds if the transaction commits.
+    lasting: Arc<Values>,
+    /// What held when the transaction began.
+    saved: Option<Arc<Values>>,
+    /// Grows with every change.
+    generation: u64,
+}
+
+/// A point that settings can go back to.
+#[derive(Debug, Clone)]
+pub struct SettingsMark {
+    current: Arc<Values>,
+    lasting: Arc<Values>,
+}
+
+impl Settings {
+    /// Settings with values from the server's configuration and the client's start.
+    pub fn new(user: &str, given: &[(String, String)]) -> SqlResult<Settings> {
+        let mut values = Values::new();
+        values.insert("session_authorization".into(), user.into());
+        for (name, value) in given {
+            let name = name.to_ascii_lowercase();
+            let value = match find(&name) {
+                Some(def) => canonical(def, value)?,
+                None if name.contains('.') => value.clone(),
+                None => return Err(unknown(&name)),
+            };
+            values.insert(name.into(), value.into());
+        }
+        let base = Arc::new(values);
+        Ok(Settings {
+            current: Arc::clone(&base),
+            lasting: Arc::clone(&base),
+            base,
+            saved: None,
+            generation: 0,
+        })
+    }
+
+    /// The settings as they are.
+    pub fn view(&self) -> SettingsView {
+        SettingsView { values: Arc::clone(&self.current) }
+    }
+
+    /// A number that changes whenever a setting may have changed.
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// SET; `None` for DEFAULT.
+    pub fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> SqlResult<()> {
+        let default = self.base.get(name).map(ToString::to_string);
+        let value = match (find(name), value) {
+            (Some(def), Some(value)) => canonical(def, value)?,
+            (Some(def), None) => default.unwrap_or_else(|| def.default.to_owned()),
+            (None, Some(value)) if name.contains('.') => value.to_owned(),
+            (None, None) if name.contains('.') => default.unwrap_or_default(),
+            (None, _) => return Err(unknown(name)),
+        };
+        let (name, value): (Arc<str>, Arc<str>) = (name.into(), value.into());
+        Arc::make_mut(&mut self.current).insert(Arc::clone(&name), Arc::clone(&value));
+        if !local {
+            Arc::make_mut(&mut self.lasting).insert(name, value);
+        }
+        self.generation += 1;
+        Ok(())
+    }
+
+    /// RESET ALL.
+    pub fn reset_all(&mut self) {
+        self.current = Arc::clone(&self.base);
+        self.lasting = Arc::clone(&self.base);
+        self.generation += 1;
+    }
+
+    /// SHOW.
+    pub fn show(&self, name: &str) -> SqlResult<String> {
+        let value = self.view().get(name).ok_or_else(|| unknown(name))?;
+        Ok(match find(name).map(|def| def.kind) {
+            Some(Kind::Int(_, _, true)) => milliseconds(&value),
+            _ => value,
+        })
+    }
+
+    /// A transaction begins.
+    pub fn begin(&mut self) {
+        self.saved = Some(Arc::clone(&self.current));
+    }
+
+    /// The transaction ends.
+    pub fn end(&mut self, committed: bool) {
+        let Some(saved) = self.saved.take() else { return };
+        if !committed {
+            self.lasting = saved;
+        }
+        if !Arc::ptr_eq(&self.current, &self.lasting) {
+            self.current = Arc::clone(&self.lasting);
+            self.generation += 1;
+        }
+    }
+
+    /// A savepoint.
+    pub fn mark(&self) -> SettingsMark {
+        SettingsMark { current: Arc::clone(&self.current), lasting: Arc::clone(&self.lasting) }
+    }
+
+    /// Back to a savepoint.
+    pub fn rollback_to(&mut self, mark: &SettingsMark) {
+        self.current = Arc::clone(&mark.current);
+        self.lasting = Arc::clone(&mark.lasting);
+        self.generation += 1;
+    }
+
+    /// The settings that clients are told of, under the names they know them by.
+    pub fn reported(&self) -> Vec<(&'static str, String)> {
+        let told = DEFS.iter().filter_map(|def| def.report.map(|report| (def, report)));
+        told.map(|(def, report)| (report, self.text(def.name))).collect()
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.view().get(name).unwrap_or_default()
+    }
+
+    fn bool(&self, name: &str) -> bool {
+        self.text(name) == "on"
+    }
+
+    fn millis(&self, name: &str) -> Option<Duration> {
+        let millis = self.text(name).parse().unwrap_or(0);
+        (millis > 0).then(|| Duration::from_millis(millis))
+    }
+}
+
+fn milliseconds(value: &str) -> String {
+    match value.parse::<u64>() {
+        Ok(0) | Err(_) => value.to_owned(),
+        Ok(ms) if ms % 3_600_000 == 0 => format!("{}h", ms / 3_600_000),
+        Ok(ms) if ms % 60_000 == 0 => format!("{}min", ms / 60_000),
+        Ok(ms) if ms % 1_000 == 0 => format!("{}s", ms / 1_000),
+        Ok(ms) => format!("{ms}ms"),
+    }
+}
+
+/// Settings in the form that statements use them, worked out when they change.
+#[derive(Debug, Clone)]
+pub struct Effective {
+    /// `statement_timeout`.
+    pub statement_timeout: Option<Duration>,
+    /// `lock_timeout`.
+    pub lock_timeout: Option<Duration>,
+    /// `synchronous_commit`.
+    pub durability: Durability,
+    /// `default_transaction_isolation`.
+    pub isolation: Isolation,
+    /// `default_transaction_read_only`.
+    pub read_only: bool,
+    /// `TimeZone`.
+    pub time_zone: TimeZone,
+    /// The schemas of `search_path`.
+    pub search_path: Arc<[String]>,
+}
+
+impl Effective {
+    /// Works out the settings for a role.
+    pub fn of(settings: &Settings, user: &str) -> SqlResult<Effective> {
+        let durability = match settings.text("synchronous_commit").as_str() {
+            "off" => Durability::Async,
+            _ => Durability::Sync,
+        };
+        Ok(Effective {
+            statement_timeout: settings.millis("statement_timeout"),
+            lock_timeout: settings.millis("lock_timeout"),
+            durability,
+            isolation: isolation(&settings.text("default_transaction_isolation")),
+            read_only: settings.bool("default_transaction_read_only"),
+            time_zone: TimeZone::parse(&settings.text("timezone"))?,
+            search_path: search_path(&settings.text("search_path"), user),
+        })
+    }
+}
+
+/// The level of a name that a setting took.
+pub fn isolation(name: &str) -> Isolation {
+    match name {
+        "serializable" => Isolation::Serializable,
+        "repeatable read" => Isolation::RepeatableRead,
+        _ => Isolation::ReadCommitted,
+    }
+}
+
+/// The name of a level.
+pub fn isolation_name(level: Isolation) -> &'static str {
+    match level {
+        Isolation::ReadCommitted => "read committed",
+        Isolation::RepeatableRead => "repeatable read",
+        Isolation::Serializable => "serializable",
+    }
+}
+
+fn search_path(value: &str, user: &str) -> Arc<[String]> {
+    let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
+    let names = names.map(|name| match name.strip_prefix('"').and_then(|n| n.strip_suffix('"')) {
+        Some(quoted) => quoted.replace("\"\"", "\""),
+        None => name.trim_matches('\'').to_lowercase(),
+    });
+    names.map(|name| if name == "$user" { user.to_owned() } else { name }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> Settings {
+        Settings::new("me", &[]).unwrap()
+    }
+
+    #[test]
+    fn values_are_checked_and_made_canonical() {
+        let mut s = settings();
+        s.set("statement_timeout", Some("2min"), false).unwrap();
+        assert_eq!(s.show("statement_timeout").unwrap(), "2min");
+        assert_eq!(s.view().get("Statement_Timeout").unwrap(), "120000");
+        s.set("synchronous_commit", Some("false"), false).unwrap();
+        assert_eq!(s.show("synchronous_commit").unwrap(), "off");
+        s.set("datestyle", Some("iso, ymd"), false).unwrap();
+        assert_eq!(s.show("datestyle").unwrap(), "ISO, YMD");
+        let state = |e: SqlResult<()>| e.unwrap_err().sqlstate.as_str();
+        assert_eq!(state(s.set("nonsense", Some("1"), false)), "42704");
+        assert_eq!(state(s.set("server_version", Some("1"), false)), "55P02");
+        assert_eq!(state(s.set("lock_timeout", Some("x"), false)), "22023");
+        assert_eq!(state(s.set("timezone", Some("Mars/Phobos"), false)), "22023");
+        s.set("app.user", Some("5"), false).unwrap();
+        assert_eq!(s.show("app.user").unwrap(), "5");
+    }
+
+    #[test]
+    fn a_transactions_end_decides_over_its_settings() {
+        let mut s = settings();
+        s.begin();
+        s.set("work_mem", Some("1"), false).unwrap();
+        s.set("jit", Some("on"), true).unwrap();
+        let mark = s.mark();
+        s.set("work_mem", Some("2"), false).unwrap();
+        s.rollback_to(&mark);
+        assert_eq!(s.show("work_mem").unwrap(), "1");
+        s.end(true);
+        assert_eq!(s.show("work_mem").unwrap(), "1");
+        assert_eq!(s.show("jit").unwrap(), "off");
+        s.begin();
+        s.set("work_mem", Some("3"), false).unwrap();
+        s.end(false);
+        assert_eq!(s.show("work_mem").unwrap(), "1");
+    }
+
+    #[test]
+    fn the_search_path_is_split_as_identifiers() {
+        assert_eq!(&*search_path("\"$user\", Public, \"A,b\"", "me")[..2], ["me", "public"]);
+    }
+}

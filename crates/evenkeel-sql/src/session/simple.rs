@@ -1,0 +1,92 @@
+//! The simple protocol: a text of several statements in one implicit transaction.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::run::{Arguments, Source};
+use super::{Session, StatementResult};
+use crate::error::SqlResult;
+use crate::planner::lexer;
+use crate::planner::parse;
+
+/// A simple-protocol query text under way: one result for each of its statements.
+pub struct SimpleQuery {
+    text: Arc<str>,
+    /// The statements to come; `None` before the first call.
+    left: Option<VecDeque<Range<usize>>>,
+    many: bool,
+}
+
+impl Session {
+    /// Begins a simple-protocol query. Parsing errors come from `next_result`.
+    pub fn simple(&mut self, sql: &str) -> SimpleQuery {
+        SimpleQuery { text: Arc::from(sql), left: None, many: false }
+    }
+
+    /// The next statement's result; `None` when the text is done (the implicit transaction is
+    /// then ended). Drain a result before asking for the next one. After an error the rest of
+    /// the text is dropped and the next call returns `None`.
+    ///
+    /// # Errors
+    /// The statement's; the transaction has then failed.
+    pub async fn next_result(
+        &mut self,
+        query: &mut SimpleQuery,
+    ) -> SqlResult<Option<StatementResult>> {
+        match query.left {
+            None => self.begin_call(),
+            Some(_) => self.note_stream_failure(),
+        }
+        let result = self.next_of(query).await;
+        if result.is_err() {
+            query.left = Some(VecDeque::new());
+            self.in_batch = false;
+        }
+        self.settle(result)
+    }
+
+    async fn next_of(&mut self, query: &mut SimpleQuery) -> SqlResult<Option<StatementResult>> {
+        if query.left.is_none() {
+            let statements: VecDeque<_> = lexer::split(&query.text).into_iter().collect();
+            query.many = statements.len() > 1;
+            if query.many {
+                // As in PostgreSQL a syntax error anywhere keeps the whole text from running.
+                for range in &statements {
+                    parse::parse(&query.text[range.clone()])?;
+                }
+            }
+            let empty = statements.is_empty();
+            query.left = Some(statements);
+            if empty {
+                return Ok(Some(StatementResult::Empty));
+            }
+        }
+        let next = query.left.as_mut().and_then(VecDeque::pop_front);
+        let Some(range) = next else {
+            self.in_batch = false;
+            self.sync().await?;
+            return Ok(None);
+        };
+        let last = query.left.as_ref().is_none_or(VecDeque::is_empty);
+        self.in_batch = query.many;
+        let text = &query.text[range];
+        let result = self.run(Source::Simple(text), Arguments::None, &[]).await?;
+        if last {
+            self.in_batch = false;
+            self.finish_early(&result).await?;
+        }
+        Ok(Some(result))
+    }
+
+    /// Commits the implicit transaction of a text's last statement before its tag goes out,
+    /// unless rows or data are still to flow.
+    async fn finish_early(&mut self, result: &StatementResult) -> SqlResult<()> {
+        let done = match result {
+            StatementResult::Command(_) | StatementResult::Empty => true,
+            StatementResult::Rows(rows) => rows.is_complete(),
+            StatementResult::CopyIn(_) | StatementResult::CopyOut(_) => false,
+        };
+        if done { self.sync().await } else { Ok(()) }
+    }
+}

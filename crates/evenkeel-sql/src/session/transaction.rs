@@ -1,0 +1,384 @@
+//! The transaction block: PostgreSQL's states, and what happens to the engine's transaction,
+//! the catalog changes and the settings as the block moves between them.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use evenkeel_engine::{Isolation, Transaction};
+
+use super::Session;
+use super::api::TransactionStatus;
+use super::settings::{SettingsMark, isolation_name};
+use crate::catalog::{DdlLog, DdlMark};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::planner::utility::{TransactionCommand, TransactionModes};
+
+/// Where the block stands (session rule 1).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Block {
+    /// No transaction.
+    Idle,
+    /// A transaction that began by itself and ends with the statement, the query text or Sync.
+    Implicit,
+    /// Between BEGIN and COMMIT.
+    Explicit,
+    /// After an error in a block: nothing but its end, or ROLLBACK TO, is taken.
+    Failed,
+}
+
+struct Savepoint {
+    name: String,
+    ddl: DdlMark,
+    settings: SettingsMark,
+}
+
+/// A session's transaction.
+pub struct TxState {
+    /// The block's state.
+    pub block: Block,
+    /// The engine's transaction. A failed block without savepoints has none any more.
+    pub txn: Option<Transaction>,
+    /// Catalog changes of this transaction.
+    pub ddl: DdlLog,
+    savepoints: Vec<Savepoint>,
+    /// `now()`: microseconds since 1970 UTC.
+    pub started: i64,
+    /// READ ONLY.
+    pub read_only: bool,
+    /// Isolation of this transaction.
+    pub isolation: Isolation,
+    /// Whether a statement has taken a snapshot: SET TRANSACTION comes too late then.
+    pub used: bool,
+}
+
+impl TxState {
+    /// No transaction.
+    pub fn new() -> TxState {
+        TxState {
+            block: Block::Idle,
+            txn: None,
+            ddl: DdlLog::default(),
+            savepoints: Vec::new(),
+            started: 0,
+            read_only: false,
+            isolation: Isolation::ReadCommitted,
+            used: false,
+        }
+    }
+
+    /// The state for ReadyForQuery.
+    pub fn status(&self) -> TransactionStatus {
+        match self.block {
+            Block::Idle | Block::Implicit => TransactionStatus::Idle,
+            Block::Explicit => TransactionStatus::InBlock,
+            Block::Failed => TransactionStatus::Failed,
+        }
+    }
+
+    /// The engine's transaction; 25P02 in a failed block.
+    pub fn txn(&mut self) -> SqlResult<&mut Transaction> {
+        self.txn.as_mut().ok_or_else(in_failed_block)
+    }
+}
+
+/// 25P02.
+pub fn in_failed_block() -> SqlError {
+    SqlError::new(
+        SqlState::IN_FAILED_SQL_TRANSACTION,
+        "current transaction is aborted, commands ignored until end of transaction block",
+    )
+}
+
+/// Microseconds since 1970 UTC.
+pub fn now_micros() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn no_block(what: &str) -> SqlError {
+    SqlError::new(
+        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+        format!("{what} can only be used in transaction blocks"),
+    )
+}
+
+/// Whether a command may run in a failed block.
+pub fn ends_failure(command: &TransactionCommand) -> bool {
+    matches!(
+        command,
+        TransactionCommand::Commit { .. }
+            | TransactionCommand::Rollback { .. }
+            | TransactionCommand::RollbackTo(_)
+    )
+}
+
+impl Session {
+    /// Begins a transaction unless there is one.
+    pub(super) fn ensure_transaction(&mut self) -> SqlResult<()> {
+        match self.tx.block {
+            Block::Idle => {}
+            Block::Failed => return Err(in_failed_block()),
+            Block::Implicit | Block::Explicit => return Ok(()),
+        }
+        self.tx.isolation = self.effective.isolation;
+        self.tx.read_only = self.effective.read_only;
+        self.tx.used = false;
+        self.tx.started = self.statement_start;
+        self.begin_engine()?;
+        self.tx.block = Block::Implicit;
+        self.settings.begin();
+        Ok(())
+    }
+
+    fn begin_engine(&mut self) -> SqlResult<()> {
+        let mut txn = self.engine.database().begin(self.tx.isolation)?;
+        txn.set_cancel_flag(self.cancel.clone());
+        txn.set_lock_timeout(self.effective.lock_timeout);
+        self.tx.txn = Some(txn);
+        Ok(())
+    }
+
+    /// Runs a transaction command; its tag.
+    pub(super) async fn transaction_command(
+        &mut self,
+        command: &TransactionCommand,
+    ) -> SqlResult<&'static str> {
+        if self.tx.block == Block::Failed && !ends_failure(command) {
+            return Err(in_failed_block());
+        }
+        match command {
+            TransactionCommand::Begin(modes) => self.begin_block(*modes)?,
+            TransactionCommand::Commit { chain } => return self.commit_block(*chain).await,
+            TransactionCommand::Rollback { chain } => self.rollback_block(*chain)?,
+            TransactionCommand::Savepoint(name) => self.savepoint(name)?,
+            TransactionCommand::Release(name) => self.release(name)?,
+            TransactionCommand::RollbackTo(name) => self.rollback_to(name)?,
+            TransactionCommand::SetTransaction(modes) => {
+                if self.tx.block == Block::Explicit {
+                    self.set_modes(*modes)?;
+                } else {
+                    self.warn(
+                        SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                        "SET TRANSACTION can only be used in transaction blocks",
+                    );
+                }
+            }
+            TransactionCommand::SetSession(modes) => self.set_session_modes(*modes)?,
+        }
+        Ok(crate::planner::compile::transaction_tag(command))
+    }
+
+    fn begin_block(&mut self, modes: TransactionModes) -> SqlResult<()> {
+        match self.tx.block {
+            Block::Explicit => {
+                self.warn(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "there is already a transaction in progress",
+                );
+                return Ok(());
+            }
+            // What ran before it in the same query text becomes part of the block.
+            Block::Implicit => {}
+            Block::Idle | Block::Failed => self.ensure_transaction()?,
+        }
+        self.set_modes(modes)?;
+        self.tx.block = Block::Explicit;
+        Ok(())
+    }
+
+    fn set_modes(&mut self, modes: TransactionModes) -> SqlResult<()> {
+        if let Some(read_only) = modes.read_only {
+            if !read_only && self.tx.read_only && self.tx.used {
+                return Err(SqlError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "transaction read-write mode must be set before any query",
+                ));
+            }
+            self.tx.read_only = read_only;
+        }
+        if let Some(isolation) = modes.isolation
+            && isolation != self.tx.isolation
+        {
+            if self.tx.used {
+                return Err(SqlError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION ISOLATION LEVEL must be called before any query",
+                ));
+            }
+            self.tx.isolation = isolation;
+            self.begin_engine()?;
+        }
+        Ok(())
+    }
+
+    fn set_session_modes(&mut self, modes: TransactionModes) -> SqlResult<()> {
+        if let Some(isolation) = modes.isolation {
+            if isolation == Isolation::Serializable {
+                return Err(SqlError::unsupported("isolation level SERIALIZABLE"));
+            }
+            let name = isolation_name(isolation);
+            self.settings.set("default_transaction_isolation", Some(name), false)?;
+        }
+        if let Some(read_only) = modes.read_only {
+            let value = if read_only { "on" } else { "off" };
+            self.settings.set("default_transaction_read_only", Some(value), false)?;
+        }
+        Ok(())
+    }
+
+    async fn commit_block(&mut self, chain: bool) -> SqlResult<&'static str> {
+        match self.tx.block {
+            Block::Idle | Block::Implicit => {
+                if chain {
+                    return Err(no_block("COMMIT AND CHAIN"));
+                }
+                self.warn(
+                    SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                    "there is no transaction in progress",
+                );
+                self.commit().await?;
+                return Ok("COMMIT");
+            }
+            Block::Failed => {
+                self.rollback_block(chain)?;
+                return Ok("ROLLBACK");
+            }
+            Block::Explicit => {}
+        }
+        let modes = (self.tx.isolation, self.tx.read_only);
+        self.commit().await?;
+        if chain {
+            self.chain(modes)?;
+        }
+        Ok("COMMIT")
+    }
+
+    fn rollback_block(&mut self, chain: bool) -> SqlResult<()> {
+        if matches!(self.tx.block, Block::Idle | Block::Implicit) {
+            if chain {
+                return Err(no_block("ROLLBACK AND CHAIN"));
+            }
+            self.warn(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "there is no transaction in progress",
+            );
+        }
+        let modes = (self.tx.isolation, self.tx.read_only);
+        self.rollback();
+        if chain {
+            self.chain(modes)?;
+        }
+        Ok(())
+    }
+
+    fn chain(&mut self, (isolation, read_only): (Isolation, bool)) -> SqlResult<()> {
+        self.ensure_transaction()?;
+        let modes =
+            TransactionModes { isolation: Some(isolation), read_only: Some(read_only) };
+        self.set_modes(modes)?;
+        self.tx.block = Block::Explicit;
+        Ok(())
+    }
+
+    fn savepoint(&mut self, name: &str) -> SqlResult<()> {
+        if self.tx.block != Block::Explicit {
+            return Err(no_block("SAVEPOINT"));
+        }
+        let ddl = self.tx.ddl.mark();
+        let settings = self.settings.mark();
+        self.tx.txn()?.savepoint(name);
+        self.tx.savepoints.push(Savepoint { name: name.to_owned(), ddl, settings });
+        Ok(())
+    }
+
+    fn find_savepoint(&self, name: &str, what: &str) -> SqlResult<usize> {
+        if matches!(self.tx.block, Block::Idle | Block::Implicit) {
+            return Err(no_block(what));
+        }
+        let found = self.tx.savepoints.iter().rposition(|savepoint| savepoint.name == name);
+        found.ok_or_else(|| {
+            SqlError::new(
+                SqlState::INVALID_SAVEPOINT,
+                format!("savepoint \"{name}\" does not exist"),
+            )
+        })
+    }
+
+    fn release(&mut self, name: &str) -> SqlResult<()> {
+        let at = self.find_savepoint(name, "RELEASE SAVEPOINT")?;
+        self.tx.txn()?.release(name)?;
+        self.tx.savepoints.truncate(at);
+        Ok(())
+    }
+
+    fn rollback_to(&mut self, name: &str) -> SqlResult<()> {
+        let at = self.find_savepoint(name, "ROLLBACK TO SAVEPOINT")?;
+        self.tx.txn()?.rollback_to(name)?;
+        self.tx.savepoints.truncate(at + 1);
+        let savepoint = &self.tx.savepoints[at];
+        self.tx.ddl.rollback_to(savepoint.ddl);
+        let settings = savepoint.settings.clone();
+        self.settings.rollback_to(&settings);
+        self.tx.block = Block::Explicit;
+        Ok(())
+    }
+
+    /// Commits what there is. On failure everything is rolled back.
+    pub(super) async fn commit(&mut self) -> SqlResult<()> {
+        let Some(txn) = self.tx.txn.take() else {
+            self.end(false);
+            return Ok(());
+        };
+        let outcome = txn.commit(self.effective.durability).await;
+        if outcome.is_ok() {
+            let ddl = std::mem::take(&mut self.tx.ddl);
+            self.engine.catalog().publish(ddl);
+        }
+        self.end(outcome.is_ok());
+        Ok(outcome?)
+    }
+
+    /// Rolls back what there is.
+    pub(super) fn rollback(&mut self) {
+        if let Some(txn) = self.tx.txn.take() {
+            txn.rollback();
+        }
+        self.end(false);
+    }
+
+    fn end(&mut self, committed: bool) {
+        self.tx.block = Block::Idle;
+        self.tx.ddl = DdlLog::default();
+        self.tx.savepoints.clear();
+        self.settings.end(committed);
+    }
+
+    /// A statement failed: the block fails, an implicit transaction ends. With savepoints the
+    /// innermost one's work is undone at once, so that its locks are free.
+    pub(super) fn statement_failed(&mut self) {
+        match self.tx.block {
+            Block::Idle => {}
+            Block::Implicit => self.rollback(),
+            Block::Explicit | Block::Failed => {
+                self.tx.block = Block::Failed;
+                let undone = match (self.tx.savepoints.last(), &mut self.tx.txn) {
+                    (Some(savepoint), Some(txn)) => txn.rollback_to(&savepoint.name).is_ok(),
+                    _ => false,
+                };
+                if !undone && let Some(txn) = self.tx.txn.take() {
+                    txn.rollback();
+                }
+            }
+        }
+    }
+
+    /// Refuses what may not run in a block (VACUUM).
+    pub(super) fn refuse_in_block(&self, what: &str) -> SqlResult<()> {
+        if self.tx.block == Block::Explicit || self.in_batch {
+            return Err(SqlError::new(
+                SqlState::ACTIVE_SQL_TRANSACTION,
+                format!("{what} cannot run inside a transaction block"),
+            ));
+        }
+        Ok(())
+    }
+}
