@@ -42,7 +42,9 @@ fn row(account: u64, balance: i64) -> Vec<u8> {
 }
 
 fn balance(row: &[u8]) -> i64 {
-    row.get(8..16).and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes)
+    row.get(8..16)
+        .and_then(|bytes| bytes.try_into().ok())
+        .map_or(0, i64::from_be_bytes)
 }
 
 /// Opens the table, making and filling it in one transaction if it is not there.
@@ -53,7 +55,12 @@ fn open_table(db: &Database) -> EngineResult<Arc<Table>> {
         name: "account_number".into(),
         key: Arc::new(AccountNumber),
     };
-    let def = TableDef { id: 1, heap: HEAP, fillfactor: 90, indexes: vec![index] };
+    let def = TableDef {
+        id: 1,
+        heap: HEAP,
+        fillfactor: 90,
+        indexes: vec![index],
+    };
     if !db.pool().fork(HEAP, Fork::Main)?.is_empty() {
         return Table::open(db, def);
     }
@@ -85,7 +92,9 @@ fn add(table: &Arc<Table>, txn: &mut Transaction, account: u64, amount: i64) -> 
             // Somebody was faster: that version is locked for us now.
             Modified::Changed { newest } => {
                 tid = newest;
-                old = table.fetch_locked(txn, tid)?.map_or(0, |row| balance(&row.bytes));
+                old = table
+                    .fetch_locked(txn, tid)?
+                    .map_or(0, |row| balance(&row.bytes));
             }
             _ => return Ok(()),
         }
@@ -95,7 +104,11 @@ fn add(table: &Arc<Table>, txn: &mut Transaction, account: u64, amount: i64) -> 
 fn transfer(db: &Database, table: &Arc<Table>, from: u64, to: u64) -> EngineResult<()> {
     let mut txn = db.begin(Isolation::ReadCommitted)?;
     // In the order of the account numbers, so that two transfers never wait for each other.
-    let (first, second, amount) = if from < to { (from, to, -1) } else { (to, from, 1) };
+    let (first, second, amount) = if from < to {
+        (from, to, -1)
+    } else {
+        (to, from, 1)
+    };
     add(table, &mut txn, first, amount)?;
     add(table, &mut txn, second, -amount)?;
     block_on(txn.commit(Durability::Sync))
@@ -122,7 +135,9 @@ fn run_transfers(db: &Database, table: &Arc<Table>, until: Instant) -> EngineRes
                 scope.spawn(move || -> EngineResult<()> {
                     let mut random = 0x9e37_79b9_u64.wrapping_mul(thread + 1);
                     while Instant::now() < until {
-                        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                        random = random
+                            .wrapping_mul(6_364_136_223_846_793_005)
+                            .wrapping_add(1);
                         let (from, to) = (random >> 33, random >> 13);
                         let (from, to) = (from % ACCOUNTS, to % ACCOUNTS);
                         if from != to {
@@ -134,7 +149,9 @@ fn run_transfers(db: &Database, table: &Arc<Table>, until: Instant) -> EngineRes
                 })
             })
             .collect();
-        threads.into_iter().try_for_each(|thread| thread.join().unwrap_or(Ok(())))
+        threads
+            .into_iter()
+            .try_for_each(|thread| thread.join().unwrap_or(Ok(())))
     })?;
     Ok(done.into_inner())
 }
@@ -142,7 +159,9 @@ fn run_transfers(db: &Database, table: &Arc<Table>, until: Instant) -> EngineRes
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let dir = arguments.next().ok_or("usage: embedded DIR [--abort]")?;
-    let abort = arguments.next().is_some_and(|argument| argument == "--abort");
+    let abort = arguments
+        .next()
+        .is_some_and(|argument| argument == "--abort");
     let disk = Arc::new(FileDisk::new(IoMethod::Worker { threads: 4 }));
     let db = Database::open(disk, Path::new(&dir), Config::default())?;
     let table = open_table(&db)?;

@@ -39,6 +39,11 @@ impl Timers {
         let mut state = self.shared.state.lock();
         state.count += 1;
         let key = (deadline, Reverse(state.count));
+        let first = state
+            .deadlines
+            .keys()
+            .next()
+            .is_none_or(|earliest| key < *earliest);
         state
             .deadlines
             .insert(key, (Arc::downgrade(cell), on_timeout));
@@ -50,7 +55,9 @@ impl Timers {
                 state.running = false;
             }
         }
-        self.shared.changed.notify_one();
+        if first {
+            self.shared.changed.notify_one();
+        }
     }
 }
 
