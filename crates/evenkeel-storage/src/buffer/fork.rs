@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Weak};
 
+use evenkeel_io::AlignedBuf;
 use parking_lot::Mutex;
 
 use super::entry::{Entry, ForkArray, Place};
@@ -269,7 +270,7 @@ impl ForkHandle {
         const RUN: usize = 16;
         let end = blocks.end.min(self.len());
         let mut at = blocks.start;
-        let mut buf = Vec::new();
+        let mut buf = AlignedBuf::zeroed(RUN * PAGE_SIZE);
         while at < end {
             let limit = RUN.min(self.files.blocks_left_in_segment(BlockNumber(at)) as usize);
             let mut run: Vec<Loading<'_>> = Vec::with_capacity(limit);
@@ -283,12 +284,12 @@ impl ForkHandle {
                 at += 1;
                 continue;
             }
-            buf.resize(run.len() * PAGE_SIZE, 0);
-            if self.files.read(BlockNumber(at), &mut buf).is_err() {
+            let bytes = &mut buf[..run.len() * PAGE_SIZE];
+            if self.files.read(BlockNumber(at), bytes).is_err() {
                 return;
             }
             Counters::add(&self.core.counters.prefetched, run.len() as u64);
-            for (loading, bytes) in run.into_iter().zip(buf.chunks_exact(PAGE_SIZE)) {
+            for (loading, bytes) in run.into_iter().zip(bytes.chunks_exact(PAGE_SIZE)) {
                 self.end_ahead(loading, BlockNumber(at), bytes);
                 at += 1;
             }

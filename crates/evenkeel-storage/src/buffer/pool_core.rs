@@ -154,7 +154,7 @@ impl PoolCore {
         let deadline = Instant::now() + FRAME_PATIENCE;
         loop {
             self.poison.check()?;
-            if let Some(frame) = self.evict_by_clock(self.frames.len()) {
+            if let Some(frame) = self.evict_by_clock(self.frames.len().min(16 * CLOCK_STEPS)) {
                 return Ok(frame);
             }
             let mut free = self.reserve.free.lock();

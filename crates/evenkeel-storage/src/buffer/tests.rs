@@ -310,6 +310,53 @@ fn the_first_dirtied_lsn_is_that_of_the_first_change() {
     assert_eq!(due, [page_id(1), page_id(2)]);
 }
 
+/// What a copy has and the home does not still holds the redo point back.
+#[test]
+fn a_write_out_under_way_counts_with_its_own_lsn() {
+    let disk = SimDisk::new(20);
+    lay_out(&disk, 3);
+    let (pool, _) = open_pool(&disk, 16);
+    let fork = pool.fork(FILE, Fork::Main).expect("opens");
+    let mut image = PageBuf::zeroed();
+    fork.write(block(1)).expect("read").mark_dirty(Lsn(40));
+    let (page, frame) = pool.dirty_before(Lsn::MAX, false)[0];
+    let copied = pool
+        .begin_write(page, frame, image.bytes_mut(), false)
+        .expect("dirty");
+    assert_eq!(copied.lsn, Lsn(8));
+    assert_eq!(
+        checksum::verify(image.bytes(), page),
+        checksum::Verdict::Valid
+    );
+    assert_eq!(pool.min_first_dirtied(), Some(Lsn(40)));
+    assert!(pool.is_due(page, frame, Lsn(41)) && !pool.is_due(page, frame, Lsn(40)));
+    assert!(
+        pool.begin_write(page, frame, image.bytes_mut(), false)
+            .is_none()
+    );
+
+    fork.write(block(1)).expect("resident").mark_dirty(Lsn(80));
+    assert_eq!(pool.min_first_dirtied(), Some(Lsn(40)));
+    assert!(
+        pool.begin_write(page, frame, image.bytes_mut(), false)
+            .is_none()
+    );
+    pool.end_write([frame].into_iter());
+    assert_eq!(pool.min_first_dirtied(), Some(Lsn(80)));
+
+    // Another page by now is not taken for the one that was meant.
+    assert!(
+        pool.begin_write(page_id(2), frame, image.bytes_mut(), false)
+            .is_none()
+    );
+    assert!(
+        pool.begin_write(page, frame, image.bytes_mut(), false)
+            .is_some()
+    );
+    pool.end_write([frame].into_iter());
+    assert_eq!(pool.min_first_dirtied(), None);
+}
+
 #[test]
 fn an_exclusive_lock_turns_into_a_share_lock_in_one_step() {
     let disk = SimDisk::new(15);
@@ -399,12 +446,16 @@ fn many_threads_always_find_the_page_they_asked_for() {
             scope.spawn(move || {
                 let mut rng = StdRng::seed_from_u64(seed ^ thread);
                 let fork = pool.fork(FILE, Fork::Main).expect("opens");
-                for _ in 0..4000 {
+                for _ in 0..8000 {
                     let number = rng.random_range(0..64_u32);
                     if rng.random_bool(0.05) {
                         fork.prefetch(number..64.min(number + 8));
                     }
-                    let mut page = fork.read(block(number)).expect("read");
+                    let mut page = if rng.random_bool(0.5) {
+                        fork.read(block(number)).expect("read")
+                    } else {
+                        fork.pin(block(number)).expect("read").read()
+                    };
                     assert_eq!(page.u64_at(24), 1000 + u64::from(number), "seed {seed}");
                     if rng.random_bool(0.2) {
                         // Tries only: hinted pages could not be evicted without a writer.

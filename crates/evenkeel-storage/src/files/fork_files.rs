@@ -21,19 +21,18 @@ pub(crate) struct ForkFiles {
 
 impl ForkFiles {
     /// Opens whatever segments there are; answers the fork's length in blocks with them.
+    ///
+    /// A crash may have taken back growth that was not synced: part of a page at the end is cut
+    /// off, and a segment that others follow gets its full length again.
     pub(crate) fn open(
         space: &Arc<FileSpace>,
         file: FileId,
         fork: Fork,
     ) -> StorageResult<(Self, u32)> {
-        let files = ForkFiles {
-            space: Arc::clone(space),
-            file,
-            fork,
-            segments: RwLock::default(),
-        };
-        let mut blocks = 0;
-        let segment_bytes = u64::from(space.segment_blocks) * PAGE_SIZE as u64;
+        const PAGE: u64 = PAGE_SIZE as u64;
+        let full = u64::from(space.segment_blocks) * PAGE;
+        let mut segments: Vec<Arc<Segment>> = Vec::new();
+        let mut last = 0;
         for number in 0.. {
             let path = space.path(file, fork, number);
             let opts = OpenOptions::read_write().direct(space.direct);
@@ -42,20 +41,32 @@ impl ForkFiles {
                 Err(error) if error.kind() == IoErrorKind::NotFound => break,
                 Err(error) => return Err(error.into()),
             };
-            // A crash may leave part of a page at the end; extension writes over it.
-            let len = opened.len()?.min(segment_bytes);
-            blocks += len / PAGE_SIZE as u64;
-            files.segments.write().push(Segment::new(opened));
-            if len < segment_bytes {
-                break;
+            if let Some(before) = segments.last().filter(|_| last < full) {
+                before.file().allocate(last, full - last)?;
             }
+            let len = opened.len()?;
+            last = (len / PAGE * PAGE).min(full);
+            if last < len {
+                opened.set_len(last)?;
+            }
+            segments.push(Segment::new(opened));
         }
+        let blocks = (segments.len().saturating_sub(1) as u64) * (full / PAGE) + last / PAGE;
         let blocks = u32::try_from(blocks).map_err(|_| StorageError::FileDamaged {
             path: space.path(file, fork, 0),
             offset: 0,
             reason: format!("{blocks} blocks are more than a fork can have"),
         })?;
-        Ok((files, blocks))
+        let segments = RwLock::new(segments);
+        Ok((
+            ForkFiles {
+                space: Arc::clone(space),
+                file,
+                fork,
+                segments,
+            },
+            blocks,
+        ))
     }
 
     /// The segment that holds `block` and the block's offset in it.
@@ -107,7 +118,9 @@ impl ForkFiles {
             return Ok(Arc::clone(segment));
         }
         let path = self.space.path(self.file, self.fork, number);
-        let opts = OpenOptions::create().direct(self.space.direct);
+        // A crash may have left a file there although it took back the segment before it, or the
+        // cutting of the fork: whatever it holds is not this fork's.
+        let opts = OpenOptions::create().truncate().direct(self.space.direct);
         let segment = Segment::new(self.space.disk.open(&path, opts)?);
         // The entry must be durable before the redo point passes what is written here.
         self.space.sync.note_dir(self.space.dir_of(self.file));

@@ -45,9 +45,10 @@ impl FileSpace {
         for made in [&base, &status] {
             if !disk.exists(made)? {
                 disk.create_dir_all(made)?;
-                disk.sync_dir(dir)?;
             }
         }
+        // Also if they were there: an earlier start may have ended between making and syncing.
+        disk.sync_dir(dir)?;
         Ok(Arc::new(FileSpace {
             disk,
             base,
@@ -130,3 +131,6 @@ impl FileSpace {
         Ok(self.disk.exists(&self.path(file, fork, 0))?)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,6 +70,11 @@ impl SyncTable {
         self.fsync
     }
 
+    /// An error if the instance is poisoned.
+    pub(crate) fn check(&self) -> StorageResult<()> {
+        self.poison.check()
+    }
+
     /// Counts a completed write of `segment` and puts it into the table. Answers the write's
     /// number, for [`Segment::is_synced`].
     pub(crate) fn note_write(&self, segment: &Arc<Segment>) -> u64 {

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use evenkeel_io::{AlignedBuf, Disk, File, IoErrorKind, IoResult, OpenOptions};
 use parking_lot::{Condvar, Mutex};
@@ -14,6 +15,8 @@ use crate::files::{Segment, SyncTable};
 use crate::page::{PAGE_SIZE, PageBytes};
 
 const CHUNK: usize = 1 << 20;
+/// A lane that failed does not finish its batch: who waits for it looks at the poison so often.
+const RECHECK: Duration = Duration::from_millis(50);
 
 /// Path of one of the two files.
 pub(super) fn area_path(dir: &Path, number: usize) -> PathBuf {
@@ -133,7 +136,8 @@ impl Area {
                 .is_some_and(|oldest| oldest.homes.is_none())
             {
                 // The other lane's batch is still on its way home, and waits for nobody.
-                self.finished.wait(&mut ring);
+                self.finished.wait_for(&mut ring, RECHECK);
+                self.sync.check()?;
                 continue;
             }
             let unsynced = ring.unsynced();
