@@ -136,11 +136,10 @@ impl Table {
             return Ok(Standing::Live);
         }
         Ok(match fate(header.xmax, xmax_hint(header))? {
-            Fate::Aborted => Standing::Live,
             Fate::Old => Standing::Dead,
             Fate::Recent => Standing::Dying,
             Fate::Running if txn.owns(header.xmax) => Standing::Dying,
-            Fate::Running => Standing::Live,
+            Fate::Aborted | Fate::Running => Standing::Live,
         })
     }
 }

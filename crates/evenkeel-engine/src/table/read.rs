@@ -22,6 +22,9 @@ const AHEAD: u32 = 32;
 /// A scan prunes pages that have less contiguous space than this, in bytes.
 const SHORT_OF_SPACE: usize = PAGE_CAPACITY / 10;
 
+/// No key at all.
+const EMPTY: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&[]), Bound::Excluded(&[]));
+
 /// A heap scan: page at a time, rows copied out, nothing locked or pinned between calls.
 pub struct Scan {
     table: Arc<Table>,
@@ -187,31 +190,42 @@ impl Table {
         let lower = match &range.low {
             None => Bound::Unbounded,
             Some((key, true)) => Bound::Included(key.as_slice()),
-            Some((key, false)) if btree::prefix_successor(key, &mut after) => {
-                Bound::Included(after.as_slice())
-            }
-            Some((key, false)) => Bound::Excluded(key.as_slice()),
+            // Behind every key that starts with it; if there is none, the scan is empty.
+            Some((key, false)) => match btree::prefix_successor(key, &mut after) {
+                true => Bound::Included(after.as_slice()),
+                false => return Ok(self.scan_tree(snapshot, index, tree, EMPTY, direction)),
+            },
         };
         let upper = match &range.high {
-            None => Bound::Unbounded,
             Some((key, false)) => Bound::Excluded(key.as_slice()),
             Some((key, true)) if btree::prefix_successor(key, &mut before) => {
                 Bound::Excluded(before.as_slice())
             }
-            Some((_, true)) => Bound::Unbounded,
+            Some((_, true)) | None => Bound::Unbounded,
         };
+        Ok(self.scan_tree(snapshot, index, tree, (lower, upper), direction))
+    }
+
+    fn scan_tree(
+        self: &Arc<Self>,
+        snapshot: &Snapshot,
+        index: usize,
+        tree: &btree::BTree,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+    ) -> IndexScan {
         let direction = match direction {
             Direction::Forward => btree::Direction::Forward,
             Direction::Backward => btree::Direction::Backward,
         };
-        Ok(IndexScan {
+        IndexScan {
             table: Arc::clone(self),
             index,
             snapshot: snapshot.clone(),
             scan: tree.scan(lower, upper, direction),
             entries: LeafBatch::with_keys(),
             cancel: None,
-        })
+        }
     }
 
     fn tree(&self, index: usize) -> EngineResult<&btree::BTree> {

@@ -14,7 +14,7 @@ fn change(f: &Fixture, round: usize) {
                 None => {
                     f.insert(txn, &row).unwrap();
                 }
-                Some((tid, _)) if (round + n) % 9 == 0 => {
+                Some((tid, _)) if (round + n).is_multiple_of(9) => {
                     f.delete(txn, tid).unwrap();
                 }
                 Some((tid, _)) => {
