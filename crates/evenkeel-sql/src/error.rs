@@ -102,6 +102,8 @@ states! {
     SYNTAX_ERROR = "42601";
     /// No right to do that.
     INSUFFICIENT_PRIVILEGE = "42501";
+    /// Text that is not a name.
+    INVALID_NAME = "42602";
     /// A name longer than 63 bytes.
     NAME_TOO_LONG = "42622";
     /// A column name given twice.

@@ -90,6 +90,11 @@ impl Table {
         self.heap().len()
     }
 
+    /// Length of index `number` (its place in the definition) in blocks.
+    pub fn index_blocks(&self, number: usize) -> Option<u32> {
+        self.indexes.get(number).map(BTree::blocks)
+    }
+
     pub(crate) fn heap(&self) -> &ForkHandle {
         self.space.fork()
     }

@@ -116,6 +116,11 @@ static DEFS: &[Def] = &[
     def("work_mem", "4096", Kind::Text),
 ];
 
+/// The names of all settings, in order.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    DEFS.iter().map(|def| def.name)
+}
+
 fn find(name: &str) -> Option<&'static Def> {
     DEFS.iter().find(|def| def.name == name)
 }
