@@ -249,5 +249,6 @@ fn finish_recovery(core: Arc<TxnCore>, store: Arc<Store>) -> Result<TxnSystem, E
         tracing::info!(%file, "removing a file that no committed transaction has");
         store.drop_file(file)?;
     }
+    store.recovery_finished();
     Ok(TxnSystem::new(core, store, status))
 }

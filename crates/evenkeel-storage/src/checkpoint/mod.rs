@@ -117,7 +117,7 @@ impl Checkpointer {
         self.shared.changed.notify_all();
         evenkeel_io::blocking(|| {
             while requests.served < mine {
-                if requests.stop || (requests.closed && mode != CheckpointMode::Shutdown) {
+                if requests.stop || requests.closed {
                     return Err(StorageError::ShutDown);
                 }
                 self.shared.changed.wait(&mut requests);

@@ -27,16 +27,18 @@ struct Redo<'a> {
     rewrite: bool,
     /// The log goes on behind its damage, so pages may well be newer than its end.
     gave_up: bool,
+    created: Option<Lsn>,
 }
 
-/// Replays the log from the redo point to its end.
+/// Replays the log from the redo point to its end. Returns the LSN of the first record that
+/// creates a file which no later one drops.
 pub(crate) fn redo(
     core: &Core,
     layout: &SegmentLayout,
     scan: &LogScan,
     gave_up: bool,
     stats: &mut RecoveryStats,
-) -> StorageResult<()> {
+) -> StorageResult<Option<Lsn>> {
     let start = Instant::now();
     let rewrite = !stats.clean;
     let announced = rewrite && scan.records > 0;
@@ -56,6 +58,7 @@ pub(crate) fn redo(
         stats,
         rewrite,
         gave_up,
+        created: None,
     };
     let mut last_progress = start;
     while reader.position() < scan.end {
@@ -76,6 +79,7 @@ pub(crate) fn redo(
             );
         }
     }
+    let created = redo.created;
     stats.redo_time = start.elapsed();
     if announced {
         tracing::info!(
@@ -87,7 +91,7 @@ pub(crate) fn redo(
             stats.redo_time.as_secs_f64()
         );
     }
-    Ok(())
+    Ok(created)
 }
 
 impl Redo<'_> {
@@ -113,6 +117,7 @@ impl Redo<'_> {
                 let file = decode_file(record.payload()).map_err(failed)?;
                 if !self.scan.is_dropped(file) {
                     self.core.pool.create_fork(file, Fork::Main)?;
+                    self.created.get_or_insert(record.lsn());
                 }
                 self.core.client.file_created(file, record.xid());
             }

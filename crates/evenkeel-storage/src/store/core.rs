@@ -1,7 +1,6 @@
 //! What changes, checkpoints and recovery do with the parts they share.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use crate::control::{Control, State};
 use crate::error::{ApplyError, StorageError, StorageResult};
@@ -34,18 +33,6 @@ impl Core {
             ..control.current().clone()
         };
         control.write(next)
-    }
-
-    /// Removes files that the log does not know: their creation was not yet durable.
-    pub(crate) fn remove_unknown_files(&self) -> StorageResult<()> {
-        let next = self.next_file.load(Ordering::SeqCst);
-        for file in self.pool.files().list()? {
-            if !file.is_status() && file.number() >= next {
-                tracing::info!("removing file {file}, whose creation is not in the log");
-                self.pool.drop_file(file)?;
-            }
-        }
-        Ok(())
     }
 
     /// Incarnation of the record at `lsn`, which is not before the redo point.

@@ -160,7 +160,26 @@ pub(super) fn open(
         .restore_payload(&found.payload)
         .map_err(|error| StorageError::Config(format!("control payload: {error}")))?;
     let core = build(disk, dir, config, client, control, &layout, &plan)?;
-    finish(&core, &layout, &plan, stats, lock).inspect_err(|_| core.stop())
+    match finish(&core, &layout, &plan, stats) {
+        Ok((checkpointer, recovery)) => {
+            let store = Arc::new(Store {
+                core,
+                checkpointer,
+                recovery,
+                _lock: lock,
+            });
+            if plan.gave_up {
+                // The log has a gap now: the redo point must be behind it before anything else.
+                store.checkpoint(crate::store::CheckpointMode::Fast)?;
+            }
+            Ok(store)
+        }
+        Err(error) => {
+            // Before the lock is given back.
+            core.stop();
+            Err(error)
+        }
+    }
 }
 
 /// Where the log goes on, and what the first pass found.
@@ -223,7 +242,7 @@ fn build(
     let direct = config.io_direct_data;
     let space = FileSpace::open(Arc::clone(&disk), dir, direct, SEGMENT_BLOCKS, sync)?;
     let pool = BufferPool::new(config.frames(), space, Arc::clone(&poison))?;
-    let log = Log::open(&disk, layout.clone(), &config, &plan.start, &poison)?;
+    let log = Log::open(&disk, layout, &config, &plan.start, &poison)?;
     let flush = Arc::clone(&log) as Arc<dyn LogFlush>;
     // Restores torn pages before anything reads a page.
     let options = WriterOptions::from_config(&config, dir);
@@ -242,35 +261,26 @@ fn build(
         pool,
         writer,
         holds: Arc::new(Holds::default()),
+        recovery_hold: Mutex::new(None),
         next_file: AtomicU64::new(plan.scan.next_file),
         control: Mutex::new(control),
         incarnations: Mutex::new(incarnations),
     }))
 }
 
-/// Recovers and opens for service.
+/// Recovers and starts serving.
 fn finish(
     core: &Arc<Core>,
     layout: &SegmentLayout,
     plan: &Plan,
     mut stats: RecoveryStats,
-    lock: Box<dyn LockGuard>,
-) -> StorageResult<Arc<Store>> {
+) -> StorageResult<(Checkpointer, RecoveryStats)> {
     core.mark_running()?;
-    recovery::redo(core, layout, &plan.scan, plan.gave_up, &mut stats)?;
-    core.remove_unknown_files()?;
+    let created = recovery::redo(core, layout, &plan.scan, plan.gave_up, &mut stats)?;
+    // Until the client has dropped those whose transaction did not commit.
+    *core.recovery_hold.lock() = created.map(|lsn| core.holds.hold(|| lsn));
     core.log.set_client(Arc::clone(&core.client));
     let recovered = !stats.clean && stats.records > 0;
     let checkpointer = Checkpointer::start(core, recovered && !plan.gave_up)?;
-    let store = Store {
-        core: Arc::clone(core),
-        checkpointer,
-        recovery: stats,
-        _lock: lock,
-    };
-    if plan.gave_up {
-        // The log has a gap now: the redo point must be behind it before anything is served.
-        store.checkpoint(crate::store::CheckpointMode::Fast)?;
-    }
-    Ok(Arc::new(store))
+    Ok((checkpointer, stats))
 }

@@ -56,6 +56,8 @@ pub(crate) struct Core {
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) holds: Arc<Holds>,
+    /// Keeps what recovery told of files from being forgotten before the client has acted on it.
+    pub(crate) recovery_hold: Mutex<Option<RedoHold>>,
     /// Number of the next file to be created.
     pub(crate) next_file: AtomicU64,
     pub(crate) control: Mutex<ControlFile>,

@@ -68,9 +68,17 @@ impl Store {
     pub fn create_file_as(&self, file: FileId, xid: u64) -> StorageResult<RedoHold> {
         self.admit()?;
         let hold = self.hold_redo_here();
-        self.log_payload(xid, RecordKind::FILE_CREATE, &encode_file(file));
+        let lsn = self.log_payload(xid, RecordKind::FILE_CREATE, &encode_file(file));
+        // A file that is there is in the log, so none is left behind by a crash.
+        self.core.log.flush(lsn)?;
         self.core.pool.create_fork(file, Fork::Main)?;
         Ok(hold)
+    }
+
+    /// To be called once the client has dropped the files that recovery reported and that no
+    /// committed transaction has. Until then the redo point does not pass their creation.
+    pub fn recovery_finished(&self) {
+        *self.core.recovery_hold.lock() = None;
     }
 
     /// Drops a file and all its forks. The caller has made sure that nobody uses it.
@@ -172,7 +180,8 @@ impl Store {
         let result = self.checkpointer.request(CheckpointMode::Shutdown);
         self.stop_threads();
         match result {
-            Err(StorageError::ShutDown) => Ok(()),
+            // It was shut down before.
+            Err(StorageError::ShutDown) if !self.core.poison.is_set() => Ok(()),
             other => other,
         }
     }

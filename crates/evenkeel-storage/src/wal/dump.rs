@@ -134,7 +134,10 @@ impl DumpStats {
             text += &line(&(names.record)(RecordKind(*kind)), share);
         }
         text += &line("total", &self.records);
-        text += &format!("\n{:<24} {:>12} {:>16}\n", "operation", "parts", "data bytes");
+        text += &format!(
+            "\n{:<24} {:>12} {:>16}\n",
+            "operation", "parts", "data bytes"
+        );
         for (op, share) in &self.ops {
             text += &line(&(names.operation)(*op), share);
         }

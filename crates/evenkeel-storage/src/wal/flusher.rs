@@ -35,8 +35,23 @@ impl Flusher {
         }
     }
 
+    /// [`Flusher::write_on`], poisoning the instance should this thread panic: nothing would
+    /// become durable any more.
+    pub(crate) fn run(self) {
+        struct OnPanic(Arc<Log>);
+        impl Drop for OnPanic {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.poison.set("the thread that writes the log panicked");
+                }
+            }
+        }
+        let _on_panic = OnPanic(Arc::clone(&self.log));
+        self.write_on();
+    }
+
     /// Writes until the log is stopped (then: until all is written) or poisoned.
-    pub(crate) fn run(mut self) {
+    fn write_on(mut self) {
         let mut idle_rounds = 0;
         loop {
             if self.log.poison.is_set() {
@@ -57,10 +72,12 @@ impl Flusher {
             }
             let quiet = self.log.ring.backlog() == 0;
             let sleep = if quiet { QUIET } else { self.log.delay };
-            if !self.log.sleep_flusher(sleep, quiet) && self.log.ring.backlog() > 0 && !quiet {
-                if let Err(error) = self.round() {
-                    self.fail(&error);
-                }
+            let woken = self.log.sleep_flusher(sleep, quiet);
+            if !woken
+                && !quiet
+                && let Err(error) = self.round()
+            {
+                self.fail(&error);
             }
         }
     }

@@ -92,7 +92,7 @@ impl Log {
     /// the new incarnation, and starts the flusher.
     pub(crate) fn open(
         disk: &Arc<dyn Disk>,
-        layout: SegmentLayout,
+        layout: &SegmentLayout,
         config: &StorageConfig,
         start: &LogStart,
         poison: &Arc<Poison>,
@@ -102,13 +102,9 @@ impl Log {
             direct: config.io_direct_wal,
             ahead: config.wal_segments_ahead,
         };
-        let proven = start.proven.min(start.end);
         let segments = Segments::open(Arc::clone(disk), layout.clone(), options, start.end)?;
-        let mut writer = LogWriter::new(Arc::clone(&segments), proven, config.fsync)?;
-        rewrite_tail(disk, &layout, &mut writer, start.end)?;
-        if let Some(previous) = start.previous {
-            announce(&mut writer, previous, start.incarnation)?;
-        }
+        let writer =
+            go_on(disk, layout, &segments, start, config.fsync).inspect_err(|_| segments.stop())?;
         let begin = writer.position();
         let ring_size = usize::try_from(config.wal_buffers).unwrap_or(usize::MAX);
         let log = Arc::new(Log {
@@ -335,7 +331,8 @@ impl Log {
         let mut awake = self.wake_lock.lock();
         // Whoever asked before `asleep` was seen did not wake us.
         let called = self.flush_wanted() || self.stopping.load(Ordering::SeqCst);
-        if !called && !*awake && !(quiet && self.ring.backlog() > 0) {
+        let filled = quiet && self.ring.backlog() > 0;
+        if !(called || *awake || filled) {
             let _ = self.wake.wait_for(&mut awake, most);
         }
         self.asleep.store(false, Ordering::SeqCst);
@@ -380,6 +377,7 @@ impl Log {
         }
         drop(self.durable_lock.lock());
         self.durable_moved.notify_all();
+        self.ring.close();
         self.segments.stop();
         flushed
     }
@@ -409,6 +407,23 @@ impl Drop for Unfinished<'_> {
         self.poison
             .set(format!("the record at {} was never completed", self.lsn));
     }
+}
+
+/// A writer behind everything that is in the log, the new incarnation announced.
+fn go_on(
+    disk: &Arc<dyn Disk>,
+    layout: &SegmentLayout,
+    segments: &Arc<Segments>,
+    start: &LogStart,
+    fsync: bool,
+) -> StorageResult<LogWriter> {
+    let proven = start.proven.min(start.end);
+    let mut writer = LogWriter::new(Arc::clone(segments), proven, fsync)?;
+    rewrite_tail(disk, layout, &mut writer, start.end)?;
+    if let Some(previous) = start.previous {
+        announce(&mut writer, previous, start.incarnation)?;
+    }
+    Ok(writer)
 }
 
 /// Writes the log from the writer's position to `end` once more. It was read through the page

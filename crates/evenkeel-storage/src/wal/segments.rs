@@ -226,10 +226,11 @@ impl Segments {
         while !state.stop {
             let current = self.current.load(Ordering::Acquire);
             if state.ready >= current + state.ahead {
-                match state.spare.pop_front() {
-                    // The lock was given up meanwhile: look again before sleeping.
-                    Some(old) => parking_lot::MutexGuard::unlocked(&mut state, || self.remove_old(old)),
-                    None => self.changed.wait(&mut state),
+                if let Some(old) = state.spare.pop_front() {
+                    // Look again afterwards: the lock is given up meanwhile.
+                    parking_lot::MutexGuard::unlocked(&mut state, || self.remove_old(old));
+                } else {
+                    self.changed.wait(&mut state);
                 }
                 continue;
             }

@@ -18,7 +18,10 @@ fn wal() -> SegmentLayout {
 /// read.
 fn crashed(disk: &SimDisk) -> (SimDisk, Vec<Lsn>) {
     // Large enough that no page is written but by checkpoints.
-    let large = StorageConfig { shared_buffers: 32 << 20, ..config() };
+    let large = StorageConfig {
+        shared_buffers: 32 << 20,
+        ..config()
+    };
     let (store, _) = open_with(disk, large).expect("opens");
     set_up(&store).expect("set up");
     store.checkpoint(CheckpointMode::Fast).expect("checkpoint");

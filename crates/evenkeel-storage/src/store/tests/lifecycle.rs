@@ -166,6 +166,17 @@ fn files_are_created_dropped_and_cut_across_crashes() {
                 "{what}: block {block}"
             );
         }
+        store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+        let hold = store.control().redo;
+        store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+        assert_eq!(
+            store.control().redo,
+            hold,
+            "{what}: not before the client has looked"
+        );
+        store.recovery_finished();
+        store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+        assert!(store.control().redo > hold, "{what}");
         let (next, _) = store.create_file(6).expect("create");
         assert!(next > gone, "ids are not reused");
     }

@@ -4,7 +4,7 @@ mod crash;
 mod damage;
 mod lifecycle;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
