@@ -15,8 +15,10 @@ use super::{BTree, MAX_KEY_LEN};
 use crate::error::{EngineError, EngineResult};
 use crate::types::{Tid, Xid};
 
-/// Blocks a file under construction grows by.
-const EXTEND_BY: u32 = 64;
+/// The most blocks a file under construction grows by at once; a short one doubles.
+const EXTEND_MOST: u32 = 64;
+/// Blocks for the meta page and the first leaf.
+const EXTEND_FIRST: u32 = 2;
 /// A page keeps room for the tid that its high key may need beyond the entry it comes from.
 const HIGH_KEY_SLACK: usize = 8;
 
@@ -80,7 +82,7 @@ impl TreeBuilder {
         let tree = BTree {
             shared: Shared::attach(store, file)?,
         };
-        let first = tree.fork().extend(EXTEND_BY)?;
+        let first = tree.fork().extend(EXTEND_FIRST)?;
         if first != META_BLOCK {
             return Err(tree.damaged(first, Fault("file is not empty")));
         }
@@ -89,7 +91,7 @@ impl TreeBuilder {
             xid,
             fill: CAPACITY * usize::from(fillfactor.clamp(10, 100)) / 100,
             levels: Vec::new(),
-            unused: 1..EXTEND_BY,
+            unused: 1..EXTEND_FIRST,
             last_key: Vec::new(),
             last_tid: TidOrder::LEAST,
             entries: 0,
@@ -181,8 +183,9 @@ impl TreeBuilder {
 
     fn next_block(&mut self) -> EngineResult<BlockNumber> {
         if self.unused.is_empty() {
-            let first = self.tree.fork().extend(EXTEND_BY)?.0;
-            self.unused = first..first + EXTEND_BY;
+            let count = self.tree.blocks().clamp(1, EXTEND_MOST);
+            let first = self.tree.fork().extend(count)?.0;
+            self.unused = first..first + count;
         }
         let block = self.unused.start;
         self.unused.start += 1;

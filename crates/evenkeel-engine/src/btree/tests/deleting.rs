@@ -121,3 +121,50 @@ fn a_half_dead_leaf_is_unlinked_by_the_next_vacuum() {
     let stats = fixture.check();
     assert_eq!((stats.half_dead, stats.entries), (0, 5_000));
 }
+
+/// Splits during a vacuum that move entries into blocks that it has passed.
+#[test]
+fn vacuum_follows_entries_that_splits_move_behind_it() {
+    let fixture = Fixture::new(2_048);
+    let (tree, clock) = (&fixture.tree, Clock::default());
+    let key = |number: u64, extra: u64| [number.to_be_bytes(), extra.to_be_bytes()].concat();
+    for number in 0..20_000 {
+        fixture.insert(&key(number, 0), tid(number));
+    }
+    // Frees the first blocks of the file.
+    vacuum(tree, &clock, &mut |found| found < tid(5_000));
+    clock
+        .horizon
+        .store(clock.now.load(Ordering::SeqCst), Ordering::SeqCst);
+    let free = vacuum(tree, &clock, &mut |_| false).pages_free;
+    assert!(free > 10, "{free} pages free");
+    let blocks = tree.blocks();
+    let mut next = 1_000_000;
+    let mut reused = 0;
+    let mut split_ahead = |step: VacuumStep| {
+        // Fills a leaf near the end of the file, half way through.
+        if step.blocks_done > step.blocks / 2 && reused < 5 {
+            reused += 1;
+            for extra in 1..400 {
+                next += 1;
+                insert(tree, &key(20_000 - 300 * reused, extra), tid(next));
+            }
+        }
+        Ok(())
+    };
+    let mut dead = |found: Tid| found < tid(1_000_000) && found.slot.is_multiple_of(2);
+    let stats = tree
+        .bulk_delete(&mut dead, &clock, &mut split_ahead)
+        .expect("bulk delete");
+    assert!(
+        tree.blocks() < blocks + 15,
+        "splits used the free pages first"
+    );
+    assert!(stats.removed > 0);
+    let left = scan_all(tree)
+        .into_iter()
+        .filter(|(_, found)| dead(*found))
+        .count();
+    assert_eq!(left, 0, "vacuum missed entries");
+    fixture.check();
+}

@@ -55,35 +55,65 @@ fn equal_keys_on_several_leaves_are_all_asked_about() {
     }
 }
 
-/// Each thread tries to insert every key; the row counts as live from the moment its index
-/// entry is in, so exactly one may win.
+#[test]
+fn equal_keys_beyond_a_leaf_that_lost_its_own_are_found() {
+    let fixture = Fixture::new(256);
+    fixture.insert(b"a", tid(0));
+    for number in 2..3_000 {
+        fixture.insert(b"key", tid(number));
+    }
+    let mut dead = |found: Tid| found > tid(0) && found < tid(2_990);
+    let stats = fixture
+        .tree
+        .bulk_delete(&mut dead, &Clock::default(), &mut |_| Ok(()))
+        .expect("bulk delete");
+    assert_eq!(stats.entries, 11);
+    let outcome = insert_unique(&fixture.tree, b"key", tid(5_000), &mut |_| {
+        Ok(Liveness::Live)
+    });
+    assert_eq!(outcome, InsertOutcome::Duplicate(tid(2_990)));
+}
+
+/// Each thread tries to insert every key, beside a dead version; its row counts as live from the
+/// moment its index entry is in, so exactly one may win.
 #[test]
 fn one_of_many_threads_wins_a_key() {
     const THREADS: u64 = 4;
-    const KEYS: u64 = 2_000;
+    const KEYS: u64 = 1_000;
+    const FIRST: u64 = 1_000_000;
     let fixture = Fixture::new(1_024);
+    for number in 0..KEYS {
+        fixture.insert(&number.to_be_bytes(), tid(number));
+    }
     let barrier = Barrier::new(THREADS as usize);
     let wins = Mutex::new(HashMap::<u64, u64>::new());
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let (tree, barrier, wins) = (fixture.tree.clone(), &barrier, &wins);
             scope.spawn(move || {
-                barrier.wait();
+                let mut resolve = |found: Tid| {
+                    std::thread::yield_now();
+                    Ok(if found < tid(FIRST) {
+                        Liveness::Dead
+                    } else {
+                        Liveness::Live
+                    })
+                };
                 for number in 0..KEYS {
-                    let key = (number / 2).to_be_bytes();
-                    let row = tid(number * THREADS + thread);
-                    let outcome = insert_unique(&tree, &key, row, &mut |_| Ok(Liveness::Live));
-                    if outcome == InsertOutcome::Inserted {
-                        *wins.lock().entry(number / 2).or_default() += 1;
+                    barrier.wait();
+                    let row = tid(FIRST + number * THREADS + thread);
+                    let key = number.to_be_bytes();
+                    if insert_unique(&tree, &key, row, &mut resolve) == InsertOutcome::Inserted {
+                        *wins.lock().entry(number).or_default() += 1;
                     }
                 }
             });
         }
     });
     let wins = wins.lock();
-    assert_eq!(wins.len() as u64, KEYS / 2);
+    assert_eq!(wins.len() as u64, KEYS);
     assert!(wins.values().all(|wins| *wins == 1));
-    assert_eq!(fixture.check().entries, KEYS / 2);
+    assert_eq!(fixture.check().entries, 2 * KEYS);
 }
 
 #[test]
