@@ -8,6 +8,8 @@ use evenkeel_storage::page::{PAGE_SIZE, PageMut, PageRead};
 
 use super::layout::*;
 use super::ops::{CLEAR_XMAX, COMPACT, FREEZE_XMIN, Prune, SET_VISIBLE};
+use smallvec::{SmallVec, smallvec};
+
 use crate::error::EngineResult;
 use crate::txn::Hint;
 use crate::types::Xid;
@@ -75,32 +77,45 @@ pub fn xmax_hint(header: &TupleHeader) -> Hint {
     }
 }
 
-fn tuple_fate(header: &TupleHeader, fates: &mut dyn Fates) -> EngineResult<TupleFate> {
-    let inserter = if header.frozen() {
-        Fate::Old
-    } else {
-        fates.fate(header.xmin, xmin_hint(header))?
-    };
-    let old = match inserter {
-        Fate::Aborted => return Ok(TupleFate::Dead),
-        Fate::Running => return Ok(TupleFate::InDoubt { deleting: false }),
-        Fate::Recent => false,
-        Fate::Old => true,
-    };
-    if !header.xmax.is_some() {
-        return Ok(TupleFate::Live { old });
+/// The fate of a tuple. Whoever deletes a tuple sees it: if the deleter committed or is running,
+/// the inserter needs no look-up. Neither does that of a tuple nobody deleted, unless `thorough`.
+fn tuple_fate(
+    header: &TupleHeader,
+    thorough: bool,
+    fates: &mut dyn Fates,
+) -> EngineResult<TupleFate> {
+    if header.xmax.is_some() {
+        match fates.fate(header.xmax, xmax_hint(header))? {
+            Fate::Old => return Ok(TupleFate::Dead),
+            Fate::Recent => return Ok(TupleFate::RecentlyDead),
+            Fate::Running => return Ok(TupleFate::InDoubt { deleting: true }),
+            Fate::Aborted => {}
+        }
+    } else if !thorough {
+        return Ok(TupleFate::Live { old: false });
     }
-    Ok(match fates.fate(header.xmax, xmax_hint(header))? {
-        Fate::Aborted => TupleFate::Live { old },
-        Fate::Running => TupleFate::InDoubt { deleting: true },
-        Fate::Recent => TupleFate::RecentlyDead,
-        Fate::Old => TupleFate::Dead,
+    Ok(match inserter_fate(header, fates)? {
+        Fate::Old => TupleFate::Live { old: true },
+        Fate::Recent => TupleFate::Live { old: false },
+        Fate::Running => TupleFate::InDoubt { deleting: false },
+        Fate::Aborted => TupleFate::Dead,
     })
+}
+
+fn inserter_fate(header: &TupleHeader, fates: &mut dyn Fates) -> EngineResult<Fate> {
+    if header.frozen() {
+        Ok(Fate::Old)
+    } else {
+        fates.fate(header.xmin, xmin_hint(header))
+    }
 }
 
 /// How far a plan goes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlanOptions<'a> {
+    /// Every inserter is looked at: what rows of rolled-back inserts there are, and what the
+    /// page is to all snapshots. Otherwise only dead versions and those that updates left.
+    pub thorough: bool,
     /// The table has no index, and a lock keeps any from being made: dead slots become unused
     /// at once. A reader that prunes cannot know that, vacuum can.
     pub no_indexes: bool,
@@ -126,7 +141,8 @@ pub struct Plan {
     pub recently_dead: u32,
     /// Slots that are dead afterwards, newly or before.
     pub dead: Vec<u16>,
-    /// Every tuple left is visible to every snapshot, and no slot is dead.
+    /// Every tuple left is visible to every snapshot, and no slot is dead. Only a thorough plan
+    /// can say so.
     pub all_visible: bool,
     /// `all_visible`, and no tuple left depends on any transaction's status.
     pub all_frozen: bool,
@@ -146,8 +162,8 @@ struct Planner<'a, P: ?Sized> {
     block: u32,
     options: PlanOptions<'a>,
     /// By slot; `None` for slots without a tuple.
-    fates: Vec<Option<(TupleHeader, TupleFate)>>,
-    seen: Vec<bool>,
+    fates: SmallVec<[Option<TupleFate>; 256]>,
+    seen: SmallVec<[bool; 256]>,
     plan: Plan,
 }
 
@@ -162,32 +178,30 @@ pub fn plan<P: PageRead + ?Sized>(
     fates: &mut dyn Fates,
 ) -> EngineResult<Plan> {
     let slots = page.slots();
-    let mut tuples = vec![None; usize::from(slots) + 1];
-    for slot in 1..=slots {
-        if let Some((offset, _)) = page.tuple_at(slot) {
-            let header = page.header(offset);
-            tuples[usize::from(slot)] = Some((header, tuple_fate(&header, fates)?));
-        }
-    }
-    let seen = vec![false; tuples.len()];
-    let plan = Plan {
-        all_visible: true,
-        all_frozen: true,
-        ..Plan::default()
-    };
     let mut planner = Planner {
         page,
         block,
         options,
-        fates: tuples,
-        seen,
-        plan,
+        fates: smallvec![None; usize::from(slots) + 1],
+        seen: smallvec![false; usize::from(slots) + 1],
+        plan: Plan {
+            all_visible: options.thorough,
+            all_frozen: true,
+            ..Plan::default()
+        },
     };
+    for slot in 1..=slots {
+        if let Some((offset, _)) = page.tuple_at(slot) {
+            let header = page.header(offset);
+            let fate = tuple_fate(&header, options.thorough, fates)?;
+            planner.fates[usize::from(slot)] = Some(fate);
+        }
+    }
     for slot in 1..=slots {
         planner.root(slot);
     }
     for slot in 1..=slots {
-        planner.orphan(slot);
+        planner.orphan(slot, fates)?;
     }
     Ok(planner.finish())
 }
@@ -206,22 +220,30 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
             LpState::Dead => self.plan.dead.push(slot),
             LpState::Redirect => self.chain(slot, Some(lp.offset)),
             LpState::Normal => {
-                let root =
-                    self.fates[usize::from(slot)].is_some_and(|(header, _)| !header.is(HEAP_ONLY));
-                if root {
+                if self
+                    .tuple(slot)
+                    .is_some_and(|(header, _)| !header.is(HEAP_ONLY))
+                {
                     self.chain(slot, None);
                 }
             }
         }
     }
 
+    /// The tuple at a slot that has one and is not to be removed.
+    fn tuple(&self, slot: u16) -> Option<(TupleHeader, TupleFate)> {
+        let fate = (*self.fates.get(usize::from(slot))?)?;
+        let (offset, _) = self.page.tuple_at(slot)?;
+        Some((self.page.header(offset), fate))
+    }
+
     /// Walks the chain from `root` and takes its dead head off.
     fn chain(&mut self, root: u16, redirect: Option<u16>) {
-        let mut members: Vec<u16> = Vec::new();
+        let mut members: SmallVec<[u16; 16]> = SmallVec::new();
         let mut dead = 0;
         let mut next = Some((redirect.unwrap_or(root), None));
         while let Some((slot, expected)) = next.take() {
-            let Some(Some((header, fate))) = self.fates.get(usize::from(slot)).copied() else {
+            let Some((header, fate)) = self.tuple(slot) else {
                 break;
             };
             let linked = expected.is_none_or(|xmax| header.xmin == xmax);
@@ -271,27 +293,28 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
         }
     }
 
-    /// A heap-only tuple no chain leads to comes from an update that rolled back.
-    fn orphan(&mut self, slot: u16) {
-        let index = usize::from(slot);
-        if self.seen[index] {
-            return;
+    /// A heap-only tuple no chain leads to is the work of an update that is running, or of one
+    /// that rolled back.
+    fn orphan(&mut self, slot: u16, fates: &mut dyn Fates) -> EngineResult<()> {
+        if self.seen[usize::from(slot)] {
+            return Ok(());
         }
-        if let Some((header, TupleFate::Dead)) = self.fates[index]
+        if let Some((header, fate)) = self.tuple(slot)
             && header.is(HEAP_ONLY)
+            && (fate == TupleFate::Dead || inserter_fate(&header, fates)? == Fate::Aborted)
         {
-            self.fates[index] = None;
+            self.fates[usize::from(slot)] = None;
             self.plan.removed += 1;
             self.plan.op.unused.push(slot);
         }
+        Ok(())
     }
 
     /// Looks at what stays: freezing, visibility, the next prune hint.
     fn finish(mut self) -> Plan {
-        let survivors = std::mem::take(&mut self.fates);
-        for (slot, tuple) in survivors.into_iter().enumerate() {
-            if let Some((header, fate)) = tuple {
-                self.keep(slot as u16, &header, fate);
+        for slot in 1..self.fates.len() as u16 {
+            if let Some((header, fate)) = self.tuple(slot) {
+                self.keep(slot, &header, fate);
             }
         }
         let plan = &mut self.plan;
@@ -336,9 +359,6 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
                 plan.all_visible = false;
                 if deleting {
                     plan.op.prune_xid = oldest(plan.op.prune_xid, xmax);
-                } else if xmax.is_some() {
-                    // Inserted and changed by the same running transaction.
-                    plan.op.prune_xid = oldest(plan.op.prune_xid, xmin);
                 }
             }
             // Part of a chain that does not hold together; a check will name it.

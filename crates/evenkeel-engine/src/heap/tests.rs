@@ -98,6 +98,10 @@ fn fates(xid: Xid, _hint: Hint) -> EngineResult<Fate> {
 }
 
 fn prune_with(page: &mut PageBuf, options: PlanOptions<'_>) -> super::prune::Plan {
+    let options = PlanOptions {
+        thorough: true,
+        ..options
+    };
     let plan = plan(page, BLOCK, options, &mut fates).unwrap();
     assert_eq!(Prune::decode(&plan.op.encode()).unwrap(), plan.op);
     redo(page, OP_PRUNE, &plan.op.encode());
@@ -221,6 +225,30 @@ fn versions_of_an_update_that_rolled_back_go_and_the_old_one_stays() {
     assert_eq!(plan.op.unused, [lost, lost_too]);
     assert_eq!(chain_slots(&page, root), [root]);
     assert_eq!(row_of(&page, root), b"one");
+}
+
+/// A plan that is not thorough asks for few transactions and still takes what updates left.
+#[test]
+fn a_quick_plan_looks_at_deleters_only() {
+    let mut page = PageBuf::zeroed();
+    for xid in 40..60 {
+        insert(&mut page, xid, b"nobody deleted it");
+    }
+    let root = insert(&mut page, 10, b"one");
+    let second = update(&mut page, 20, root, b"two", true);
+    let third = update(&mut page, 30, second, b"three", true);
+    let lost = update(&mut page, 300, 1, b"rolled back", true);
+    let mut asked = Vec::new();
+    let mut counting = |xid: Xid, hint: Hint| {
+        asked.push(xid.get());
+        fates(xid, hint)
+    };
+    let plan = plan(&page, BLOCK, PlanOptions::default(), &mut counting).unwrap();
+    assert_eq!(plan.op.redirect, [(root, third)]);
+    assert_eq!(plan.op.unused, [second, lost]);
+    assert!(!plan.all_visible);
+    // The deleters, the inserter of the version whose update rolled back, that of the orphan.
+    assert_eq!(asked, [300, 40, 20, 30, 300]);
 }
 
 #[test]

@@ -159,6 +159,7 @@ impl Vacuum<'_> {
     /// frozen at once: later it would be written again for that.
     fn plan(&self, heap: &impl PageRead, block: BlockNumber, reap: &[u16]) -> EngineResult<Plan> {
         let mut options = PlanOptions {
+            thorough: true,
             no_indexes: self.table.def().indexes.is_empty(),
             reap,
             freeze_below: Some(self.freeze_below),
