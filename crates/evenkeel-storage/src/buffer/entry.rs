@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use super::latch::Latch;
 use super::sync::{AtomicU32, Ordering, Parker};
 use super::waiters::WaitTable;
-use super::word::Mode;
+use super::word::{Mode, PinRefused};
 use crate::ids::FrameId;
 
 const EMPTY: u32 = 0;
@@ -46,6 +47,49 @@ impl Entry {
     #[inline]
     pub(crate) fn load(&self) -> Place {
         Place::decode(self.0.load(Ordering::Acquire))
+    }
+
+    /// Pins the frame the block is in: look up, pin, look again (buffer rule 3).
+    #[inline]
+    pub(crate) fn pin<'f>(
+        &self,
+        latch_of: impl FnOnce(FrameId) -> &'f Latch,
+    ) -> Result<FrameId, PinRefused> {
+        let Place::Frame(id) = self.load() else {
+            return Err(PinRefused::NotValid);
+        };
+        let latch = latch_of(id);
+        latch.pin()?;
+        // Between look-up and pin the frame may have got another page; with the pin it cannot.
+        if self.load() == Place::Frame(id) {
+            return Ok(id);
+        }
+        latch.unpin();
+        Err(PinRefused::NotValid)
+    }
+
+    /// As [`Entry::pin`], taking the share lock in the same step if it is free; says whether it
+    /// was.
+    #[inline]
+    pub(crate) fn pin_and_share<'f>(
+        &self,
+        latch_of: impl FnOnce(FrameId) -> &'f Latch,
+        table: &WaitTable,
+    ) -> Result<(FrameId, bool), PinRefused> {
+        let Place::Frame(id) = self.load() else {
+            return Err(PinRefused::NotValid);
+        };
+        let latch = latch_of(id);
+        let shared = latch.pin_and_share()?;
+        if self.load() == Place::Frame(id) {
+            return Ok((id, shared));
+        }
+        if shared {
+            latch.unlock_and_unpin(Mode::Share, table);
+        } else {
+            latch.unpin();
+        }
+        Err(PinRefused::NotValid)
     }
 
     /// Wins the right to load the block. Sequentially consistent, as is the check for a cut or

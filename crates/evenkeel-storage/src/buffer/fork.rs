@@ -8,6 +8,7 @@ use parking_lot::Mutex;
 
 use super::entry::{Entry, ForkArray, Place};
 use super::frame::Owner;
+use super::latch::Latch;
 use super::pin::{Pin, ReadGuard, WriteGuard};
 use super::pool_core::PoolCore;
 use super::prefetch::Prefetcher;
@@ -140,21 +141,15 @@ impl ForkHandle {
     #[inline]
     pub fn read(&self, block: BlockNumber) -> StorageResult<ReadGuard<'_>> {
         if let Some(entry) = self.array.get(block)
-            && let Place::Frame(id) = entry.load()
-            && let Ok(shared) = self.core.frame(id).latch.pin_and_share()
+            && let Ok((id, shared)) = entry.pin_and_share(|id| self.latch(id), &self.core.waiters)
         {
+            self.core.counters.hits.increment();
             let pin = Pin::of(self, id, block);
-            let here = entry.load() == Place::Frame(id);
-            if shared {
-                let guard = pin.already_shared();
-                if here {
-                    self.core.counters.hits.increment();
-                    return Ok(guard);
-                }
-            } else if here {
-                self.core.counters.hits.increment();
-                return Ok(pin.read());
-            }
+            return Ok(if shared {
+                pin.already_shared()
+            } else {
+                pin.read()
+            });
         }
         Ok(self.pin(block)?.read())
     }
@@ -168,17 +163,16 @@ impl ForkHandle {
         Ok(self.pin(block)?.write())
     }
 
-    /// Pins a page if it is in the pool: look up, pin, look again (buffer rule 3).
+    /// Pins a page if it is in the pool.
     #[inline]
     pub fn pin_resident(&self, block: BlockNumber) -> Option<Pin<'_>> {
-        let entry = self.array.get(block)?;
-        let Place::Frame(id) = entry.load() else {
-            return None;
-        };
-        self.core.frame(id).latch.pin().ok()?;
-        let pin = Pin::of(self, id, block);
-        // Between look-up and pin the frame may have got another page; with the pin it cannot.
-        (entry.load() == Place::Frame(id)).then_some(pin)
+        let id = self.array.get(block)?.pin(|id| self.latch(id)).ok()?;
+        Some(Pin::of(self, id, block))
+    }
+
+    #[inline]
+    fn latch(&self, id: FrameId) -> &Latch {
+        &self.core.frame(id).latch
     }
 
     #[cold]
@@ -187,13 +181,10 @@ impl ForkHandle {
             self.check_exists(block)?;
             let entry = self.array.get_or_grow(block);
             match entry.load() {
-                Place::Frame(id) => match self.core.frame(id).latch.pin() {
-                    Ok(()) => {
-                        let pin = Pin::of(self, id, block);
-                        if entry.load() == Place::Frame(id) {
-                            self.core.counters.hits.increment();
-                            return Ok(pin);
-                        }
+                Place::Frame(_) => match entry.pin(|id| self.latch(id)) {
+                    Ok(id) => {
+                        self.core.counters.hits.increment();
+                        return Ok(Pin::of(self, id, block));
                     }
                     // Its evictor is about to clear the entry.
                     Err(PinRefused::NotValid) => std::thread::yield_now(),

@@ -181,14 +181,15 @@ fn a_pin_and_an_eviction_never_both_win() {
         });
         for (block, content) in [(0, 100), (1, 101)] {
             let entry = &model.entries[block];
-            if entry.load() == Place::Frame(frame) && model.latch.pin().is_ok() {
-                if entry.load() == Place::Frame(frame) {
-                    model.latch.lock(Mode::Share, &model.table);
-                    assert_eq!(model.read(), content);
-                    model.latch.unlock_and_unpin(Mode::Share, &model.table);
-                } else {
-                    model.latch.unpin();
-                }
+            if entry.pin(|_| &model.latch).is_ok() {
+                model.latch.lock(Mode::Share, &model.table);
+                assert_eq!(model.read(), content);
+                model.latch.unlock_and_unpin(Mode::Share, &model.table);
+            }
+            if let Ok((_, shared)) = entry.pin_and_share(|_| &model.latch, &model.table) {
+                assert!(shared, "nobody writes");
+                assert_eq!(model.read(), content);
+                model.latch.unlock_and_unpin(Mode::Share, &model.table);
             }
         }
         evictor.join().unwrap();
