@@ -257,6 +257,16 @@ pub trait HeapRead: PageRead {
         }
     }
 
+    /// The flags of the tuple at `offset`.
+    fn flags_of(&self, offset: usize) -> u16 {
+        self.u16_at(offset + 22)
+    }
+
+    /// Whether the tuple at `offset` was deleted or updated by anybody.
+    fn has_xmax(&self, offset: usize) -> bool {
+        Xid::new(self.u64_at(offset + 8)).is_some()
+    }
+
     /// The row of the tuple at `offset` with `length` bytes.
     fn row(&self, offset: usize, length: usize) -> &[u8] {
         self.slice(offset + TUPLE_HEADER..offset + length)

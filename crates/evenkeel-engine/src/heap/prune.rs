@@ -53,6 +53,8 @@ enum TupleFate {
     Live { old: bool },
     /// Its inserter or deleter is running.
     InDoubt { deleting: bool },
+    /// Nobody has deleted it; a plan that is not thorough does not ask for more.
+    Untouched,
 }
 
 /// What the header's bits say of the inserting transaction.
@@ -92,7 +94,7 @@ fn tuple_fate(
             Fate::Aborted => {}
         }
     } else if !thorough {
-        return Ok(TupleFate::Live { old: false });
+        return Ok(TupleFate::Untouched);
     }
     Ok(match inserter_fate(header, fates)? {
         Fate::Old => TupleFate::Live { old: true },
@@ -161,9 +163,10 @@ struct Planner<'a, P: ?Sized> {
     page: &'a P,
     block: u32,
     options: PlanOptions<'a>,
-    /// By slot; `None` for slots without a tuple.
+    /// By slot; `None` for slots without a tuple, or whose tuple is to be removed.
     fates: SmallVec<[Option<TupleFate>; 256]>,
-    seen: SmallVec<[bool; 256]>,
+    /// By slot: heap-only tuples that no chain has led to.
+    lost: SmallVec<[bool; 256]>,
     plan: Plan,
 }
 
@@ -183,7 +186,7 @@ pub fn plan<P: PageRead + ?Sized>(
         block,
         options,
         fates: smallvec![None; usize::from(slots) + 1],
-        seen: smallvec![false; usize::from(slots) + 1],
+        lost: smallvec![false; usize::from(slots) + 1],
         plan: Plan {
             all_visible: options.thorough,
             all_frozen: true,
@@ -192,9 +195,14 @@ pub fn plan<P: PageRead + ?Sized>(
     };
     for slot in 1..=slots {
         if let Some((offset, _)) = page.tuple_at(slot) {
-            let header = page.header(offset);
-            let fate = tuple_fate(&header, options.thorough, fates)?;
-            planner.fates[usize::from(slot)] = Some(fate);
+            let at = usize::from(slot);
+            planner.lost[at] = page.flags_of(offset) & HEAP_ONLY != 0;
+            // One cache line per tuple that nobody deleted: most of them.
+            planner.fates[at] = Some(if options.thorough || page.has_xmax(offset) {
+                tuple_fate(&page.header(offset), options.thorough, fates)?
+            } else {
+                TupleFate::Untouched
+            });
         }
     }
     for slot in 1..=slots {
@@ -220,10 +228,9 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
             LpState::Dead => self.plan.dead.push(slot),
             LpState::Redirect => self.chain(slot, Some(lp.offset)),
             LpState::Normal => {
-                if self
-                    .tuple(slot)
-                    .is_some_and(|(header, _)| !header.is(HEAP_ONLY))
-                {
+                let fate = self.fates[usize::from(slot)];
+                let head = !self.lost[usize::from(slot)] && fate.is_some();
+                if head && fate != Some(TupleFate::Untouched) {
                     self.chain(slot, None);
                 }
             }
@@ -247,16 +254,21 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
                 break;
             };
             let linked = expected.is_none_or(|xmax| header.xmin == xmax);
-            let heap_only = header.is(HEAP_ONLY);
-            if !linked || heap_only == (slot == root) || self.seen[usize::from(slot)] {
+            if !linked {
                 break;
             }
-            self.seen[usize::from(slot)] = true;
+            // A member other than the root is heap-only, and of one chain.
+            let lost = std::mem::replace(&mut self.lost[usize::from(slot)], false);
+            if lost == (slot == root) {
+                break;
+            }
             members.push(slot);
             match fate {
                 TupleFate::Dead => dead = members.len(),
                 TupleFate::RecentlyDead => {}
-                TupleFate::Live { .. } | TupleFate::InDoubt { .. } => break,
+                TupleFate::Live { .. } | TupleFate::InDoubt { .. } | TupleFate::Untouched => {
+                    break;
+                }
             }
             if header.is(HOT_UPDATED) && header.ctid.block.0 == self.block {
                 next = Some((header.ctid.slot, Some(header.xmax)));
@@ -296,11 +308,10 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
     /// A heap-only tuple no chain leads to is the work of an update that is running, or of one
     /// that rolled back.
     fn orphan(&mut self, slot: u16, fates: &mut dyn Fates) -> EngineResult<()> {
-        if self.seen[usize::from(slot)] {
+        if !self.lost[usize::from(slot)] {
             return Ok(());
         }
         if let Some((header, fate)) = self.tuple(slot)
-            && header.is(HEAP_ONLY)
             && (fate == TupleFate::Dead || inserter_fate(&header, fates)? == Fate::Aborted)
         {
             self.fates[usize::from(slot)] = None;
@@ -313,7 +324,9 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
     /// Looks at what stays: freezing, visibility, the next prune hint.
     fn finish(mut self) -> Plan {
         for slot in 1..self.fates.len() as u16 {
-            if let Some((header, fate)) = self.tuple(slot) {
+            if self.fates[usize::from(slot)] == Some(TupleFate::Untouched) {
+                self.plan.kept += 1;
+            } else if let Some((header, fate)) = self.tuple(slot) {
                 self.keep(slot, &header, fate);
             }
         }
@@ -362,7 +375,7 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
                 }
             }
             // Part of a chain that does not hold together; a check will name it.
-            TupleFate::Dead => plan.all_visible = false,
+            TupleFate::Dead | TupleFate::Untouched => plan.all_visible = false,
         }
         if what != 0 {
             plan.op.freeze.push((slot, what));
