@@ -43,6 +43,7 @@ impl Database {
         let core = Arc::new(TxnCore::new(Arc::clone(&disk), dir, config.xid_window));
         let client: Arc<dyn StorageClient> = Arc::clone(&core) as _;
         let store = Store::open(disk, dir, config.storage.clone(), client)?;
+        crate::table::sort::remove_leftovers(store.disk().as_ref(), dir)?;
         let failing = Arc::downgrade(&core);
         let poison = Arc::downgrade(store.poison());
         store.poison().on_set(move || {

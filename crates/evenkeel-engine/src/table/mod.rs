@@ -13,7 +13,7 @@ mod insert;
 mod locking;
 pub(crate) mod pages;
 mod read;
-mod sort;
+pub(crate) mod sort;
 mod space;
 #[cfg(test)]
 mod tests;

@@ -164,6 +164,16 @@ impl KeySorter {
     }
 }
 
+/// Removes the runs that a process which ended in the middle of a sort has left in `dir`.
+pub(crate) fn remove_leftovers(disk: &dyn Disk, dir: &Path) -> EngineResult<()> {
+    for name in disk.list(dir).map_err(io)? {
+        if name.starts_with(TEMPORARY_PREFIX) {
+            disk.remove(&dir.join(name)).map_err(io)?;
+        }
+    }
+    Ok(())
+}
+
 struct RunWriter {
     run: Run,
     buffer: Vec<u8>,
@@ -328,5 +338,10 @@ mod tests {
             assert_eq!(found, expected);
         }
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        for name in ["sort.tmp.0001", "control"] {
+            std::fs::write(dir.path().join(name), b"x").unwrap();
+        }
+        remove_leftovers(disk.as_ref(), dir.path()).unwrap();
+        assert_eq!(disk.list(dir.path()).unwrap(), ["control"]);
     }
 }

@@ -304,3 +304,30 @@ fn many_sessions_add_to_one_row_and_none_is_lost() {
     assert_eq!(f.committed(), ["a:200"]);
     f.assert_sound();
 }
+
+#[test]
+fn futures_can_move_between_threads() {
+    fn assert_send<T: Send>(value: T) -> T {
+        value
+    }
+    let f = Fixture::new(1);
+    let tid = f.put("a:0");
+    let mut txn = f.begin();
+    let row = b"a:1";
+    drop(assert_send(f.table.insert(&mut txn, row)));
+    drop(assert_send(f.table.update(
+        &mut txn,
+        tid,
+        row,
+        KeyHint::Compare,
+    )));
+    drop(assert_send(f.table.delete(&mut txn, tid)));
+    let mode = RowLockMode::Update;
+    drop(assert_send(f.table.lock_row(
+        &mut txn,
+        tid,
+        mode,
+        WaitPolicy::Block,
+    )));
+    assert_send(f.table.scan(&txn.snapshot().unwrap()));
+}
