@@ -98,6 +98,10 @@ states! {
     SERIALIZATION_FAILURE = "40001";
     /// A deadlock was broken by failing this transaction.
     DEADLOCK_DETECTED = "40P01";
+    /// A portal of that name exists.
+    DUPLICATE_CURSOR = "42P03";
+    /// The client did not say who it is.
+    INVALID_AUTHORIZATION_SPECIFICATION = "28000";
     /// Text that is not SQL.
     SYNTAX_ERROR = "42601";
     /// No right to do that.

@@ -74,19 +74,22 @@ impl Session {
         let result = self.run(Source::Simple(text), Arguments::None, &[]).await?;
         if last {
             self.in_batch = false;
-            self.finish_early(&result).await?;
+            if result.is_complete() {
+                self.sync().await?;
+            }
         }
         Ok(Some(result))
     }
+}
 
-    /// Commits the implicit transaction of a text's last statement before its tag goes out,
-    /// unless rows or data are still to flow.
-    async fn finish_early(&mut self, result: &StatementResult) -> SqlResult<()> {
-        let done = match result {
+impl StatementResult {
+    /// Whether all of the statement has run, so that the implicit transaction of a text's last
+    /// statement is committed before its tag goes out; rows or data may still be to flow.
+    fn is_complete(&self) -> bool {
+        match self {
             StatementResult::Command(_) | StatementResult::Empty => true,
             StatementResult::Rows(rows) => rows.is_complete(),
             StatementResult::CopyIn(_) | StatementResult::CopyOut(_) => false,
-        };
-        if done { self.sync().await } else { Ok(()) }
+        }
     }
 }
