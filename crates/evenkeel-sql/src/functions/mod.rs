@@ -160,5 +160,5 @@ pub fn register_all(registry: &mut dyn FunctionRegistry) -> SqlResult<()> {
     for function in round::functions() {
         registry.register_udf(Arc::new(function.into()))?;
     }
-    Ok(())
+    crate::pg_catalog::functions::register(registry)
 }

@@ -1,0 +1,128 @@
+//! From the session's variables to a [`Snapshot`].
+
+use std::sync::{Arc, Weak};
+
+use datafusion::common::config::ConfigOptions;
+use parking_lot::Mutex;
+
+use super::snapshot::{
+    Column, Constraint, Extension, Index, KeyPart, Sizes, Snapshot, Table,
+};
+use crate::catalog::{CatalogState, IndexInfo, Relation, TableInfo};
+use crate::error::SqlResult;
+use crate::functions::{SessionVars, session_vars};
+
+/// How many catalog states' tables are kept converted.
+const KEPT: usize = 4;
+
+/// A state's objects, converted.
+type Objects = (Arc<[Table]>, Arc<[Extension]>);
+
+/// The snapshot of the statement that a function runs in.
+///
+/// # Errors
+/// XX000 outside a session.
+pub fn snapshot(options: &ConfigOptions) -> SqlResult<Snapshot> {
+    Ok(of_session(session_vars(options)?.as_ref()))
+}
+
+/// The snapshot of a session.
+pub fn of_session(vars: &SessionVars) -> Snapshot {
+    let (tables, extensions) = objects(&vars.catalog);
+    let schemas = vars.catalog.schemas().iter();
+    Snapshot {
+        user: vars.user.clone(),
+        database: vars.database.clone(),
+        backend_pid: vars.backend_pid,
+        statement_ts: vars.statement_ts,
+        transaction_ts: vars.transaction_ts,
+        search_path: vars.search_path.clone(),
+        schemas: schemas.map(|(oid, name)| (*oid, (*name).to_owned())).collect(),
+        tables,
+        extensions,
+        settings: Arc::clone(&vars.settings),
+        sizes: Arc::new(CatalogSizes(Arc::clone(&vars.catalog))),
+    }
+}
+
+/// The objects of a state. States never change, so the last few conversions are kept (rule 3);
+/// the weak reference keeps an address from meaning another state.
+fn objects(state: &Arc<CatalogState>) -> Objects {
+    static CACHE: Mutex<Vec<(Weak<CatalogState>, Objects)>> = Mutex::new(Vec::new());
+    let found = |cache: &[(Weak<CatalogState>, Objects)]| {
+        let entry = cache.iter().find(|(weak, _)| std::ptr::eq(weak.as_ptr(), Arc::as_ptr(state)));
+        entry.map(|(_, objects)| objects.clone())
+    };
+    if let Some(objects) = found(&CACHE.lock()) {
+        return objects;
+    }
+    let tables = state.tables().map(|table| converted(table)).collect();
+    let extensions = state.extensions().map(|extension| Extension {
+        oid: extension.oid,
+        name: Arc::clone(&extension.name),
+        version: Arc::clone(&extension.version),
+    });
+    let objects: Objects = (tables, extensions.collect());
+    let mut cache = CACHE.lock();
+    cache.retain(|(weak, _)| weak.strong_count() > 0);
+    if cache.len() >= KEPT {
+        cache.remove(0);
+    }
+    cache.push((Arc::downgrade(state), objects.clone()));
+    objects
+}
+
+fn converted(table: &TableInfo) -> Table {
+    let columns = table.columns.iter().map(|column| Column {
+        name: Arc::clone(&column.name),
+        ty: column.ty,
+        attnum: column.attnum,
+        not_null: column.not_null,
+        default: column.default.clone(),
+    });
+    let constraints = table.constraints.iter().map(|constraint| Constraint {
+        oid: constraint.oid,
+        name: Arc::clone(&constraint.name),
+        code: constraint.kind.code(),
+        columns: constraint.columns.clone(),
+        index: constraint.index_oid,
+    });
+    Table {
+        oid: table.oid,
+        name: Arc::clone(&table.name),
+        schema: Arc::clone(&table.schema),
+        schema_oid: table.schema_oid,
+        columns: columns.collect(),
+        indexes: table.indexes.iter().map(|index| converted_index(index)).collect(),
+        constraints: constraints.collect(),
+        fillfactor: table.fillfactor_declared.then_some(table.fillfactor),
+    }
+}
+
+fn converted_index(index: &IndexInfo) -> Index {
+    let key = index.columns.iter().map(|part| KeyPart {
+        column: part.column,
+        descending: part.descending,
+        nulls_first: part.nulls_first,
+    });
+    Index {
+        oid: index.oid,
+        name: Arc::clone(&index.name),
+        key: key.collect(),
+        unique: index.unique,
+        primary: index.primary,
+        nulls_not_distinct: index.nulls_not_distinct,
+    }
+}
+
+/// The lengths of the files, as they are when asked.
+struct CatalogSizes(Arc<CatalogState>);
+
+impl Sizes for CatalogSizes {
+    fn blocks(&self, oid: u32) -> Option<u32> {
+        match self.0.relation(oid)? {
+            Relation::Table(table) => Some(table.table.blocks()),
+            Relation::Index(table, index) => table.table.index_blocks(index.position),
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! Names of objects, whether they are visible, and the named forms of oids.
+
+use super::{Definition, arg, lax, number_arg, oid_arg, strict, text_arg};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pg_catalog::snapshot::{OWNER, Relation, Snapshot, format_type, quote_ident};
+use crate::pg_catalog::{builtin, globals};
+use crate::planner::parse::DIALECT;
+use crate::types::{Datum, SqlType};
+use datafusion::sql::sqlparser::parser::Parser;
+
+pub(super) const FUNCTIONS: &[Definition] = &[
+    lax("format_type", SqlType::Text, type_name),
+    strict("pg_get_userbyid", SqlType::Name, user),
+    strict("pg_encoding_to_char", SqlType::Name, encoding),
+    strict("pg_char_to_encoding", SqlType::Int4, encoding_number),
+    lax("getdatabaseencoding", SqlType::Name, |_, _| Ok(Datum::Text("UTF8".into()))),
+    strict("pg_table_is_visible", SqlType::Bool, table_is_visible),
+    strict("pg_type_is_visible", SqlType::Bool, |_, args| {
+        let oid = oid_arg(args, 0)?;
+        Ok(builtin::type_by_oid(oid).map_or(Datum::Null, |_| Datum::Bool(true)))
+    }),
+    strict("pg_function_is_visible", SqlType::Bool, |_, args| {
+        let oid = oid_arg(args, 0)?;
+        Ok(builtin::proc_by_oid(oid).map_or(Datum::Null, |_| Datum::Bool(true)))
+    }),
+    strict("pg_operator_is_visible", SqlType::Bool, visible),
+    strict("pg_opclass_is_visible", SqlType::Bool, visible),
+    strict("pg_opfamily_is_visible", SqlType::Bool, visible),
+    strict("pg_collation_is_visible", SqlType::Bool, visible),
+    strict("pg_conversion_is_visible", SqlType::Bool, visible),
+    strict("pg_statistics_obj_is_visible", SqlType::Bool, visible),
+    strict("pg_ts_config_is_visible", SqlType::Bool, visible),
+    strict("pg_ts_dict_is_visible", SqlType::Bool, visible),
+    strict("pg_ts_parser_is_visible", SqlType::Bool, visible),
+    strict("pg_ts_template_is_visible", SqlType::Bool, visible),
+    strict("to_regclass", SqlType::Regclass, |snapshot, args| {
+        Ok(found(relation_oid(snapshot, text_arg(args, 0)?).ok()))
+    }),
+    strict("to_regtype", SqlType::Regtype, |_, args| Ok(found(type_oid(text_arg(args, 0)?).ok()))),
+    strict("to_regproc", SqlType::Regproc, |_, args| Ok(found(proc_oid(text_arg(args, 0)?).ok()))),
+    strict("to_regnamespace", SqlType::Oid, |snapshot, args| {
+        Ok(found(schema_oid(snapshot, text_arg(args, 0)?).ok()))
+    }),
+    strict("to_regrole", SqlType::Oid, |snapshot, args| {
+        Ok(found(role_oid(snapshot, text_arg(args, 0)?).ok()))
+    }),
+    strict("regclassin", SqlType::Regclass, |snapshot, args| {
+        input(args, |name| relation_oid(snapshot, name))
+    }),
+    strict("regtypein", SqlType::Regtype, |_, args| input(args, type_oid)),
+    strict("regprocin", SqlType::Regproc, |_, args| input(args, proc_oid)),
+    strict("regnamespacein", SqlType::Oid, |snapshot, args| {
+        input(args, |name| schema_oid(snapshot, name))
+    }),
+    strict("regrolein", SqlType::Oid, |snapshot, args| {
+        input(args, |name| role_oid(snapshot, name))
+    }),
+    strict("regclassout", SqlType::Text, |snapshot, args| {
+        Ok(Datum::Text(snapshot.relation_text(oid_arg(args, 0)?)))
+    }),
+    strict("regtypeout", SqlType::Text, |_, args| {
+        Ok(Datum::Text(format_type(oid_arg(args, 0)?, None)))
+    }),
+    strict("regprocout", SqlType::Text, |_, args| {
+        let oid = oid_arg(args, 0)?;
+        let name = builtin::proc_by_oid(oid).map(|proc| quote_ident(proc.name));
+        Ok(Datum::Text(name.unwrap_or_else(|| unnamed(oid))))
+    }),
+    strict("regnamespaceout", SqlType::Text, |snapshot, args| {
+        let oid = oid_arg(args, 0)?;
+        let name = snapshot.schema_name(oid).map(quote_ident);
+        Ok(Datum::Text(name.unwrap_or_else(|| unnamed(oid))))
+    }),
+    strict("regroleout", SqlType::Text, |snapshot, args| {
+        let oid = oid_arg(args, 0)?;
+        let name = (oid == OWNER).then(|| quote_ident(&snapshot.user));
+        Ok(Datum::Text(name.unwrap_or_else(|| unnamed(oid))))
+    }),
+];
+
+/// An oid without a name, in its named form.
+fn unnamed(oid: u32) -> String {
+    if oid == 0 { "-".to_owned() } else { oid.to_string() }
+}
+
+fn found(oid: Option<u32>) -> Datum {
+    oid.map_or(Datum::Null, Datum::Oid)
+}
+
+/// The input function of a named oid: a number is the oid itself.
+fn input(args: &[Datum], lookup: impl Fn(&str) -> SqlResult<u32>) -> SqlResult<Datum> {
+    Ok(Datum::Oid(match arg(args, 0) {
+        Datum::Text(text) => lookup(text)?,
+        _ => oid_arg(args, 0)?,
+    }))
+}
+
+fn type_name(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    if arg(args, 0).is_null() {
+        return Ok(Datum::Null);
+    }
+    let typmod = match arg(args, 1) {
+        Datum::Null => None,
+        _ => Some(i32::try_from(number_arg(args, 1)?).unwrap_or(-1)),
+    };
+    Ok(Datum::Text(format_type(oid_arg(args, 0)?, typmod)))
+}
+
+fn user(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    let oid = oid_arg(args, 0)?;
+    Ok(Datum::Text(if oid == OWNER {
+        snapshot.user.clone()
+    } else {
+        format!("unknown (OID={oid})")
+    }))
+}
+
+fn encoding(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    let utf8 = number_arg(args, 0)? == i64::from(globals::UTF8);
+    Ok(Datum::Text(if utf8 { "UTF8".to_owned() } else { String::new() }))
+}
+
+fn encoding_number(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    let name = text_arg(args, 0)?.to_ascii_lowercase();
+    Ok(Datum::Int4(if matches!(name.as_str(), "utf8" | "utf-8") { globals::UTF8 } else { -1 }))
+}
+
+fn table_is_visible(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    let relation = snapshot.relation(oid_arg(args, 0)?);
+    Ok(relation.map_or(Datum::Null, |relation| Datum::Bool(snapshot.is_visible(&relation))))
+}
+
+fn visible(_: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
+    Ok(Datum::Bool(true))
+}
+
+/// A name's parts, folded as PostgreSQL folds them.
+fn name_parts(text: &str) -> SqlResult<Vec<String>> {
+    let invalid = || SqlError::new(SqlState::INVALID_NAME, "invalid name syntax");
+    let mut parser = Parser::new(&DIALECT).try_with_sql(text).map_err(|_| invalid())?;
+    let name = parser.parse_object_name(false).map_err(|_| invalid())?;
+    let part = |part: &datafusion::sql::sqlparser::ast::ObjectNamePart| {
+        let ident = part.as_ident()?;
+        Some(match ident.quote_style {
+            Some(_) => ident.value.clone(),
+            None => ident.value.to_lowercase(),
+        })
+    };
+    name.0.iter().map(part).collect::<Option<Vec<_>>>().ok_or_else(invalid)
+}
+
+/// A name in a schema of PostgreSQL's own, or without one.
+fn system_name(text: &str) -> SqlResult<String> {
+    let mut parts = name_parts(text)?;
+    Ok(parts.pop().unwrap_or_default())
+}
+
+/// The oid that a `regclass` text means; 42P01 if there is no such relation.
+pub(super) fn relation_oid(snapshot: &Snapshot, text: &str) -> SqlResult<u32> {
+    if let Some(oid) = plain_oid(text) {
+        return Ok(oid);
+    }
+    let parts = name_parts(text)?;
+    let found = match parts.as_slice() {
+        [name] => snapshot.find(None, name),
+        [.., schema, name] => snapshot.find(Some(schema), name),
+        [] => None,
+    };
+    found.map(|relation: Relation<'_>| relation.oid()).ok_or_else(|| {
+        let message = format!("relation \"{}\" does not exist", parts.join("."));
+        SqlError::new(SqlState::UNDEFINED_TABLE, message)
+    })
+}
+
+fn plain_oid(text: &str) -> Option<u32> {
+    if text == "-" { Some(0) } else { text.parse().ok() }
+}
+
+fn type_oid(text: &str) -> SqlResult<u32> {
+    if let Some(oid) = plain_oid(text) {
+        return Ok(oid);
+    }
+    let named = |name: &str| {
+        let mut types = builtin::types().iter();
+        types.find(|ty| ty.name == name || ty.formatted == name).map(|ty| ty.oid)
+    };
+    if let Some(oid) = named(text) {
+        return Ok(oid);
+    }
+    let parsed = Parser::new(&DIALECT).try_with_sql(text).and_then(|mut p| p.parse_data_type());
+    if let Some(ty) = parsed.ok().and_then(|ast| SqlType::from_ast(&ast).ok()) {
+        return Ok(ty.oid());
+    }
+    let name = system_name(text)?;
+    named(&name).ok_or_else(|| missing(SqlState::UNDEFINED_OBJECT, "type", text))
+}
+
+fn proc_oid(text: &str) -> SqlResult<u32> {
+    if let Some(oid) = plain_oid(text) {
+        return Ok(oid);
+    }
+    let name = system_name(text)?;
+    let mut named = builtin::procs().iter().filter(|proc| proc.name == name);
+    match (named.next(), named.next()) {
+        (Some(proc), None) => Ok(proc.oid),
+        (Some(_), Some(_)) => Err(SqlError::new(
+            SqlState::AMBIGUOUS_FUNCTION,
+            format!("more than one function named \"{name}\""),
+        )),
+        _ => Err(missing(SqlState::UNDEFINED_FUNCTION, "function", text)),
+    }
+}
+
+fn schema_oid(snapshot: &Snapshot, text: &str) -> SqlResult<u32> {
+    if let Some(oid) = plain_oid(text) {
+        return Ok(oid);
+    }
+    let found = snapshot.schema_oid(&system_name(text)?);
+    found.ok_or_else(|| missing(SqlState::INVALID_SCHEMA_NAME, "schema", text))
+}
+
+fn role_oid(snapshot: &Snapshot, text: &str) -> SqlResult<u32> {
+    if let Some(oid) = plain_oid(text) {
+        return Ok(oid);
+    }
+    if system_name(text)? == snapshot.user {
+        return Ok(OWNER);
+    }
+    Err(missing(SqlState::UNDEFINED_OBJECT, "role", text))
+}
+
+fn missing(state: SqlState, what: &str, name: &str) -> SqlError {
+    SqlError::new(state, format!("{what} \"{name}\" does not exist"))
+}

@@ -1,0 +1,136 @@
+//! Which relation is filled by what.
+
+use std::collections::HashMap;
+use std::sync::{LazyLock, OnceLock};
+
+use datafusion::arrow::array::RecordBatch;
+
+use super::relations::{self, RelationDef};
+use super::rows::Rows;
+use super::snapshot::Snapshot;
+use super::{globals, information, objects};
+use crate::error::SqlResult;
+
+/// Adds rows that are the same for all.
+type Fixed = fn(&mut Rows) -> SqlResult<()>;
+/// Adds rows that the catalog or the session tells.
+type Session = fn(&Snapshot, &mut Rows) -> SqlResult<()>;
+
+/// What fills a relation.
+struct Generator {
+    relation: (&'static str, &'static str),
+    fixed: Option<Fixed>,
+    session: Option<Session>,
+    /// The fixed rows, made when first asked for.
+    made: OnceLock<RecordBatch>,
+}
+
+const PG: &str = "pg_catalog";
+const INFO: &str = "information_schema";
+
+fn fixed(name: &'static str, rows: Fixed) -> Generator {
+    let made = OnceLock::new();
+    Generator { relation: (PG, name), fixed: Some(rows), session: None, made }
+}
+
+fn session(schema: &'static str, name: &'static str, rows: Session) -> Generator {
+    let made = OnceLock::new();
+    Generator { relation: (schema, name), fixed: None, session: Some(rows), made }
+}
+
+fn both(name: &'static str, fixed: Fixed, session: Session) -> Generator {
+    let made = OnceLock::new();
+    Generator { relation: (PG, name), fixed: Some(fixed), session: Some(session), made }
+}
+
+fn generators() -> Vec<Generator> {
+    vec![
+        both("pg_class", objects::system_classes, objects::classes),
+        both("pg_attribute", objects::system_attributes, objects::attributes),
+        session(PG, "pg_attrdef", objects::defaults),
+        session(PG, "pg_index", objects::indexes),
+        session(PG, "pg_constraint", objects::constraints),
+        session(PG, "pg_tables", objects::tables_view),
+        session(PG, "pg_indexes", objects::indexes_view),
+        session(PG, "pg_stat_user_tables", objects::table_statistics),
+        session(PG, "pg_stat_all_tables", objects::table_statistics),
+        session(PG, "pg_stat_user_indexes", objects::index_statistics),
+        session(PG, "pg_stat_all_indexes", objects::index_statistics),
+        fixed("pg_type", globals::types),
+        fixed("pg_proc", globals::procs),
+        fixed("pg_am", globals::access_methods),
+        fixed("pg_tablespace", globals::tablespaces),
+        fixed("pg_collation", globals::collations),
+        fixed("pg_language", globals::languages),
+        session(PG, "pg_namespace", globals::namespaces),
+        session(PG, "pg_database", globals::databases),
+        session(PG, "pg_roles", globals::roles),
+        session(PG, "pg_user", globals::users),
+        session(PG, "pg_extension", globals::extensions),
+        session(PG, "pg_available_extensions", globals::available_extensions),
+        session(PG, "pg_settings", globals::settings),
+        session(PG, "pg_stat_activity", globals::activity),
+        session(PG, "pg_stat_database", globals::database_statistics),
+        session(INFO, "information_schema_catalog_name", information::catalog_name),
+        session(INFO, "enabled_roles", information::enabled_roles),
+        session(INFO, "schemata", information::schemata),
+        session(INFO, "tables", information::tables),
+        session(INFO, "columns", information::columns),
+        session(INFO, "table_constraints", information::table_constraints),
+        session(INFO, "key_column_usage", information::key_columns),
+        session(INFO, "constraint_column_usage", information::constraint_columns),
+    ]
+}
+
+fn generator(schema: &str, name: &str) -> Option<&'static Generator> {
+    static ALL: LazyLock<HashMap<u32, Generator>> = LazyLock::new(|| {
+        let def = |g: Generator| Some((relations::find(g.relation.0, g.relation.1)?.oid, g));
+        generators().into_iter().filter_map(def).collect()
+    });
+    ALL.get(&relations::find(schema, name)?.oid)
+}
+
+/// Whether a relation never has a row: nothing fills it.
+pub fn is_always_empty(schema: &str, name: &str) -> bool {
+    relations::find(schema, name).is_some() && generator(schema, name).is_none()
+}
+
+/// All rows of a relation.
+///
+/// # Errors
+/// XX000 for a generator that does not fit its relation.
+pub fn batches(def: &'static RelationDef, snapshot: &Snapshot) -> SqlResult<Vec<RecordBatch>> {
+    let mut batches = Vec::new();
+    let Some(generator) = generator(def.schema, def.name) else { return Ok(batches) };
+    if let Some(fixed) = generator.fixed {
+        let batch = match generator.made.get() {
+            Some(batch) => batch.clone(),
+            None => {
+                let mut rows = Rows::new(def);
+                fixed(&mut rows)?;
+                let batch = rows.finish()?;
+                generator.made.get_or_init(|| batch).clone()
+            }
+        };
+        batches.push(batch);
+    }
+    if let Some(session) = generator.session {
+        let mut rows = Rows::new(def);
+        session(snapshot, &mut rows)?;
+        batches.push(rows.finish()?);
+    }
+    Ok(batches)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_generator_has_a_relation() {
+        for generator in generators() {
+            let (schema, name) = generator.relation;
+            assert!(relations::find(schema, name).is_some(), "{schema}.{name}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What is not a table's: schemas, types, functions, roles, the database and its settings.
+
+use super::builtin;
+use super::rows::{Rows, flag, maybe_text, number, oid, text};
+use super::snapshot::{BTREE_AM, DATABASE, HEAP_AM, OWNER, PG_CATALOG, Snapshot};
+use crate::error::SqlResult;
+use crate::types::Datum;
+
+const DEFAULT_TABLESPACE: u32 = 1663;
+const GLOBAL_TABLESPACE: u32 = 1664;
+const INTERNAL_LANGUAGE: u32 = 12;
+const SQL_LANGUAGE: u32 = 14;
+/// PostgreSQL's number of UTF-8.
+pub const UTF8: i32 = 6;
+/// Extensions that CREATE EXTENSION accepts, with version and comment.
+const EXTENSIONS: [(&str, &str, &str); 1] =
+    [("plpgsql", "1.0", "PL/pgSQL procedural language")];
+
+/// `pg_type`
+pub fn types(rows: &mut Rows) -> SqlResult<()> {
+    for ty in builtin::types() {
+        let cells = ty.columns().map(|(name, value)| {
+            let value = match name {
+                "oid" | "typlen" | "typelem" | "typarray" | "typcollation" | "typinput"
+                | "typoutput" | "typreceive" | "typsend" | "typmodin" | "typmodout"
+                | "typsubscript" => number(value.parse::<i64>().unwrap_or(0)),
+                "typbyval" | "typispreferred" => flag(value == "t"),
+                _ => text(value),
+            };
+            (name, value)
+        });
+        rows.push(cells.chain([
+            ("typnamespace", oid(PG_CATALOG)),
+            ("typowner", oid(OWNER)),
+            ("typisdefined", flag(true)),
+            ("typtypmod", number(-1)),
+        ]))?;
+    }
+    Ok(())
+}
+
+/// `pg_proc`
+pub fn procs(rows: &mut Rows) -> SqlResult<()> {
+    for proc in builtin::procs() {
+        rows.push([
+            ("oid", oid(proc.oid)),
+            ("proname", text(proc.name)),
+            ("pronamespace", oid(PG_CATALOG)),
+            ("proowner", oid(OWNER)),
+            ("prolang", oid(INTERNAL_LANGUAGE)),
+            ("procost", Datum::Float4(1.0)),
+            ("prokind", text(proc.kind)),
+            ("proisstrict", flag(proc.strict)),
+            ("proretset", flag(proc.returns_set)),
+            ("provolatile", text(proc.volatility)),
+            ("proparallel", text("s")),
+            ("pronargs", number(proc.arg_types.split_whitespace().count())),
+            ("prorettype", oid(proc.return_type)),
+            ("proargtypes", text(proc.arg_types.as_str())),
+            ("prosrc", text(proc.name)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `pg_am`
+pub fn access_methods(rows: &mut Rows) -> SqlResult<()> {
+    for (number, name, kind) in [(HEAP_AM, "heap", "t"), (BTREE_AM, "btree", "i")] {
+        rows.push([("oid", oid(number)), ("amname", text(name)), ("amtype", text(kind))])?;
+    }
+    Ok(())
+}
+
+/// `pg_tablespace`
+pub fn tablespaces(rows: &mut Rows) -> SqlResult<()> {
+    for (number, name) in [(DEFAULT_TABLESPACE, "pg_default"), (GLOBAL_TABLESPACE, "pg_global")] {
+        rows.push([("oid", oid(number)), ("spcname", text(name)), ("spcowner", oid(OWNER))])?;
+    }
+    Ok(())
+}
+
+/// `pg_collation`: strings compare by their bytes.
+pub fn collations(rows: &mut Rows) -> SqlResult<()> {
+    for (number_, name, provider) in [(100, "default", "d"), (950, "C", "c"), (951, "POSIX", "c")] {
+        let locale = (provider == "c").then_some(name);
+        rows.push([
+            ("oid", oid(number_)),
+            ("collname", text(name)),
+            ("collnamespace", oid(PG_CATALOG)),
+            ("collowner", oid(OWNER)),
+            ("collprovider", text(provider)),
+            ("collisdeterministic", flag(true)),
+            ("collencoding", number(-1)),
+            ("collcollate", maybe_text(locale)),
+            ("collctype", maybe_text(locale)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `pg_language`
+pub fn languages(rows: &mut Rows) -> SqlResult<()> {
+    for (number, name) in [(INTERNAL_LANGUAGE, "internal"), (SQL_LANGUAGE, "sql")] {
+        rows.push([
+            ("oid", oid(number)),
+            ("lanname", text(name)),
+            ("lanowner", oid(OWNER)),
+            ("lanpltrusted", flag(number == SQL_LANGUAGE)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `pg_namespace`
+pub fn namespaces(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for (number, name) in &snapshot.schemas {
+        rows.push([
+            ("oid", oid(*number)),
+            ("nspname", text(name)),
+            ("nspowner", oid(OWNER)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `pg_database`
+pub fn databases(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    rows.push([
+        ("oid", oid(DATABASE)),
+        ("datname", text(&snapshot.database)),
+        ("datdba", oid(OWNER)),
+        ("encoding", number(UTF8)),
+        ("datlocprovider", text("c")),
+        ("datallowconn", flag(true)),
+        ("datconnlimit", number(-1)),
+        ("dattablespace", oid(DEFAULT_TABLESPACE)),
+        ("datcollate", text("C")),
+        ("datctype", text("C")),
+    ])
+}
+
+/// `pg_roles`: everything belongs to one role, whose name is the user's.
+pub fn roles(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    rows.push([
+        ("oid", oid(OWNER)),
+        ("rolname", text(&snapshot.user)),
+        ("rolsuper", flag(true)),
+        ("rolinherit", flag(true)),
+        ("rolcreaterole", flag(true)),
+        ("rolcreatedb", flag(true)),
+        ("rolcanlogin", flag(true)),
+        ("rolreplication", flag(true)),
+        ("rolconnlimit", number(-1)),
+        ("rolpassword", text("********")),
+        ("rolbypassrls", flag(true)),
+    ])
+}
+
+/// `pg_user`
+pub fn users(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    rows.push([
+        ("usename", text(&snapshot.user)),
+        ("usesysid", oid(OWNER)),
+        ("usecreatedb", flag(true)),
+        ("usesuper", flag(true)),
+        ("userepl", flag(true)),
+        ("usebypassrls", flag(true)),
+        ("passwd", text("********")),
+    ])
+}
+
+/// `pg_extension`
+pub fn extensions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for extension in snapshot.extensions.iter() {
+        rows.push([
+            ("oid", oid(extension.oid)),
+            ("extname", text(&*extension.name)),
+            ("extowner", oid(OWNER)),
+            ("extnamespace", oid(PG_CATALOG)),
+            ("extversion", text(&*extension.version)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `pg_available_extensions`
+pub fn available_extensions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for (name, version, comment) in EXTENSIONS {
+        let installed = snapshot.extensions.iter().find(|extension| &*extension.name == name);
+        rows.push([
+            ("name", text(name)),
+            ("default_version", text(version)),
+            ("installed_version", maybe_text(installed.map(|e| e.version.to_string()))),
+            ("comment", text(comment)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `pg_settings`
+pub fn settings(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for (name, value) in snapshot.settings.all() {
+        rows.push([
+            ("name", text(name)),
+            ("setting", text(&value)),
+            ("context", text("user")),
+            ("vartype", text("string")),
+            ("source", text("session")),
+            ("reset_val", text(value)),
+            ("pending_restart", flag(false)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `pg_stat_activity`: a session knows of itself.
+pub fn activity(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    rows.push([
+        ("datid", oid(DATABASE)),
+        ("datname", text(&snapshot.database)),
+        ("pid", number(snapshot.backend_pid)),
+        ("usesysid", oid(OWNER)),
+        ("usename", text(&snapshot.user)),
+        ("application_name", maybe_text(snapshot.settings.get("application_name"))),
+        ("xact_start", Datum::Timestamptz(snapshot.transaction_ts)),
+        ("query_start", Datum::Timestamptz(snapshot.statement_ts)),
+        ("state_change", Datum::Timestamptz(snapshot.statement_ts)),
+        ("state", text("active")),
+        ("backend_type", text("client backend")),
+    ])
+}
+
+/// `pg_stat_database`: the database; nothing is counted.
+pub fn database_statistics(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    rows.push([("datid", oid(DATABASE)), ("datname", text(&snapshot.database))])
+}

@@ -1,0 +1,214 @@
+//! `information_schema`, from the same source as `pg_catalog`.
+
+use super::builtin;
+use super::relations;
+use super::rows::{Cell, Rows, maybe_text, number, text};
+use super::snapshot::{Column, Snapshot, Table, format_type};
+use crate::error::SqlResult;
+use crate::types::{Datum, SqlType};
+
+/// Bytes of a character at most.
+const CHARACTER_BYTES: i64 = 4;
+/// Bytes of a string at most.
+const STRING_BYTES: i64 = 1 << 30;
+
+fn yes_or_no(value: bool) -> Datum {
+    text(if value { "YES" } else { "NO" })
+}
+
+/// `information_schema_catalog_name`
+pub fn catalog_name(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    rows.push([("catalog_name", text(&snapshot.database))])
+}
+
+/// `enabled_roles`
+pub fn enabled_roles(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    rows.push([("role_name", text(&snapshot.user))])
+}
+
+/// `schemata`
+pub fn schemata(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for (_, name) in &snapshot.schemas {
+        rows.push([
+            ("catalog_name", text(&snapshot.database)),
+            ("schema_name", text(name)),
+            ("schema_owner", text(&snapshot.user)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `tables`
+pub fn tables(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let mut row = |schema: &str, name: &str, kind: &str, writable: bool| {
+        rows.push([
+            ("table_catalog", text(&snapshot.database)),
+            ("table_schema", text(schema)),
+            ("table_name", text(name)),
+            ("table_type", text(kind)),
+            ("is_insertable_into", yes_or_no(writable)),
+            ("is_typed", yes_or_no(false)),
+        ])
+    };
+    for table in snapshot.tables.iter() {
+        row(&table.schema, &table.name, "BASE TABLE", true)?;
+    }
+    for def in relations::all() {
+        row(def.schema, def.name, if def.kind == "r" { "BASE TABLE" } else { "VIEW" }, false)?;
+    }
+    Ok(())
+}
+
+/// `columns`
+pub fn columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        for column in &table.columns {
+            let mut row = column_row(snapshot, &table.schema, &table.name, column);
+            row.push(("is_updatable", yes_or_no(true)));
+            rows.push(row)?;
+        }
+    }
+    for def in relations::all() {
+        for (at, column) in def.columns.iter().enumerate() {
+            let column = Column {
+                name: column.name.into(),
+                ty: column.ty,
+                attnum: i16::try_from(at + 1).unwrap_or(i16::MAX),
+                not_null: column.not_null,
+                default: None,
+            };
+            let mut row = column_row(snapshot, def.schema, def.name, &column);
+            row.push(("is_updatable", yes_or_no(false)));
+            rows.push(row)?;
+        }
+    }
+    Ok(())
+}
+
+fn column_row(snapshot: &Snapshot, schema: &str, table: &str, column: &Column) -> Vec<Cell> {
+    let ty = builtin::type_by_oid(column.ty.oid());
+    let is_array = ty.is_some_and(|ty| ty.get("typcategory") == "A");
+    let formatted = || format_type(column.ty.oid(), None);
+    let mut row = vec![
+        ("table_catalog", text(&snapshot.database)),
+        ("table_schema", text(schema)),
+        ("table_name", text(table)),
+        ("column_name", text(&*column.name)),
+        ("ordinal_position", number(column.attnum)),
+        ("column_default", maybe_text(column.default.as_deref())),
+        ("is_nullable", yes_or_no(!column.not_null)),
+        ("data_type", text(if is_array { "ARRAY".to_owned() } else { formatted() })),
+        ("udt_catalog", text(&snapshot.database)),
+        ("udt_schema", text("pg_catalog")),
+        ("udt_name", maybe_text(ty.map(|ty| ty.name))),
+        ("dtd_identifier", text(column.attnum.to_string())),
+        ("is_self_referencing", yes_or_no(false)),
+        ("is_identity", yes_or_no(false)),
+        ("identity_cycle", yes_or_no(false)),
+        ("is_generated", text("NEVER")),
+    ];
+    measures(column.ty, &mut row);
+    row
+}
+
+/// Lengths, precisions and scales.
+fn measures(ty: SqlType, row: &mut Vec<Cell>) {
+    let mut numeric = |bits: i64, radix: i64, scale: Option<i64>| {
+        row.push(("numeric_precision", number(bits)));
+        row.push(("numeric_precision_radix", number(radix)));
+        row.push(("numeric_scale", scale.map_or(Datum::Null, number)));
+    };
+    match ty {
+        SqlType::Int2 => numeric(16, 2, Some(0)),
+        SqlType::Int4 => numeric(32, 2, Some(0)),
+        SqlType::Int8 => numeric(64, 2, Some(0)),
+        SqlType::Float4 => numeric(24, 2, None),
+        SqlType::Float8 => numeric(53, 2, None),
+        SqlType::Numeric(Some(modifier)) => {
+            numeric(modifier.precision.into(), 10, Some(modifier.scale.into()));
+        }
+        SqlType::Numeric(None) => row.push(("numeric_precision_radix", number(10))),
+        SqlType::Varchar(Some(length)) | SqlType::Char(Some(length)) => {
+            let length = i64::from(length);
+            row.push(("character_maximum_length", number(length)));
+            row.push(("character_octet_length", number(length * CHARACTER_BYTES)));
+        }
+        SqlType::Text | SqlType::Varchar(None) => {
+            row.push(("character_octet_length", number(STRING_BYTES)));
+        }
+        SqlType::Date => row.push(("datetime_precision", number(0))),
+        SqlType::Time | SqlType::Interval => row.push(("datetime_precision", number(6))),
+        SqlType::Timestamp(digits) | SqlType::Timestamptz(digits) => {
+            row.push(("datetime_precision", number(digits.unwrap_or(6))));
+        }
+        _ => {}
+    }
+}
+
+/// The three names of a table.
+fn table_names(snapshot: &Snapshot, table: &Table) -> [Cell; 3] {
+    [
+        ("table_catalog", text(&snapshot.database)),
+        ("table_schema", text(&*table.schema)),
+        ("table_name", text(&*table.name)),
+    ]
+}
+
+/// The three names of a constraint.
+fn constraint_names(snapshot: &Snapshot, table: &Table, name: &str) -> [Cell; 3] {
+    [
+        ("constraint_catalog", text(&snapshot.database)),
+        ("constraint_schema", text(&*table.schema)),
+        ("constraint_name", text(name)),
+    ]
+}
+
+/// `table_constraints`
+pub fn table_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        for constraint in &table.constraints {
+            let index = table.indexes.iter().find(|index| index.oid == constraint.index);
+            let distinct = index.is_none_or(|index| !index.nulls_not_distinct);
+            let unique = constraint.code == "u";
+            let names = constraint_names(snapshot, table, &constraint.name);
+            rows.push(names.into_iter().chain(table_names(snapshot, table)).chain([
+                ("constraint_type", text(if unique { "UNIQUE" } else { "PRIMARY KEY" })),
+                ("is_deferrable", yes_or_no(false)),
+                ("initially_deferred", yes_or_no(false)),
+                ("enforced", yes_or_no(true)),
+                ("nulls_distinct", if unique { yes_or_no(distinct) } else { Datum::Null }),
+            ]))?;
+        }
+    }
+    Ok(())
+}
+
+/// `key_column_usage`
+pub fn key_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    each_key_column(snapshot, |names, at| {
+        rows.push(names.into_iter().chain([("ordinal_position", number(at + 1))]))
+    })
+}
+
+/// `constraint_column_usage`
+pub fn constraint_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    each_key_column(snapshot, |names, _| rows.push(names))
+}
+
+fn each_key_column(
+    snapshot: &Snapshot,
+    mut row: impl FnMut(Vec<Cell>, usize) -> SqlResult<()>,
+) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        for constraint in &table.constraints {
+            for (at, position) in constraint.columns.iter().enumerate() {
+                let Some(column) = table.columns.get(*position) else { continue };
+                let mut names = constraint_names(snapshot, table, &constraint.name).to_vec();
+                names.extend(table_names(snapshot, table));
+                names.push(("column_name", text(&*column.name)));
+                row(names, at)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,292 @@
+//! Tables, indexes, their columns and constraints: `pg_class` and what hangs on it.
+
+use super::builtin;
+use super::relations;
+use super::rows::{Cell, Rows, flag, number, oid, text};
+use super::snapshot::{
+    BTREE_AM, HEAP_AM, INFORMATION_SCHEMA, Index, OWNER, PG_CATALOG, Snapshot, Table,
+    index_definition,
+};
+use crate::error::SqlResult;
+use crate::types::{Datum, SqlType};
+
+/// `attoptions` and the like of an array without items are NULL.
+fn options(table: &Table) -> Datum {
+    table.fillfactor.map_or(Datum::Null, |percent| text(format!("{{fillfactor={percent}}}")))
+}
+
+/// What all rows of `pg_class` share.
+fn class(oid_: u32, name: &str, schema: u32, kind: &'static str) -> Vec<Cell> {
+    vec![
+        ("oid", oid(oid_)),
+        ("relname", text(name)),
+        ("relnamespace", oid(schema)),
+        ("relowner", oid(OWNER)),
+        ("relpersistence", text("p")),
+        ("relkind", text(kind)),
+        ("relispopulated", flag(true)),
+        ("relreplident", text("n")),
+        ("reltuples", Datum::Float4(-1.0)),
+    ]
+}
+
+/// Schema oid of one of PostgreSQL's own relations.
+fn system_schema(def: &relations::RelationDef) -> u32 {
+    if def.schema == "pg_catalog" { PG_CATALOG } else { INFORMATION_SCHEMA }
+}
+
+/// `pg_class` rows of PostgreSQL's own relations.
+pub fn system_classes(rows: &mut Rows) -> SqlResult<()> {
+    for def in relations::all() {
+        let mut row = class(def.oid, def.name, system_schema(def), def.kind);
+        row.push(("relnatts", number(def.columns.len())));
+        if def.kind == "r" {
+            row.push(("relam", oid(HEAP_AM)));
+        } else {
+            row.push(("relhasrules", flag(true)));
+        }
+        rows.push(row)?;
+    }
+    Ok(())
+}
+
+/// `pg_class` rows of the database's tables and indexes.
+pub fn classes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        let mut row = class(table.oid, &table.name, table.schema_oid, "r");
+        row.extend([
+            ("relam", oid(HEAP_AM)),
+            ("relfilenode", oid(table.oid)),
+            ("relpages", number(snapshot.blocks(table.oid))),
+            ("relhasindex", flag(!table.indexes.is_empty())),
+            ("relnatts", number(table.columns.len())),
+            ("relreplident", text("d")),
+            ("reloptions", options(table)),
+        ]);
+        rows.push(row)?;
+        for index in &table.indexes {
+            let mut row = class(index.oid, &index.name, table.schema_oid, "i");
+            row.extend([
+                ("relam", oid(BTREE_AM)),
+                ("relfilenode", oid(index.oid)),
+                ("relpages", number(snapshot.blocks(index.oid))),
+                ("relnatts", number(index.key.len())),
+            ]);
+            rows.push(row)?;
+        }
+    }
+    Ok(())
+}
+
+/// What a column's type says about it.
+fn attribute(relation: u32, name: &str, attnum: usize, ty: SqlType) -> Vec<Cell> {
+    let def = builtin::type_by_oid(ty.oid());
+    let get = |column| def.map_or("", |def| def.get(column));
+    vec![
+        ("attrelid", oid(relation)),
+        ("attname", text(name)),
+        ("atttypid", oid(ty.oid())),
+        ("attlen", number(ty.wire_len())),
+        ("attnum", number(attnum)),
+        ("atttypmod", number(ty.typmod())),
+        ("attbyval", flag(get("typbyval") == "t")),
+        ("attalign", text(get("typalign"))),
+        ("attstorage", text(get("typstorage"))),
+        ("attislocal", flag(true)),
+        ("attcollation", oid(get("typcollation").parse().unwrap_or(0))),
+    ]
+}
+
+/// `pg_attribute` rows of PostgreSQL's own relations.
+pub fn system_attributes(rows: &mut Rows) -> SqlResult<()> {
+    for def in relations::all() {
+        for (at, column) in def.columns.iter().enumerate() {
+            let mut row = attribute(def.oid, column.name, at + 1, column.ty);
+            row.push(("attnotnull", flag(column.not_null)));
+            rows.push(row)?;
+        }
+    }
+    Ok(())
+}
+
+/// `pg_attribute` rows of the database's tables and indexes.
+pub fn attributes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        for column in &table.columns {
+            let attnum = usize::try_from(column.attnum).unwrap_or(0);
+            let mut row = attribute(table.oid, &column.name, attnum, column.ty);
+            row.push(("attnotnull", flag(column.not_null)));
+            row.push(("atthasdef", flag(column.default.is_some())));
+            rows.push(row)?;
+        }
+        for index in &table.indexes {
+            for (at, part) in index.key.iter().enumerate() {
+                if let Some(column) = table.columns.get(part.column) {
+                    rows.push(attribute(index.oid, &column.name, at + 1, column.ty))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The oid of a column's default: the table's with the column's number above it, which no other
+/// object has, since oids are given out from below.
+fn default_oid(table: &Table, attnum: i16) -> u32 {
+    table.oid ^ (u32::from(attnum.unsigned_abs()) << 20) | 1 << 31
+}
+
+/// `pg_attrdef`
+pub fn defaults(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        for column in &table.columns {
+            let Some(default) = &column.default else { continue };
+            rows.push([
+                ("oid", oid(default_oid(table, column.attnum))),
+                ("adrelid", oid(table.oid)),
+                ("adnum", number(column.attnum)),
+                ("adbin", text(&**default)),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+fn joined(words: impl Iterator<Item = u32>) -> Datum {
+    text(words.map(|word| word.to_string()).collect::<Vec<_>>().join(" "))
+}
+
+fn attnum(table: &Table, position: usize) -> u32 {
+    table.columns.get(position).map_or(0, |column| u32::from(column.attnum.unsigned_abs()))
+}
+
+fn collation(table: &Table, position: usize) -> u32 {
+    let ty = table.columns.get(position).and_then(|c| builtin::type_by_oid(c.ty.oid()));
+    ty.and_then(|ty| ty.get("typcollation").parse().ok()).unwrap_or(0)
+}
+
+/// `pg_index`
+pub fn indexes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        for index in &table.indexes {
+            rows.push(index_row(table, index))?;
+        }
+    }
+    Ok(())
+}
+
+fn index_row(table: &Table, index: &Index) -> Vec<Cell> {
+    let key = || index.key.iter();
+    let option = |descending: bool, nulls_first: bool| {
+        u32::from(descending) | (u32::from(nulls_first) << 1)
+    };
+    vec![
+        ("indexrelid", oid(index.oid)),
+        ("indrelid", oid(table.oid)),
+        ("indnatts", number(index.key.len())),
+        ("indnkeyatts", number(index.key.len())),
+        ("indisunique", flag(index.unique)),
+        ("indnullsnotdistinct", flag(index.nulls_not_distinct)),
+        ("indisprimary", flag(index.primary)),
+        ("indimmediate", flag(true)),
+        ("indisvalid", flag(true)),
+        ("indisready", flag(true)),
+        ("indislive", flag(true)),
+        ("indkey", joined(key().map(|part| attnum(table, part.column)))),
+        ("indcollation", joined(key().map(|part| collation(table, part.column)))),
+        ("indclass", joined(key().map(|_| 0))),
+        ("indoption", joined(key().map(|part| option(part.descending, part.nulls_first)))),
+    ]
+}
+
+/// `pg_constraint`
+pub fn constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        for constraint in &table.constraints {
+            let columns = constraint.columns.iter().map(|at| attnum(table, *at).to_string());
+            let columns = columns.collect::<Vec<_>>().join(",");
+            rows.push([
+                ("oid", oid(constraint.oid)),
+                ("conname", text(&*constraint.name)),
+                ("connamespace", oid(table.schema_oid)),
+                ("contype", text(constraint.code)),
+                ("conenforced", flag(true)),
+                ("convalidated", flag(true)),
+                ("conrelid", oid(table.oid)),
+                ("conindid", oid(constraint.index)),
+                ("confupdtype", text(" ")),
+                ("confdeltype", text(" ")),
+                ("confmatchtype", text(" ")),
+                ("conislocal", flag(true)),
+                ("connoinherit", flag(true)),
+                ("conkey", text(format!("{{{columns}}}"))),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// `pg_tables`
+pub fn tables_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let mut row = |schema: &str, name: &str, indexes: bool| {
+        rows.push([
+            ("schemaname", text(schema)),
+            ("tablename", text(name)),
+            ("tableowner", text(&snapshot.user)),
+            ("hasindexes", flag(indexes)),
+            ("hasrules", flag(false)),
+            ("hastriggers", flag(false)),
+            ("rowsecurity", flag(false)),
+        ])
+    };
+    for def in relations::all().iter().filter(|def| def.kind == "r") {
+        row(def.schema, def.name, false)?;
+    }
+    for table in snapshot.tables.iter() {
+        row(&table.schema, &table.name, !table.indexes.is_empty())?;
+    }
+    Ok(())
+}
+
+/// `pg_indexes`
+pub fn indexes_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        for index in &table.indexes {
+            rows.push([
+                ("schemaname", text(&*table.schema)),
+                ("tablename", text(&*table.name)),
+                ("indexname", text(&*index.name)),
+                ("indexdef", text(index_definition(table, index, true))),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// `pg_stat_user_tables`, `pg_stat_all_tables`: the tables; nothing is counted.
+pub fn table_statistics(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        rows.push([
+            ("relid", oid(table.oid)),
+            ("schemaname", text(&*table.schema)),
+            ("relname", text(&*table.name)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `pg_stat_user_indexes`, `pg_stat_all_indexes`: the indexes; nothing is counted.
+pub fn index_statistics(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        for index in &table.indexes {
+            rows.push([
+                ("relid", oid(table.oid)),
+                ("indexrelid", oid(index.oid)),
+                ("schemaname", text(&*table.schema)),
+                ("relname", text(&*table.name)),
+                ("indexrelname", text(&*index.name)),
+            ])?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,386 @@
+//! What the catalogs are generated from: one session's view of the catalog, without the
+//! machinery that reads and writes rows.
+
+use std::sync::Arc;
+
+use super::builtin;
+use super::relations;
+use crate::functions::SettingsAccess;
+use crate::types::SqlType;
+
+/// Oid of the schema `pg_catalog`.
+pub const PG_CATALOG: u32 = 11;
+/// Oid of the schema `information_schema`.
+pub const INFORMATION_SCHEMA: u32 = 13_183;
+/// Oid of the one role.
+pub const OWNER: u32 = 10;
+/// Oid of the one database.
+pub const DATABASE: u32 = 5;
+/// Oid of the access method `heap`.
+pub const HEAP_AM: u32 = 2;
+/// Oid of the access method `btree`.
+pub const BTREE_AM: u32 = 403;
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// Name.
+    pub name: Arc<str>,
+    /// Type.
+    pub ty: SqlType,
+    /// `attnum`.
+    pub attnum: i16,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// DEFAULT, as SQL text.
+    pub default: Option<Arc<str>>,
+}
+
+/// A column of an index's key.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyPart {
+    /// Position in the table, from 0.
+    pub column: usize,
+    /// DESC.
+    pub descending: bool,
+    /// NULLS FIRST.
+    pub nulls_first: bool,
+}
+
+/// An index.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// Oid.
+    pub oid: u32,
+    /// Name.
+    pub name: Arc<str>,
+    /// Key columns.
+    pub key: Vec<KeyPart>,
+    /// UNIQUE.
+    pub unique: bool,
+    /// Whether it is the primary key's.
+    pub primary: bool,
+    /// NULLS NOT DISTINCT.
+    pub nulls_not_distinct: bool,
+}
+
+/// A constraint.
+#[derive(Debug, Clone)]
+pub struct Constraint {
+    /// Oid.
+    pub oid: u32,
+    /// Name.
+    pub name: Arc<str>,
+    /// `contype`: `p` or `u`.
+    pub code: &'static str,
+    /// Positions of its columns, from 0.
+    pub columns: Vec<usize>,
+    /// Oid of its index.
+    pub index: u32,
+}
+
+/// A table.
+#[derive(Debug, Clone)]
+pub struct Table {
+    /// Oid.
+    pub oid: u32,
+    /// Name.
+    pub name: Arc<str>,
+    /// Name of its schema.
+    pub schema: Arc<str>,
+    /// Oid of its schema.
+    pub schema_oid: u32,
+    /// Columns.
+    pub columns: Vec<Column>,
+    /// Indexes.
+    pub indexes: Vec<Index>,
+    /// Constraints.
+    pub constraints: Vec<Constraint>,
+    /// Declared fillfactor.
+    pub fillfactor: Option<u8>,
+}
+
+/// An installed extension.
+#[derive(Debug, Clone)]
+pub struct Extension {
+    /// Oid.
+    pub oid: u32,
+    /// Name.
+    pub name: Arc<str>,
+    /// Version.
+    pub version: Arc<str>,
+}
+
+/// How large relations are.
+pub trait Sizes: Send + Sync {
+    /// Blocks of the main fork of a table or an index; `None` for one without a file.
+    fn blocks(&self, oid: u32) -> Option<u32>;
+}
+
+/// One session's view of the catalog.
+#[derive(Clone)]
+pub struct Snapshot {
+    /// Session user.
+    pub user: String,
+    /// Name of the database.
+    pub database: String,
+    /// Process id of the session.
+    pub backend_pid: i32,
+    /// Start of the statement, µs since 1970.
+    pub statement_ts: i64,
+    /// Start of the transaction, µs since 1970.
+    pub transaction_ts: i64,
+    /// Schemas searched for names without one, apart from `pg_catalog`.
+    pub search_path: Vec<String>,
+    /// Schemas: oid and name.
+    pub schemas: Vec<(u32, String)>,
+    /// Tables, by oid.
+    pub tables: Arc<[Table]>,
+    /// Extensions.
+    pub extensions: Arc<[Extension]>,
+    /// Settings.
+    pub settings: Arc<dyn SettingsAccess>,
+    /// How large they are.
+    pub sizes: Arc<dyn Sizes>,
+}
+
+/// A relation by oid.
+#[derive(Debug, Clone, Copy)]
+pub enum Relation<'a> {
+    /// A table.
+    Table(&'a Table),
+    /// An index and its table.
+    Index(&'a Table, &'a Index),
+    /// One of PostgreSQL's own catalogs.
+    System(&'static relations::RelationDef),
+}
+
+impl Relation<'_> {
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Relation::Table(table) => &table.name,
+            Relation::Index(_, index) => &index.name,
+            Relation::System(def) => def.name,
+        }
+    }
+
+    /// The name of its schema.
+    pub fn schema(&self) -> &str {
+        match self {
+            Relation::Table(table) | Relation::Index(table, _) => &table.schema,
+            Relation::System(def) => def.schema,
+        }
+    }
+
+    /// Its oid.
+    pub fn oid(&self) -> u32 {
+        match self {
+            Relation::Table(table) => table.oid,
+            Relation::Index(_, index) => index.oid,
+            Relation::System(def) => def.oid,
+        }
+    }
+}
+
+impl Snapshot {
+    /// A relation by oid.
+    pub fn relation(&self, oid: u32) -> Option<Relation<'_>> {
+        for table in self.tables.iter() {
+            if table.oid == oid {
+                return Some(Relation::Table(table));
+            }
+            if let Some(index) = table.indexes.iter().find(|index| index.oid == oid) {
+                return Some(Relation::Index(table, index));
+            }
+        }
+        relations::by_oid(oid).map(Relation::System)
+    }
+
+    /// Schemas in the order in which names are looked up.
+    pub fn path(&self) -> Vec<&str> {
+        let mut path: Vec<&str> = Vec::new();
+        if !self.search_path.iter().any(|schema| schema == "pg_catalog") {
+            path.push("pg_catalog");
+        }
+        path.extend(self.search_path.iter().map(String::as_str));
+        path.retain(|name| self.schemas.iter().any(|(_, schema)| schema == name));
+        path
+    }
+
+    /// A relation by schema and name.
+    pub fn relation_in(&self, schema: &str, name: &str) -> Option<Relation<'_>> {
+        for table in self.tables.iter().filter(|table| &*table.schema == schema) {
+            if &*table.name == name {
+                return Some(Relation::Table(table));
+            }
+            if let Some(index) = table.indexes.iter().find(|index| &*index.name == name) {
+                return Some(Relation::Index(table, index));
+            }
+        }
+        relations::find(schema, name).map(Relation::System)
+    }
+
+    /// A relation by name, in a schema or along the path.
+    pub fn find(&self, schema: Option<&str>, name: &str) -> Option<Relation<'_>> {
+        match schema {
+            Some(schema) => self.relation_in(schema, name),
+            None => self.path().into_iter().find_map(|schema| self.relation_in(schema, name)),
+        }
+    }
+
+    /// Whether the relation is what its name without a schema means.
+    pub fn is_visible(&self, relation: &Relation<'_>) -> bool {
+        self.find(None, relation.name()).is_some_and(|found| found.oid() == relation.oid())
+    }
+
+    /// Name of a schema.
+    pub fn schema_name(&self, oid: u32) -> Option<&str> {
+        self.schemas.iter().find(|(other, _)| *other == oid).map(|(_, name)| name.as_str())
+    }
+
+    /// Oid of a schema.
+    pub fn schema_oid(&self, name: &str) -> Option<u32> {
+        self.schemas.iter().find(|(_, other)| other == name).map(|(oid, _)| *oid)
+    }
+
+    /// As `regclassout`: with the schema if the name alone would not do.
+    pub fn relation_text(&self, oid: u32) -> String {
+        match self.relation(oid) {
+            _ if oid == 0 => "-".to_owned(),
+            None => oid.to_string(),
+            Some(relation) => {
+                let name = quote_ident(relation.name());
+                if self.is_visible(&relation) {
+                    name
+                } else {
+                    format!("{}.{name}", quote_ident(relation.schema()))
+                }
+            }
+        }
+    }
+
+    /// Blocks of a relation; 0 for one without a file.
+    pub fn blocks(&self, oid: u32) -> u32 {
+        self.sizes.blocks(oid).unwrap_or(0)
+    }
+}
+
+/// As `format_type`: of a type that is not known, `???`.
+pub fn format_type(oid: u32, typmod: Option<i32>) -> String {
+    if oid == 0 {
+        return "-".to_owned();
+    }
+    if let Some(ty) = typmod.and_then(|typmod| SqlType::from_oid(oid, typmod)) {
+        return ty.name();
+    }
+    builtin::type_by_oid(oid).map_or_else(|| "???".to_owned(), |ty| ty.formatted.to_owned())
+}
+
+/// A name as SQL has to spell it.
+pub fn quote_ident(name: &str) -> String {
+    let plain = name.chars().enumerate().all(|(at, c)| {
+        c.is_ascii_lowercase() || c == '_' || (at > 0 && (c.is_ascii_digit() || c == '$'))
+    });
+    if plain && !name.is_empty() && !is_reserved(name) {
+        return name.to_owned();
+    }
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// PostgreSQL's keywords that cannot be a column's name without quotes, or only some places.
+fn is_reserved(name: &str) -> bool {
+    const WORDS: &str = " all analyse analyze and any array as asc asymmetric authorization \
+        between bigint binary bit boolean both case cast char character check coalesce collate \
+        collation column concurrently constraint create cross current_catalog current_date \
+        current_role current_schema current_time current_timestamp current_user dec decimal \
+        default deferrable desc distinct do else end except exists extract false fetch float for \
+        foreign freeze from full grant greatest group grouping having ilike in initially inner \
+        inout int integer intersect interval into is isnull join lateral leading least left like \
+        limit localtime localtimestamp national natural nchar none normalize not notnull null \
+        nullif numeric offset on only or order out outer overlaps overlay placing position \
+        precision primary real references returning right row select session_user setof similar \
+        smallint some substring symmetric system_user table tablesample then time timestamp to \
+        trailing treat trim true union unique user using values varchar variadic verbose when \
+        where window with xmlattributes ";
+    WORDS.contains(&format!(" {name} "))
+}
+
+/// An index's columns as `pg_get_indexdef` spells them.
+pub fn key_columns(table: &Table, index: &Index) -> Vec<String> {
+    let column = |part: &KeyPart| {
+        let mut text = column_name(table, part.column);
+        if part.descending {
+            text.push_str(" DESC");
+        }
+        match (part.descending, part.nulls_first) {
+            (true, false) => text.push_str(" NULLS LAST"),
+            (false, true) => text.push_str(" NULLS FIRST"),
+            _ => {}
+        }
+        text
+    };
+    index.key.iter().map(column).collect()
+}
+
+/// The name of column `position` (from 0), quoted where it must be.
+pub fn column_name(table: &Table, position: usize) -> String {
+    table.columns.get(position).map_or_else(String::new, |column| quote_ident(&column.name))
+}
+
+/// The command that makes an index.
+pub fn index_definition(table: &Table, index: &Index, schema: bool) -> String {
+    let unique = if index.unique { "UNIQUE " } else { "" };
+    let mut name = quote_ident(&table.name);
+    if schema {
+        name = format!("{}.{name}", quote_ident(&table.schema));
+    }
+    let columns = key_columns(table, index).join(", ");
+    let nulls = if index.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
+    let index = quote_ident(&index.name);
+    format!("CREATE {unique}INDEX {index} ON {name} USING btree ({columns}){nulls}")
+}
+
+/// A constraint as it stands in CREATE TABLE.
+pub fn constraint_definition(table: &Table, constraint: &Constraint) -> String {
+    let columns: Vec<String> =
+        constraint.columns.iter().map(|position| column_name(table, *position)).collect();
+    let index = table.indexes.iter().find(|index| index.oid == constraint.index);
+    let distinct = index.is_some_and(|index| index.nulls_not_distinct);
+    let words = match (constraint.code, distinct) {
+        ("p", _) => "PRIMARY KEY",
+        (_, true) => "UNIQUE NULLS NOT DISTINCT",
+        _ => "UNIQUE",
+    };
+    format!("{words} ({})", columns.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_only_where_sql_needs_it() {
+        for (name, quoted) in [
+            ("accounts", "accounts"),
+            ("_x1$", "_x1$"),
+            ("1x", "\"1x\""),
+            ("Odd Name", "\"Odd Name\""),
+            ("a\"b", "\"a\"\"b\""),
+            ("order", "\"order\""),
+            ("orders", "orders"),
+        ] {
+            assert_eq!(quote_ident(name), quoted);
+        }
+    }
+
+    #[test]
+    fn types_are_named_with_their_modifier() {
+        assert_eq!(format_type(1043, Some(44)), "character varying(40)");
+        assert_eq!(format_type(1043, None), "character varying");
+        assert_eq!(format_type(1007, Some(-1)), "integer[]");
+        assert_eq!(format_type(1042, None), "character");
+        assert_eq!(format_type(1042, Some(-1)), "bpchar");
+        assert_eq!(format_type(999_999, Some(-1)), "???");
+    }
+}
