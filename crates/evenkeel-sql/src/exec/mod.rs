@@ -9,7 +9,8 @@ pub mod result;
 use std::sync::{Arc, OnceLock};
 
 use crate::catalog::CatalogState;
-use crate::functions::SessionVars;
+use crate::functions::{SessionVars, SettingsAccess};
+use crate::session::settings::SettingsView;
 use crate::types::TypeContext;
 
 pub use result::{CopyOutStream, FailFlag, RowStream};
@@ -41,7 +42,7 @@ pub struct SessionSeed {
     /// The schemas that unqualified names are looked up in.
     pub search_path: Arc<[String]>,
     /// The settings, for `current_setting()`.
-    pub settings: Arc<dyn crate::functions::SettingsAccess>,
+    pub settings: Arc<SettingsView>,
 }
 
 impl StatementCx {
@@ -68,7 +69,7 @@ impl StatementCx {
                 statement_ts: self.statement_start,
                 cx: self.types.clone(),
                 search_path: self.seed.search_path.to_vec(),
-                settings: Arc::clone(&self.seed.settings),
+                settings: Arc::clone(&self.seed.settings) as Arc<dyn SettingsAccess>,
                 catalog: Arc::clone(&self.view),
             })
         })

@@ -6,15 +6,14 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
+use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::physical_expr::create_physical_expr;
-use datafusion::physical_expr::expressions::BinaryExpr;
-use datafusion::physical_plan::PhysicalExpr;
 
 use super::binder::{Binder, param_field, param_index};
 use crate::arrow::datum_from_scalar;
 use crate::error::{SqlError, SqlResult};
 use crate::exec::oltp::expr::{Input, RowExpr, Typed, Value};
+use crate::functions::pg_semantics;
 use crate::types::SqlType;
 
 /// Whether an expression is beyond the compiled executor: it needs other rows.
@@ -93,6 +92,8 @@ pub fn row_expr(binder: &Binder<'_>, expr: &Expr, schema: &DFSchema) -> SqlResul
     let arrow: Vec<_> = fields.iter().map(|(_, field)| Arc::clone(field)).collect();
     let inner = DFSchema::new_with_metadata(fields, std::collections::HashMap::new())?;
     let expr = expr.clone().transform_up(|e| Ok(param_to_column(e)))?.data;
+    let needs_session = looks_at_session(&expr, &inner);
+    let expr = pg_semantics(expr, &inner)?.data;
     let (_, field) = expr.to_field(&inner)?;
     let props = binder.state().execution_props();
     let physical =
@@ -100,13 +101,13 @@ pub fn row_expr(binder: &Binder<'_>, expr: &Expr, schema: &DFSchema) -> SqlResul
     let mut wanted: Vec<Input> = columns.iter().map(|c| Input::Column(*c)).collect();
     wanted.extend(params.iter().map(|p| Input::Param(*p)));
     Ok(RowExpr {
-        physical: check_overflow(physical)?,
+        physical,
         inputs: wanted,
         input_types,
         schema: Arc::new(Schema::new(arrow)),
         row_schema: Arc::new(Schema::new(row_fields)),
         projection: columns,
-        calls_functions: calls_functions(&expr),
+        needs_session,
         ty: SqlType::from_arrow_field(&field),
     })
 }
@@ -142,33 +143,22 @@ fn inputs(expr: &Expr, schema: &DFSchema) -> SqlResult<(Vec<usize>, Vec<usize>)>
     Ok((columns, params))
 }
 
-fn calls_functions(expr: &Expr) -> bool {
+/// Whether evaluation may look at the session: a function may, and so may a cast between text
+/// and types that a time zone has a say in.
+fn looks_at_session(expr: &Expr, schema: &DFSchema) -> bool {
     let mut found = false;
+    let plain = |ty: SqlType| ty.is_number() || ty == SqlType::Bool || ty.is_oid();
     // The walk itself cannot fail: the closure never does.
     let _ = expr.apply(|e| {
-        found |= matches!(e, Expr::ScalarFunction(_) | Expr::Cast(_) | Expr::TryCast(_));
+        found |= match e {
+            Expr::ScalarFunction(_) | Expr::TryCast(_) => true,
+            Expr::Cast(cast) => {
+                let from = cast.expr.to_field(schema).map(|(_, f)| SqlType::from_arrow_field(&f));
+                !plain(SqlType::from_arrow_field(&cast.field)) || !from.is_ok_and(plain)
+            }
+            _ => false,
+        };
         Ok(TreeNodeRecursion::Continue)
     });
     found
-}
-
-/// PostgreSQL's integers do not wrap: 22003 instead.
-pub fn check_overflow(expr: Arc<dyn PhysicalExpr>) -> SqlResult<Arc<dyn PhysicalExpr>> {
-    let checked = expr.transform_up(|e| {
-        let any: &dyn std::any::Any = e.as_ref();
-        let Some(binary) = any.downcast_ref::<BinaryExpr>() else {
-            return Ok(Transformed::no(e));
-        };
-        if !matches!(binary.op(), Operator::Plus | Operator::Minus | Operator::Multiply) {
-            return Ok(Transformed::no(e));
-        }
-        let checked = BinaryExpr::new(
-            Arc::clone(binary.left()),
-            *binary.op(),
-            Arc::clone(binary.right()),
-        )
-        .with_fail_on_overflow(true);
-        Ok(Transformed::yes(Arc::new(checked) as Arc<dyn PhysicalExpr>))
-    })?;
-    Ok(checked.data)
 }

@@ -15,7 +15,7 @@ use super::api::{SessionParams, SqlConfig};
 use super::settings::Effective;
 use crate::catalog::Catalog;
 use crate::error::SqlResult;
-use crate::functions;
+use crate::functions::{self, PgSemantics};
 use crate::planner::cache::PlanCache;
 use crate::planner::literals::PgLiterals;
 use crate::planner::series::SeriesPlanner;
@@ -115,6 +115,7 @@ fn base_state(config: &SqlConfig) -> SqlResult<SessionState> {
     let mut planners = state.expr_planners().to_vec();
     planners.insert(0, Arc::new(PgLiterals));
     let builder = SessionStateBuilder::new_from_existing(state);
+    let builder = builder.with_analyzer_rule(Arc::new(PgSemantics));
     let mut state = builder.with_expr_planners(planners).build();
     state.register_relation_planner(Arc::new(SeriesPlanner))?;
     Ok(state)

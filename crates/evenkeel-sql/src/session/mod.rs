@@ -150,6 +150,7 @@ impl Session {
     /// The commit's.
     pub async fn sync(&mut self) -> SqlResult<()> {
         self.note_stream_failure();
+        self.take_wishes()?;
         if self.tx.block == Block::Implicit {
             self.commit().await?;
             self.refresh()?;
@@ -251,6 +252,14 @@ impl Session {
         let types =
             TypeContext { time_zone: self.effective.time_zone.clone(), now_micros: started };
         StatementCx::new(types, started, self.statement_start, view, Arc::clone(&self.seed))
+    }
+
+    /// Puts the settings into force that functions of the last statement asked for.
+    fn take_wishes(&mut self) -> SqlResult<()> {
+        for wish in self.seed.settings.take_wishes() {
+            self.settings.set(&wish.name, Some(&wish.value), wish.local)?;
+        }
+        self.refresh()
     }
 
     /// Works out anew what follows from the settings, if they changed.

@@ -76,7 +76,7 @@ impl Session {
         arguments: Arguments<'_>,
         formats: &[Format],
     ) -> SqlResult<StatementResult> {
-        self.refresh()?;
+        self.take_wishes()?;
         let timeout = self.effective.statement_timeout.map(|after| {
             Timeout::start(after, self.cancel.clone(), Arc::clone(&self.timed_out))
         });

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_engine::{Durability, Isolation};
+use parking_lot::Mutex;
 
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::functions::SettingsAccess;
 use crate::types::TimeZone;
 
 /// What values a setting takes.
@@ -115,11 +117,6 @@ static DEFS: &[Def] = &[
     def("transaction_read_only", "off", Kind::Bool),
     def("work_mem", "4096", Kind::Text),
 ];
-
-/// The names of all settings, in order.
-pub fn names() -> impl Iterator<Item = &'static str> {
-    DEFS.iter().map(|def| def.name)
-}
 
 fn find(name: &str) -> Option<&'static Def> {
     DEFS.iter().find(|def| def.name == name)
@@ -242,15 +239,57 @@ fn date_style(value: &str) -> Option<String> {
 
 type Values = BTreeMap<Arc<str>, Arc<str>>;
 
-/// A consistent set of settings; shared, never changed in place.
+/// A setting that `set_config` asked for.
+#[derive(Debug, Clone)]
+pub struct Wish {
+    /// The setting.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// For the transaction only.
+    pub local: bool,
+}
+
+/// A consistent set of settings; shared, never changed in place. What functions set through it
+/// comes into force when their statement ends.
 #[derive(Debug, Clone, Default)]
 pub struct SettingsView {
     values: Arc<Values>,
+    wishes: Arc<Mutex<Vec<Wish>>>,
+}
+
+impl SettingsAccess for SettingsView {
+    fn get(&self, name: &str) -> Option<String> {
+        let wished = self.wishes.lock();
+        let last = wished.iter().rev().find(|wish| wish.name.eq_ignore_ascii_case(name));
+        last.map(|wish| wish.value.clone()).or_else(|| self.value(name))
+    }
+
+    fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
+        let name = name.to_ascii_lowercase();
+        let value = match find(&name) {
+            Some(def) => canonical(def, value)?,
+            None if name.contains('.') => value.to_owned(),
+            None => return Err(unknown(&name)),
+        };
+        self.wishes.lock().push(Wish { name, value: value.clone(), local });
+        Ok(value)
+    }
+
+    fn all(&self) -> Vec<(String, String)> {
+        SettingsView::all(self)
+    }
 }
 
 impl SettingsView {
+    /// What functions have asked for since the last call.
+    pub fn take_wishes(&self) -> Vec<Wish> {
+        let mut wishes = self.wishes.lock();
+        if wishes.is_empty() { Vec::new() } else { std::mem::take(&mut wishes) }
+    }
+
     /// The value of a setting; `None` when there is none of that name.
-    pub fn get(&self, name: &str) -> Option<String> {
+    pub fn value(&self, name: &str) -> Option<String> {
         let name = name.to_ascii_lowercase();
         match self.values.get(name.as_str()) {
             Some(value) => Some(value.to_string()),
@@ -317,7 +356,7 @@ impl Settings {
 
     /// The settings as they are.
     pub fn view(&self) -> SettingsView {
-        SettingsView { values: Arc::clone(&self.current) }
+        SettingsView { values: Arc::clone(&self.current), wishes: Arc::default() }
     }
 
     /// A number that changes whenever a setting may have changed.
@@ -353,7 +392,7 @@ impl Settings {
 
     /// SHOW.
     pub fn show(&self, name: &str) -> SqlResult<String> {
-        let value = self.view().get(name).ok_or_else(|| unknown(name))?;
+        let value = self.view().value(name).ok_or_else(|| unknown(name))?;
         Ok(match find(name).map(|def| def.kind) {
             Some(Kind::Int(_, _, true)) => milliseconds(&value),
             _ => value,
@@ -396,7 +435,7 @@ impl Settings {
     }
 
     fn text(&self, name: &str) -> String {
-        self.view().get(name).unwrap_or_default()
+        self.view().value(name).unwrap_or_default()
     }
 
     fn bool(&self, name: &str) -> bool {
@@ -497,7 +536,7 @@ mod tests {
         let mut s = settings();
         s.set("statement_timeout", Some("2min"), false).unwrap();
         assert_eq!(s.show("statement_timeout").unwrap(), "2min");
-        assert_eq!(s.view().get("Statement_Timeout").unwrap(), "120000");
+        assert_eq!(s.view().value("Statement_Timeout").unwrap(), "120000");
         s.set("synchronous_commit", Some("false"), false).unwrap();
         assert_eq!(s.show("synchronous_commit").unwrap(), "off");
         s.set("datestyle", Some("iso, ymd"), false).unwrap();
@@ -532,6 +571,6 @@ mod tests {
 
     #[test]
     fn the_search_path_is_split_as_identifiers() {
-        assert_eq!(&*search_path("\"$user\", Public, \"A,b\"", "me")[..2], ["me", "public"]);
+        assert_eq!(search_path("\"$user\", Public", "me").to_vec(), ["me", "public"]);
     }
 }

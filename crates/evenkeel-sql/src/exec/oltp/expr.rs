@@ -41,8 +41,8 @@ pub struct RowExpr {
     pub row_schema: SchemaRef,
     /// The row columns.
     pub projection: Vec<usize>,
-    /// Whether a function is called, which may look at the session.
-    pub calls_functions: bool,
+    /// Whether evaluation may look at the session.
+    pub needs_session: bool,
     /// The result's type.
     pub ty: SqlType,
 }
@@ -190,7 +190,7 @@ impl RowExpr {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let schema = Arc::clone(&self.schema);
         let batch = RecordBatch::try_new_with_options(schema, arrays, &options)?;
-        if self.calls_functions {
+        if self.needs_session {
             let vars = env.cx.vars();
             return Ok(functions::with_session(vars, || self.physical.evaluate(&batch))?);
         }
