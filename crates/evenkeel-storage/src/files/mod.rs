@@ -49,6 +49,10 @@ impl FileSpace {
         }
         // Also if they were there: an earlier start may have ended between making and syncing.
         disk.sync_dir(dir)?;
+        // What an earlier process made or removed may be known to the page cache alone.
+        for entries in [&base, &status] {
+            sync.note_dir(entries);
+        }
         Ok(Arc::new(FileSpace {
             disk,
             base,

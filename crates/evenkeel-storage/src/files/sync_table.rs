@@ -1,6 +1,6 @@
 //! Which files have writes that are not durable yet, and making them so.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -31,8 +31,10 @@ pub struct SyncTable {
 struct Pending {
     /// By address: a file made anew under an old name is another segment.
     segments: HashMap<usize, Arc<Segment>>,
-    /// Directories whose entries changed.
-    dirs: BTreeSet<PathBuf>,
+    /// Directories whose entries changed, and at which of the changes noted so far.
+    dirs: BTreeMap<PathBuf, u64>,
+    /// Changes of directories noted so far.
+    dir_changes: u64,
 }
 
 /// Counters since the start.
@@ -89,7 +91,10 @@ impl SyncTable {
 
     /// Notes that entries of `dir` were made or removed.
     pub(crate) fn note_dir(&self, dir: &Path) {
-        self.pending.lock().dirs.insert(dir.to_path_buf());
+        let mut pending = self.pending.lock();
+        pending.dir_changes += 1;
+        let change = pending.dir_changes;
+        pending.dirs.insert(dir.to_path_buf(), change);
     }
 
     /// Forgets a file that is being unlinked.
@@ -108,7 +113,8 @@ impl SyncTable {
         let (segments, dirs) = {
             let pending = self.pending.lock();
             let segments: Vec<_> = pending.segments.values().map(Arc::clone).collect();
-            (segments, pending.dirs.clone())
+            let dirs: Vec<PathBuf> = pending.dirs.keys().cloned().collect();
+            (segments, dirs)
         };
         self.sync_segments(&segments)?;
         for dir in &dirs {
@@ -122,12 +128,17 @@ impl SyncTable {
     /// # Errors
     /// As [`SyncTable::sync_all`].
     pub(crate) fn sync_dir(&self, dir: &Path) -> StorageResult<()> {
-        // Removed first: a change during the sync puts it back.
-        self.pending.lock().dirs.remove(dir);
+        let change = self.pending.lock().dirs.get(dir).copied();
         if self.fsync
             && let Err(error) = self.disk.sync_dir(dir)
         {
             return Err(self.fail(error));
+        }
+        // Only now, as for files: who looks for what is to be synced meanwhile must find it. A
+        // change during the sync keeps it.
+        let mut pending = self.pending.lock();
+        if pending.dirs.get(dir).copied() == change {
+            pending.dirs.remove(dir);
         }
         Ok(())
     }

@@ -154,6 +154,27 @@ fn a_log_tail_that_only_the_page_cache_knows_is_made_durable() {
     );
 }
 
+/// A file whose directory entry a killed process had not synced is found by the next one, which
+/// must not take the entry for durable.
+#[test]
+fn a_directory_entry_that_only_the_page_cache_knows_is_made_durable() {
+    for seed in 0..8 {
+        let disk = SimDisk::new(SEED + seed);
+        let (store, _) = open(&disk);
+        set_up(&store).expect("set up");
+        run(&store, &disk, 1, 30, 0).expect("steps");
+        store.log().flush_all().expect("flush");
+        let restarted = disk.process_crash();
+        drop(store);
+        let (store, _) = open(&restarted);
+        store.recovery_finished();
+        store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+        let crashed = restarted.crash(seed);
+        drop(store);
+        check_recovered(&crashed, 30, "a power failure after a restart");
+    }
+}
+
 /// Full disk: an error of the statement, not of the instance.
 #[test]
 fn a_full_disk_stops_new_work_and_not_the_instance() {
