@@ -3,8 +3,8 @@
 //! | type | Arrow | why |
 //! |---|---|---|
 //! | `numeric(p,s)` | `Decimal128`, `Decimal256` beyond 38 digits | exact |
-//! | `numeric` | `Decimal256(76, 20)` | a decimal needs a scale; values that do not fit are errors |
-//! | `uuid` | `FixedSizeBinary(16)` | same order, less than half of its text, never mistaken for text |
+//! | `numeric` | `Decimal256(76, 20)` | a decimal needs a scale; what does not fit is an error |
+//! | `uuid` | `FixedSizeBinary(16)` | same order, shorter than its text, never taken for text |
 //! | `char(n)` | `Utf8` without trailing blanks | comparisons ignore them; output pads |
 //! | `oid`, `reg*` | `UInt32` | |
 //! | `timestamptz` | `Timestamp(µs, "UTC")` | an instant; the session's zone is a matter of text |

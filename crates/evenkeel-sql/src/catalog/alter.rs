@@ -23,7 +23,9 @@ impl Catalog {
         table: Oid,
         constraint: &NewConstraint,
     ) -> SqlResult<Arc<TableInfo>> {
-        let table = self.lock_table(txn, ddl, table, TableLockMode::AccessExclusive).await?;
+        let table = self
+            .lock_table(txn, ddl, table, TableLockMode::AccessExclusive)
+            .await?;
         if constraint.kind == ConstraintKind::Primary && table.primary_key().is_some() {
             return Err(second_primary_key(&table.name));
         }
@@ -53,17 +55,29 @@ impl Catalog {
         table: Oid,
         name: &str,
     ) -> SqlResult<Arc<TableInfo>> {
-        let table = self.lock_table(txn, ddl, table, TableLockMode::AccessExclusive).await?;
-        let constraint = table.constraints.iter().find(|c| &*c.name == name).ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_OBJECT,
-                format!("constraint \"{name}\" of relation \"{}\" does not exist", table.name),
-            )
-        })?;
+        let table = self
+            .lock_table(txn, ddl, table, TableLockMode::AccessExclusive)
+            .await?;
+        let constraint = table
+            .constraints
+            .iter()
+            .find(|c| &*c.name == name)
+            .ok_or_else(|| {
+                SqlError::new(
+                    SqlState::UNDEFINED_OBJECT,
+                    format!(
+                        "constraint \"{name}\" of relation \"{}\" does not exist",
+                        table.name
+                    ),
+                )
+            })?;
         let mut parts = TableParts::of(&table);
         self.tables.constraint.delete(txn, constraint.place).await?;
-        parts.constraints.retain(|other| other.oid != constraint.oid);
-        self.remove_index(txn, &mut parts, constraint.index_oid).await?;
+        parts
+            .constraints
+            .retain(|other| other.oid != constraint.oid);
+        self.remove_index(txn, &mut parts, constraint.index_oid)
+            .await?;
         self.finish(txn, ddl, parts, false)
     }
 
@@ -95,14 +109,26 @@ impl Catalog {
         ddl: &DdlLog,
         table: Oid,
     ) -> SqlResult<Arc<TableInfo>> {
-        let table = self.lock_table(txn, ddl, table, TableLockMode::AccessExclusive).await?;
+        let table = self
+            .lock_table(txn, ddl, table, TableLockMode::AccessExclusive)
+            .await?;
         let mut parts = TableParts::of(&table);
-        let old_files: Vec<FileId> =
-            parts.indexes.iter().map(|index| index.file).chain([parts.heap]).collect();
+        let old_files: Vec<FileId> = parts
+            .indexes
+            .iter()
+            .map(|index| index.file)
+            .chain([parts.heap])
+            .collect();
         parts.heap = txn.create_file()?;
         self.tables.class.delete(txn, parts.place).await?;
-        let row =
-            class_row(parts.oid, &parts.name, parts.schema_oid, "r", parts.heap, parts.fillfactor);
+        let row = class_row(
+            parts.oid,
+            &parts.name,
+            parts.schema_oid,
+            "r",
+            parts.heap,
+            parts.fillfactor,
+        );
         parts.place = self.tables.class.insert(txn, &row).await?;
         let indexes = std::mem::take(&mut parts.indexes);
         for index in indexes {
@@ -122,11 +148,21 @@ impl Catalog {
         parts: &TableParts,
         index: &IndexInfo,
     ) -> SqlResult<IndexInfo> {
-        let mut renewed = IndexInfo { file: txn.create_file()?, ..index.clone() };
+        let mut renewed = IndexInfo {
+            file: txn.create_file()?,
+            ..index.clone()
+        };
         let before = evenkeel_engine::table::Table::open(&self.db, parts.def(0))?;
         before.build_index(txn, &index_def(&renewed))?;
         self.tables.class.delete(txn, index.places[0]).await?;
-        let row = class_row(index.oid, &index.name, parts.schema_oid, "i", renewed.file, None);
+        let row = class_row(
+            index.oid,
+            &index.name,
+            parts.schema_oid,
+            "i",
+            renewed.file,
+            None,
+        );
         renewed.places[0] = self.tables.class.insert(txn, &row).await?;
         Ok(renewed)
     }

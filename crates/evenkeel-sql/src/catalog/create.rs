@@ -7,8 +7,8 @@ use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
 use super::names::{free_name, name_lock};
 use super::state::CatalogChange;
 use super::system::{
-    NOWHERE, TableParts, attribute_row, class_row, constraint_row, index_def, index_key,
-    index_row, layout_of,
+    NOWHERE, TableParts, attribute_row, class_row, constraint_row, index_def, index_key, index_row,
+    layout_of,
 };
 use super::{
     Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
@@ -92,7 +92,10 @@ pub(super) struct IndexPlan {
 }
 
 fn relation_exists(name: &str) -> SqlError {
-    SqlError::new(SqlState::DUPLICATE_TABLE, format!("relation \"{name}\" already exists"))
+    SqlError::new(
+        SqlState::DUPLICATE_TABLE,
+        format!("relation \"{name}\" already exists"),
+    )
 }
 
 /// 42703 for a key.
@@ -122,7 +125,12 @@ fn key_column(
         );
         return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
     }
-    Ok(KeyColumn { column, ty, descending, nulls_first: nulls_first.unwrap_or(descending) })
+    Ok(KeyColumn {
+        column,
+        ty,
+        descending,
+        nulls_first: nulls_first.unwrap_or(descending),
+    })
 }
 
 /// What the parts of a definition must keep to before anything is made.
@@ -132,13 +140,19 @@ fn check_columns(create: &CreateTable) -> SqlResult<()> {
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
     }
     for (at, column) in create.columns.iter().enumerate() {
-        if create.columns[..at].iter().any(|other| other.name == column.name) {
+        if create.columns[..at]
+            .iter()
+            .any(|other| other.name == column.name)
+        {
             let message = format!("column \"{}\" specified more than once", column.name);
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
         if !column.ty.is_storable() {
-            let message =
-                format!("column \"{}\" has pseudo-type {}", column.name, column.ty.base_name());
+            let message = format!(
+                "column \"{}\" has pseudo-type {}",
+                column.name,
+                column.ty.base_name()
+            );
             return Err(match column.ty {
                 SqlType::Unknown | SqlType::Void => {
                     SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
@@ -147,7 +161,10 @@ fn check_columns(create: &CreateTable) -> SqlResult<()> {
             });
         }
     }
-    let primaries = create.constraints.iter().filter(|c| c.kind == ConstraintKind::Primary);
+    let primaries = create
+        .constraints
+        .iter()
+        .filter(|c| c.kind == ConstraintKind::Primary);
     if primaries.count() > 1 {
         return Err(second_primary_key(&create.name));
     }
@@ -176,11 +193,19 @@ impl Catalog {
     ) -> SqlResult<Option<Arc<TableInfo>>> {
         check_columns(create)?;
         let schema_oid = self.schema_for_create(&create.schema)?;
-        if !self.claim_name(txn, ddl, schema_oid, &create.name, create.if_not_exists).await? {
+        if !self
+            .claim_name(txn, ddl, schema_oid, &create.name, create.if_not_exists)
+            .await?
+        {
             return Ok(None);
         }
         let oid = self.new_oid()?;
-        txn.lock_table(u64::from(oid), TableLockMode::AccessExclusive, WaitPolicy::Block).await?;
+        txn.lock_table(
+            u64::from(oid),
+            TableLockMode::AccessExclusive,
+            WaitPolicy::Block,
+        )
+        .await?;
         let columns = new_columns(create);
         let mut parts = TableParts {
             oid,
@@ -194,9 +219,17 @@ impl Catalog {
             fillfactor: create.fillfactor,
             place: NOWHERE,
         };
-        let plans = self.constraint_plans(txn, ddl, &parts, &create.constraints).await?;
-        let row =
-            class_row(oid, &parts.name, schema_oid, "r", parts.heap, parts.fillfactor);
+        let plans = self
+            .constraint_plans(txn, ddl, &parts, &create.constraints)
+            .await?;
+        let row = class_row(
+            oid,
+            &parts.name,
+            schema_oid,
+            "r",
+            parts.heap,
+            parts.fillfactor,
+        );
         parts.place = self.tables.class.insert(txn, &row).await?;
         for column in &mut parts.columns {
             let row = attribute_row(oid, column);
@@ -220,8 +253,9 @@ impl Catalog {
         new: &NewIndex,
     ) -> SqlResult<Option<Arc<TableInfo>>> {
         // Conflicts with itself, so that two at once do not lose each other's index.
-        let table =
-            self.lock_table(txn, ddl, table, TableLockMode::ShareRowExclusive).await?;
+        let table = self
+            .lock_table(txn, ddl, table, TableLockMode::ShareRowExclusive)
+            .await?;
         let mut parts = TableParts::of(&table);
         if new.columns.len() > MAX_INDEX_COLUMNS {
             let message = format!("cannot use more than {MAX_INDEX_COLUMNS} columns in an index");
@@ -240,7 +274,10 @@ impl Catalog {
                 free_name(&state, parts.schema_oid, &[], &parts.name, &words, "idx")
             }
         };
-        if !self.claim_name(txn, ddl, parts.schema_oid, &name, new.if_not_exists).await? {
+        if !self
+            .claim_name(txn, ddl, parts.schema_oid, &name, new.if_not_exists)
+            .await?
+        {
             return Ok(None);
         }
         let plan = IndexPlan {
@@ -270,7 +307,8 @@ impl Catalog {
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         };
         let lock = name_lock(0, name);
-        txn.lock_table(lock, TableLockMode::Exclusive, WaitPolicy::Block).await?;
+        txn.lock_table(lock, TableLockMode::Exclusive, WaitPolicy::Block)
+            .await?;
         if name == "plpgsql" || self.view(ddl).extension(name).is_some() {
             let message = format!("extension \"{name}\" already exists");
             let error = SqlError::new(SqlState::DUPLICATE_OBJECT, message);
@@ -280,8 +318,18 @@ impl Catalog {
         let row = [Datum::Oid(oid), name.into(), (*version).into()];
         let place = self.tables.extension.insert(txn, &row).await?;
         let (name, version) = (Arc::from(name), Arc::from(*version));
-        let extension = Arc::new(ExtensionInfo { oid, name, version, place });
-        ddl.push(txn, &self.shared, CatalogChange::PutExtension(extension), false);
+        let extension = Arc::new(ExtensionInfo {
+            oid,
+            name,
+            version,
+            place,
+        });
+        ddl.push(
+            txn,
+            &self.shared,
+            CatalogChange::PutExtension(extension),
+            false,
+        );
         txn.next_command()?;
         Ok(true)
     }
@@ -310,7 +358,8 @@ impl Catalog {
         may_exist: bool,
     ) -> SqlResult<bool> {
         let lock = name_lock(schema, name);
-        txn.lock_table(lock, TableLockMode::Exclusive, WaitPolicy::Block).await?;
+        txn.lock_table(lock, TableLockMode::Exclusive, WaitPolicy::Block)
+            .await?;
         match self.view(ddl).relation_in(schema, name) {
             None => Ok(true),
             Some(_) if may_exist => Ok(false),
@@ -330,7 +379,8 @@ impl Catalog {
         let mut plans: Vec<IndexPlan> = Vec::new();
         for constraint in constraints {
             let plan = constraint_plan(&state, parts, &plans, constraint)?;
-            self.claim_name(txn, ddl, parts.schema_oid, &plan.name, false).await?;
+            self.claim_name(txn, ddl, parts.schema_oid, &plan.name, false)
+                .await?;
             plans.push(plan);
         }
         Ok(plans)
@@ -391,7 +441,12 @@ impl Catalog {
         new_heap: bool,
     ) -> SqlResult<Arc<TableInfo>> {
         let table = Arc::new(parts.open(&self.db)?);
-        ddl.push(txn, &self.shared, CatalogChange::PutTable(Arc::clone(&table)), new_heap);
+        ddl.push(
+            txn,
+            &self.shared,
+            CatalogChange::PutTable(Arc::clone(&table)),
+            new_heap,
+        );
         // Later commands of this transaction may change the catalog rows written by this one.
         txn.next_command()?;
         Ok(table)
@@ -426,7 +481,9 @@ fn constraint_plan(
         .map(|name| key_column(&parts.columns, name, false, None))
         .collect::<SqlResult<Vec<_>>>()?;
     let repeated = (0..columns.len()).find(|&at| {
-        columns[..at].iter().any(|other| other.column == columns[at].column)
+        columns[..at]
+            .iter()
+            .any(|other| other.column == columns[at].column)
     });
     if let Some(at) = repeated {
         let message = format!(
@@ -442,9 +499,10 @@ fn constraint_plan(
     };
     let mut taken: Vec<String> = before.iter().map(|plan| plan.name.clone()).collect();
     taken.push(parts.name.to_string());
-    let name = constraint.name.clone().unwrap_or_else(|| {
-        free_name(state, parts.schema_oid, &taken, &parts.name, &words, label)
-    });
+    let name = constraint
+        .name
+        .clone()
+        .unwrap_or_else(|| free_name(state, parts.schema_oid, &taken, &parts.name, &words, label));
     if taken.contains(&name) || state.relation_in(parts.schema_oid, &name).is_some() {
         return Err(relation_exists(&name));
     }

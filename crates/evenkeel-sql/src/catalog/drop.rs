@@ -18,7 +18,9 @@ impl Catalog {
         ddl: &DdlLog,
         table: Oid,
     ) -> SqlResult<()> {
-        let table = self.lock_table(txn, ddl, table, TableLockMode::AccessExclusive).await?;
+        let table = self
+            .lock_table(txn, ddl, table, TableLockMode::AccessExclusive)
+            .await?;
         let mut parts = TableParts::of(&table);
         for constraint in std::mem::take(&mut parts.constraints) {
             self.tables.constraint.delete(txn, constraint.place).await?;
@@ -53,8 +55,14 @@ impl Catalog {
             Some(Relation::Index(table, _)) => table.oid,
             _ => return Err(gone()),
         };
-        let table = self.lock_table(txn, ddl, owner, TableLockMode::AccessExclusive).await?;
-        let found = table.indexes.iter().find(|i| i.oid == index).ok_or_else(gone)?;
+        let table = self
+            .lock_table(txn, ddl, owner, TableLockMode::AccessExclusive)
+            .await?;
+        let found = table
+            .indexes
+            .iter()
+            .find(|i| i.oid == index)
+            .ok_or_else(gone)?;
         if let Some(constraint) = found.constraint {
             let name = table.constraints.iter().find(|c| c.oid == constraint);
             let name = name.map_or(&*found.name, |c| &*c.name);
@@ -62,7 +70,10 @@ impl Catalog {
                 "cannot drop index {} because constraint {name} on table {} requires it",
                 found.name, table.name
             );
-            let hint = format!("You can drop constraint {name} on table {} instead.", table.name);
+            let hint = format!(
+                "You can drop constraint {name} on table {} instead.",
+                table.name
+            );
             let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message);
             return Err(error.hint(hint));
         }
@@ -82,7 +93,9 @@ impl Catalog {
         ddl: &DdlLog,
         name: &str,
     ) -> SqlResult<bool> {
-        let Some(extension) = self.view(ddl).extension(name).cloned() else { return Ok(false) };
+        let Some(extension) = self.view(ddl).extension(name).cloned() else {
+            return Ok(false);
+        };
         self.tables.extension.delete(txn, extension.place).await?;
         self.forget(txn, ddl, CatalogChange::DropExtension(extension.oid))?;
         Ok(true)

@@ -11,6 +11,8 @@ mod log;
 mod names;
 mod state;
 mod system;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -240,7 +242,11 @@ impl Catalog {
             next_oid: AtomicU32::new(next_oid.max(FIRST_NORMAL_OID)),
             next_version: AtomicU64::new(2),
         };
-        Ok(Arc::new(Catalog { db: db.clone(), tables, shared: Arc::new(shared) }))
+        Ok(Arc::new(Catalog {
+            db: db.clone(),
+            tables,
+            shared: Arc::new(shared),
+        }))
     }
 
     /// What is committed.
@@ -277,7 +283,8 @@ impl Catalog {
         oid: Oid,
         mode: TableLockMode,
     ) -> SqlResult<Arc<TableInfo>> {
-        txn.lock_table(u64::from(oid), mode, WaitPolicy::Block).await?;
+        txn.lock_table(u64::from(oid), mode, WaitPolicy::Block)
+            .await?;
         self.view(ddl).table(oid).cloned().ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_TABLE,

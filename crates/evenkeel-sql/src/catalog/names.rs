@@ -12,11 +12,19 @@ pub(super) fn object_name(table: &str, columns: &str, label: &str) -> String {
     let room = NAME_LENGTH.saturating_sub(label.len() + separators);
     let (mut first, mut second) = (table.len(), columns.len());
     while first + second > room {
-        if first > second { first -= 1 } else { second -= 1 }
+        if first > second {
+            first -= 1
+        } else {
+            second -= 1
+        }
     }
     let table = &table[..table.floor_char_boundary(first)];
     let columns = &columns[..columns.floor_char_boundary(second)];
-    if columns.is_empty() { format!("{table}_{label}") } else { format!("{table}_{columns}_{label}") }
+    if columns.is_empty() {
+        format!("{table}_{label}")
+    } else {
+        format!("{table}_{columns}_{label}")
+    }
 }
 
 /// The first of `name`, `name1`, `name2`, … that is free in the schema and not in `taken`.
@@ -30,7 +38,11 @@ pub(super) fn free_name(
 ) -> String {
     let mut suffix = 0usize;
     loop {
-        let numbered = if suffix == 0 { label.to_owned() } else { format!("{label}{suffix}") };
+        let numbered = if suffix == 0 {
+            label.to_owned()
+        } else {
+            format!("{label}{suffix}")
+        };
         let name = object_name(table, columns, &numbered);
         if state.relation_in(schema, &name).is_none() && !taken.contains(&name) {
             return name;

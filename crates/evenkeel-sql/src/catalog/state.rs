@@ -76,10 +76,12 @@ impl CatalogState {
             CatalogChange::PutTable(table) => {
                 self.forget_table(table.oid);
                 self.owners.insert(table.oid, table.oid);
-                self.names.insert((table.schema_oid, Arc::clone(&table.name)), table.oid);
+                self.names
+                    .insert((table.schema_oid, Arc::clone(&table.name)), table.oid);
                 for index in &table.indexes {
                     self.owners.insert(index.oid, table.oid);
-                    self.names.insert((table.schema_oid, Arc::clone(&index.name)), index.oid);
+                    self.names
+                        .insert((table.schema_oid, Arc::clone(&index.name)), index.oid);
                 }
                 self.tables.insert(table.oid, Arc::clone(table));
             }
@@ -94,9 +96,15 @@ impl CatalogState {
     }
 
     fn forget_table(&mut self, oid: Oid) {
-        let Some(old) = self.tables.remove(&oid) else { return };
+        let Some(old) = self.tables.remove(&oid) else {
+            return;
+        };
         self.owners.retain(|_, owner| *owner != oid);
-        let relations = old.indexes.iter().map(|index| &index.name).chain([&old.name]);
+        let relations = old
+            .indexes
+            .iter()
+            .map(|index| &index.name)
+            .chain([&old.name]);
         for name in relations {
             self.names.remove(&(old.schema_oid, Arc::clone(name)));
         }
@@ -168,12 +176,18 @@ impl CatalogState {
 
     /// Oid of a schema.
     pub fn schema_oid(&self, name: &str) -> Option<Oid> {
-        self.schemas().iter().find(|(_, schema)| *schema == name).map(|(oid, _)| *oid)
+        self.schemas()
+            .iter()
+            .find(|(_, schema)| *schema == name)
+            .map(|(oid, _)| *oid)
     }
 
     /// Name of a schema.
     pub fn schema_name(&self, oid: Oid) -> Option<&'static str> {
-        self.schemas().iter().find(|(schema, _)| *schema == oid).map(|(_, name)| *name)
+        self.schemas()
+            .iter()
+            .find(|(schema, _)| *schema == oid)
+            .map(|(_, name)| *name)
     }
 
     /// Installed extensions.
@@ -183,6 +197,8 @@ impl CatalogState {
 
     /// An extension by name.
     pub fn extension(&self, name: &str) -> Option<&Arc<ExtensionInfo>> {
-        self.extensions.values().find(|extension| &*extension.name == name)
+        self.extensions
+            .values()
+            .find(|extension| &*extension.name == name)
     }
 }

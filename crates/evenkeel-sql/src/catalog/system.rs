@@ -12,9 +12,7 @@ use evenkeel_engine::table::{IndexDef, Table, TableDef};
 use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction};
 
 use super::state::{CatalogChange, CatalogState};
-use super::{
-    ColumnInfo, ConstraintInfo, ConstraintKind, ExtensionInfo, IndexInfo, Oid, TableInfo,
-};
+use super::{ColumnInfo, ConstraintInfo, ConstraintKind, ExtensionInfo, IndexInfo, Oid, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
 use crate::row::RowLayout;
@@ -58,9 +56,17 @@ impl SystemTable {
         let id = u64::from(oid);
         let table = Table::open(
             db,
-            TableDef { id, heap: FileId(id), fillfactor: CATALOG_FILLFACTOR, indexes: Vec::new() },
+            TableDef {
+                id,
+                heap: FileId(id),
+                fillfactor: CATALOG_FILLFACTOR,
+                indexes: Vec::new(),
+            },
         )?;
-        Ok(SystemTable { layout: RowLayout::new(types), table })
+        Ok(SystemTable {
+            layout: RowLayout::new(types),
+            table,
+        })
     }
 
     /// Writes a row.
@@ -76,7 +82,10 @@ impl SystemTable {
         use evenkeel_engine::table::Modified;
         match self.table.delete(txn, place).await? {
             Modified::Done(_) => Ok(()),
-            _ => Err(SqlError::new(SqlState::INTERNAL_ERROR, "tuple concurrently updated")),
+            _ => Err(SqlError::new(
+                SqlState::INTERNAL_ERROR,
+                "tuple concurrently updated",
+            )),
         }
     }
 
@@ -95,7 +104,10 @@ impl SystemTable {
 }
 
 fn damaged(table: &str) -> SqlError {
-    SqlError::new(SqlState::DATA_CORRUPTED, format!("a row of {table} makes no sense"))
+    SqlError::new(
+        SqlState::DATA_CORRUPTED,
+        format!("a row of {table} makes no sense"),
+    )
 }
 
 /// Takes the values of a catalog row one by one.
@@ -106,7 +118,10 @@ struct Fields {
 
 impl Fields {
     fn new(values: Vec<Datum>, table: &'static str) -> Fields {
-        Fields { values: values.into_iter(), table }
+        Fields {
+            values: values.into_iter(),
+            table,
+        }
     }
 
     fn oid(&mut self) -> SqlResult<Oid> {
@@ -155,7 +170,9 @@ impl Fields {
     /// Numbers separated by blanks.
     fn vector(&mut self) -> SqlResult<Vec<u32>> {
         let text = self.text()?;
-        text.split_ascii_whitespace().map(|n| n.parse().map_err(|_| damaged(self.table))).collect()
+        text.split_ascii_whitespace()
+            .map(|n| n.parse().map_err(|_| damaged(self.table)))
+            .collect()
     }
 }
 
@@ -199,8 +216,16 @@ pub(super) fn attribute_row(table: Oid, column: &ColumnInfo) -> Vec<Datum> {
 /// An index's row of `pg_index`.
 pub(super) fn index_row(index: &IndexInfo) -> Vec<Datum> {
     let option = |column: &KeyColumn| {
-        let descending = if column.descending { OPTION_DESCENDING } else { 0 };
-        let nulls_first = if column.nulls_first { OPTION_NULLS_FIRST } else { 0 };
+        let descending = if column.descending {
+            OPTION_DESCENDING
+        } else {
+            0
+        };
+        let nulls_first = if column.nulls_first {
+            OPTION_NULLS_FIRST
+        } else {
+            0
+        };
         (descending | nulls_first) as usize
     };
     vec![
@@ -249,12 +274,15 @@ impl SystemTables {
     /// Opens the catalog tables. In a new database they are empty; their files come with their
     /// first rows.
     pub fn open(db: &Database) -> SqlResult<SystemTables> {
-        use SqlType::{Bool, InternalChar, Int2Vector, Int4, Int8, Name, Oid, Text};
+        use SqlType::{Bool, Int2Vector, Int4, Int8, InternalChar, Name, Oid, Text};
         let open = |oid, types: &[SqlType]| SystemTable::open(db, oid, types);
         Ok(SystemTables {
             class: open(CLASS_OID, &[Oid, Name, Oid, InternalChar, Int8, Int4])?,
             attribute: open(ATTRIBUTE_OID, &[Oid, Int4, Name, Oid, Int4, Bool, Text])?,
-            index: open(INDEX_OID, &[Oid, Oid, Bool, Bool, Bool, Int2Vector, Int2Vector])?,
+            index: open(
+                INDEX_OID,
+                &[Oid, Oid, Bool, Bool, Bool, Int2Vector, Int2Vector],
+            )?,
             constraint: open(
                 CONSTRAINT_OID,
                 &[Oid, Name, InternalChar, Oid, Oid, Int2Vector],
@@ -281,7 +309,12 @@ impl SystemTables {
             let mut fields = Fields::new(values, "pg_extension");
             let oid = fields.oid()?;
             let (name, version) = (fields.text()?.into(), fields.text()?.into());
-            let extension = Arc::new(ExtensionInfo { oid, name, version, place });
+            let extension = Arc::new(ExtensionInfo {
+                oid,
+                name,
+                version,
+                place,
+            });
             greatest = greatest.max(oid);
             state.apply(&CatalogChange::PutExtension(extension));
         }
@@ -299,7 +332,13 @@ impl SystemTables {
                 Some(Datum::Int4(percent)) => u8::try_from(percent).ok(),
                 _ => None,
             };
-            let entry = ClassEntry { name, schema, file, fillfactor, place };
+            let entry = ClassEntry {
+                name,
+                schema,
+                file,
+                fillfactor,
+                place,
+            };
             match kind.as_str() {
                 "r" => loaded.tables.insert(oid, entry),
                 "i" => loaded.indexes.insert(oid, entry),
@@ -313,16 +352,33 @@ impl SystemTables {
             let ty = SqlType::from_oid(type_oid, typmod).ok_or_else(|| damaged("pg_attribute"))?;
             let (not_null, default) = (fields.bool()?, fields.text_or_null()?.map(Into::into));
             let attnum = i16::try_from(attnum).map_err(|_| damaged("pg_attribute"))?;
-            let column = ColumnInfo { name, ty, attnum, not_null, default, place };
+            let column = ColumnInfo {
+                name,
+                ty,
+                attnum,
+                not_null,
+                default,
+                place,
+            };
             loaded.columns.entry(table).or_default().push(column);
         }
         for (place, values) in self.index.read(txn)? {
-            let Some(Datum::Oid(table)) = values.get(1) else { return Err(damaged("pg_index")) };
-            loaded.index_rows.entry(*table).or_default().push((place, values));
+            let Some(Datum::Oid(table)) = values.get(1) else {
+                return Err(damaged("pg_index"));
+            };
+            loaded
+                .index_rows
+                .entry(*table)
+                .or_default()
+                .push((place, values));
         }
         for (place, values) in self.constraint.read(txn)? {
             let (table, constraint) = read_constraint(place, values)?;
-            loaded.constraints.entry(table).or_default().push(Arc::new(constraint));
+            loaded
+                .constraints
+                .entry(table)
+                .or_default()
+                .push(Arc::new(constraint));
         }
         Ok(loaded)
     }
@@ -338,19 +394,35 @@ fn read_constraint(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, Constraint
     };
     let (table, index_oid) = (fields.oid()?, fields.oid()?);
     let columns = positions(&fields.vector()?).ok_or_else(|| damaged("pg_constraint"))?;
-    Ok((table, ConstraintInfo { oid, name, kind, columns, index_oid, place }))
+    Ok((
+        table,
+        ConstraintInfo {
+            oid,
+            name,
+            kind,
+            columns,
+            index_oid,
+            place,
+        },
+    ))
 }
 
 /// Positions from 0 for column numbers from 1.
 fn positions(attnums: &[u32]) -> Option<Vec<usize>> {
-    attnums.iter().map(|n| usize::try_from(n.checked_sub(1)?).ok()).collect()
+    attnums
+        .iter()
+        .map(|n| usize::try_from(n.checked_sub(1)?).ok())
+        .collect()
 }
 
 impl Loaded {
     fn table(&self, db: &Database, oid: Oid, entry: &ClassEntry) -> SqlResult<TableInfo> {
         let mut columns = self.columns.get(&oid).cloned().unwrap_or_default();
         columns.sort_by_key(|column| column.attnum);
-        let contiguous = columns.iter().zip(1i16..).all(|(column, n)| column.attnum == n);
+        let contiguous = columns
+            .iter()
+            .zip(1i16..)
+            .all(|(column, n)| column.attnum == n);
         let schema = CatalogState::new(0).schema_name(entry.schema);
         let (Some(schema), true) = (schema, contiguous) else {
             return Err(damaged("pg_attribute"));
@@ -395,12 +467,21 @@ impl Loaded {
         let entry = self.indexes.get(&oid).ok_or_else(|| damaged("pg_index"))?;
         let key_columns = positions(&numbers).ok_or_else(|| damaged("pg_index"))?;
         let columns = key_columns.iter().zip(&options).map(|(&column, option)| {
-            let ty = layout.column_type(column).ok_or_else(|| damaged("pg_index"))?;
+            let ty = layout
+                .column_type(column)
+                .ok_or_else(|| damaged("pg_index"))?;
             let descending = option & OPTION_DESCENDING != 0;
-            Ok(KeyColumn { column, ty, descending, nulls_first: option & OPTION_NULLS_FIRST != 0 })
+            Ok(KeyColumn {
+                column,
+                ty,
+                descending,
+                nulls_first: option & OPTION_NULLS_FIRST != 0,
+            })
         });
         let columns = columns.collect::<SqlResult<Vec<_>>>()?;
-        let constraint = constraints.iter().find(|constraint| constraint.index_oid == oid);
+        let constraint = constraints
+            .iter()
+            .find(|constraint| constraint.index_oid == oid);
         Ok(IndexInfo {
             oid,
             name: Arc::clone(&entry.name),
@@ -431,7 +512,11 @@ pub(super) fn index_key(
     nulls_not_distinct: bool,
 ) -> Arc<IndexKey> {
     let key = IndexKey::new(Arc::clone(layout), columns.to_vec());
-    Arc::new(if nulls_not_distinct { key.nulls_not_distinct() } else { key })
+    Arc::new(if nulls_not_distinct {
+        key.nulls_not_distinct()
+    } else {
+        key
+    })
 }
 
 /// How the engine is to see an index.
@@ -482,7 +567,12 @@ impl TableParts {
             id: u64::from(self.oid),
             heap: self.heap,
             fillfactor: self.fillfactor.unwrap_or(DEFAULT_FILLFACTOR),
-            indexes: self.indexes.iter().take(indexes).map(|index| index_def(index)).collect(),
+            indexes: self
+                .indexes
+                .iter()
+                .take(indexes)
+                .map(|index| index_def(index))
+                .collect(),
         }
     }
 
@@ -490,13 +580,18 @@ impl TableParts {
     pub fn open(mut self, db: &Database) -> SqlResult<TableInfo> {
         for (position, index) in self.indexes.iter_mut().enumerate() {
             if index.position != position {
-                *index = Arc::new(IndexInfo { position, ..IndexInfo::clone(index) });
+                *index = Arc::new(IndexInfo {
+                    position,
+                    ..IndexInfo::clone(index)
+                });
             }
         }
         let table = Table::open(db, self.def(self.indexes.len()))?;
         let layout = Arc::new(layout_of(&self.columns));
         let field = |column: &ColumnInfo| {
-            column.ty.arrow_field(column.name.to_string(), !column.not_null)
+            column
+                .ty
+                .arrow_field(column.name.to_string(), !column.not_null)
         };
         let fields: Vec<_> = self.columns.iter().map(field).collect();
         Ok(TableInfo {

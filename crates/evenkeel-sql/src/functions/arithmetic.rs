@@ -34,7 +34,11 @@ pub(super) fn checked(operator: Operator, ty: &DataType) -> Option<Arc<ScalarUDF
         ]
         .map(|(operator, name)| {
             let signature = Signature::any(2, Volatility::Immutable);
-            Arc::new(ScalarUDF::new_from_impl(Checked { operator, name, signature }))
+            Arc::new(ScalarUDF::new_from_impl(Checked {
+                operator,
+                name,
+                signature,
+            }))
         })
     });
     let integer = matches!(ty, DataType::Int16 | DataType::Int32 | DataType::Int64);
@@ -52,7 +56,10 @@ pub(super) fn checked(operator: Operator, ty: &DataType) -> Option<Arc<ScalarUDF
 fn out_of_range(ty: &DataType) -> SqlError {
     let message = match ty {
         DataType::Float32 | DataType::Float64 => "value out of range: overflow".to_owned(),
-        other => format!("{} out of range", SqlType::from_arrow_type(other).base_name()),
+        other => format!(
+            "{} out of range",
+            SqlType::from_arrow_type(other).base_name()
+        ),
     };
     SqlError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
 }
@@ -124,7 +131,10 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        let scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let scalar = args
+            .args
+            .iter()
+            .all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let [left, right] = arrays.as_slice() else {
             return Err(SqlError::internal("an operator has two arguments").into());

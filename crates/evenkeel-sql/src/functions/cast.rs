@@ -106,7 +106,10 @@ impl ScalarUDFImpl for PgCast {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> DfResult<FieldRef> {
-        let nullable = args.arg_fields.first().is_none_or(|field| field.is_nullable());
+        let nullable = args
+            .arg_fields
+            .first()
+            .is_none_or(|field| field.is_nullable());
         Ok(Arc::new(self.to.arrow_field(self.name(), nullable)))
     }
 

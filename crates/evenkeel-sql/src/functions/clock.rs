@@ -16,7 +16,9 @@ fn statement_timestamp(call: &Call<'_>) -> SqlResult<Datum> {
 
 /// Microseconds since 1970 UTC.
 pub(super) fn clock_micros() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
@@ -48,8 +50,18 @@ pub(super) fn functions() -> Vec<PgFunction> {
     vec![
         PgFunction::nullary("now", instant, Result::Session, transaction_timestamp)
             .also(&["current_timestamp", "transaction_timestamp"]),
-        PgFunction::nullary("statement_timestamp", instant, Result::Session, statement_timestamp),
-        PgFunction::nullary("clock_timestamp", instant, Result::EveryRow, clock_timestamp),
+        PgFunction::nullary(
+            "statement_timestamp",
+            instant,
+            Result::Session,
+            statement_timestamp,
+        ),
+        PgFunction::nullary(
+            "clock_timestamp",
+            instant,
+            Result::EveryRow,
+            clock_timestamp,
+        ),
         PgFunction::nullary(
             "localtimestamp",
             SqlType::Timestamp(None),

@@ -123,7 +123,8 @@ impl PgFunction {
     /// Other names of the function.
     #[must_use]
     pub fn also(mut self, names: &[&str]) -> PgFunction {
-        self.aliases.extend(names.iter().map(|name| (*name).to_owned()));
+        self.aliases
+            .extend(names.iter().map(|name| (*name).to_owned()));
         self
     }
 
@@ -153,10 +154,20 @@ impl PgFunction {
             Result::Session => Some(session_vars(&args.config_options)?),
             Result::Immutable | Result::EveryRow => None,
         };
-        let types: Vec<SqlType> =
-            args.arg_fields.iter().map(|field| SqlType::from_arrow_field(field)).collect();
-        let arrays = args.args.iter().any(|arg| matches!(arg, ColumnarValue::Array(_)));
-        let rows = if arrays || self.kind == Result::EveryRow { args.number_rows } else { 1 };
+        let types: Vec<SqlType> = args
+            .arg_fields
+            .iter()
+            .map(|field| SqlType::from_arrow_field(field))
+            .collect();
+        let arrays = args
+            .args
+            .iter()
+            .any(|arg| matches!(arg, ColumnarValue::Array(_)));
+        let rows = if arrays || self.kind == Result::EveryRow {
+            args.number_rows
+        } else {
+            1
+        };
         let mut values: Vec<Datum> = Vec::with_capacity(args.args.len());
         let mut builder = ColumnBuilder::new(self.result, rows);
         for row in 0..rows {
@@ -167,10 +178,17 @@ impl PgFunction {
                     ColumnarValue::Array(array) => datum_at(array as &dyn Array, row, *ty)?,
                 });
             }
-            let call = Call { args: &values, types: &types, session: session.as_ref() };
+            let call = Call {
+                args: &values,
+                types: &types,
+                session: session.as_ref(),
+            };
             let value = self.row(&call)?;
             if !arrays && self.kind != Result::EveryRow {
-                return Ok(ColumnarValue::Scalar(scalar_from_datum(&value, self.result)?));
+                return Ok(ColumnarValue::Scalar(scalar_from_datum(
+                    &value,
+                    self.result,
+                )?));
             }
             builder.append(&value)?;
         }

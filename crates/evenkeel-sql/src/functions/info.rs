@@ -11,7 +11,10 @@ fn version(_: &Call<'_>) -> SqlResult<Datum> {
     let own = env!("CARGO_PKG_VERSION");
     let machine = std::env::consts::ARCH;
     let system = std::env::consts::OS;
-    Ok(format!("PostgreSQL {SERVER_VERSION} (evenkeel {own}) on {machine}-{system}, 64-bit").into())
+    Ok(
+        format!("PostgreSQL {SERVER_VERSION} (evenkeel {own}) on {machine}-{system}, 64-bit")
+            .into(),
+    )
 }
 
 fn current_database(call: &Call<'_>) -> SqlResult<Datum> {
@@ -62,11 +65,17 @@ fn set_config(call: &Call<'_>) -> SqlResult<Datum> {
     let local = call.args.get(2) == Some(&Datum::Bool(true));
     let settings = &call.session()?.settings;
     let value = call.text(1).unwrap_or_default();
-    Ok(settings.set(call.text(0).unwrap_or_default(), value, local)?.into())
+    Ok(settings
+        .set(call.text(0).unwrap_or_default(), value, local)?
+        .into())
 }
 
 fn pg_typeof(call: &Call<'_>) -> SqlResult<Datum> {
-    Ok(call.types.first().map_or("unknown", |ty| ty.base_name()).into())
+    Ok(call
+        .types
+        .first()
+        .map_or("unknown", |ty| ty.base_name())
+        .into())
 }
 
 pub(super) fn functions() -> Vec<PgFunction> {
@@ -76,8 +85,11 @@ pub(super) fn functions() -> Vec<PgFunction> {
         PgFunction::nullary("version", SqlType::Text, Result::Immutable, version),
         PgFunction::nullary("current_database", SqlType::Name, session, current_database)
             .also(&["current_catalog"]),
-        PgFunction::nullary("current_user", SqlType::Name, session, current_user)
-            .also(&["session_user", "user", "current_role"]),
+        PgFunction::nullary("current_user", SqlType::Name, session, current_user).also(&[
+            "session_user",
+            "user",
+            "current_role",
+        ]),
         PgFunction::nullary("current_schema", SqlType::Name, session, current_schema),
         PgFunction::new(
             "current_schemas",

@@ -106,7 +106,9 @@ impl ExtensionOptions for SessionVarsExtension {
     }
 
     fn set(&mut self, key: &str, _value: &str) -> DfResult<()> {
-        Err(DataFusionError::Configuration(format!("no configuration option evenkeel.{key}")))
+        Err(DataFusionError::Configuration(format!(
+            "no configuration option evenkeel.{key}"
+        )))
     }
 
     fn entries(&self) -> Vec<ConfigEntry> {

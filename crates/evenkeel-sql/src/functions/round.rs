@@ -6,8 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
 
@@ -33,12 +32,15 @@ pub(super) fn functions() -> Vec<Rounding> {
 }
 
 fn no_function(name: &str, types: &[DataType]) -> SqlError {
-    let names: Vec<&str> =
-        types.iter().map(|ty| SqlType::from_arrow_type(ty).base_name()).collect();
+    let names: Vec<&str> = types
+        .iter()
+        .map(|ty| SqlType::from_arrow_type(ty).base_name())
+        .collect();
     let message = format!("function {name}({}) does not exist", names.join(", "));
-    SqlError::new(SqlState::UNDEFINED_FUNCTION, message)
-        .hint("No function matches the given name and argument types. \
-               You might need to add explicit type casts.")
+    SqlError::new(SqlState::UNDEFINED_FUNCTION, message).hint(
+        "No function matches the given name and argument types. \
+               You might need to add explicit type casts.",
+    )
 }
 
 /// A decimal with room for one digit more, and the scale that the result shows.

@@ -48,7 +48,11 @@ fn rewrite_node(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
         let changed = pg_semantics(expr, &schema)?;
         Ok(changed.update_data(|expr| name.restore(expr)))
     })?;
-    if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
+    if node.transformed {
+        node.map_data(LogicalPlan::recompute_schema)
+    } else {
+        Ok(node)
+    }
 }
 
 /// Gives an expression whose types have been coerced PostgreSQL's arithmetic and casts.
@@ -68,9 +72,10 @@ fn rewrite_expr(expr: Expr, schema: &dyn ExprSchema) -> DfResult<Transformed<Exp
                 _ => None,
             };
             Ok(match function {
-                Some(function) => Transformed::yes(Expr::ScalarFunction(
-                    ScalarFunction::new_udf(function, vec![*left, *right]),
-                )),
+                Some(function) => Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(
+                    function,
+                    vec![*left, *right],
+                ))),
                 None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
             })
         }
@@ -78,16 +83,20 @@ fn rewrite_expr(expr: Expr, schema: &dyn ExprSchema) -> DfResult<Transformed<Exp
             let Ok((_, from)) = inner.to_field(schema) else {
                 return Ok(Transformed::no(Expr::Cast(Cast { expr: inner, field })));
             };
-            let (from_type, to) =
-                (SqlType::from_arrow_field(&from), SqlType::from_arrow_field(&field));
+            let (from_type, to) = (
+                SqlType::from_arrow_field(&from),
+                SqlType::from_arrow_field(&field),
+            );
             // What our types cannot name (other units, decimals of other widths) stays Arrow's.
             let nameable = to.arrow_type() == *field.data_type() && !from.data_type().is_null();
-            let function =
-                nameable.then(|| pg_cast(from_type, from.data_type(), to)).flatten();
+            let function = nameable
+                .then(|| pg_cast(from_type, from.data_type(), to))
+                .flatten();
             Ok(match function {
-                Some(function) => Transformed::yes(Expr::ScalarFunction(
-                    ScalarFunction::new_udf(Arc::new(function), vec![*inner]),
-                )),
+                Some(function) => Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(
+                    Arc::new(function),
+                    vec![*inner],
+                ))),
                 None => Transformed::no(Expr::Cast(Cast { expr: inner, field })),
             })
         }

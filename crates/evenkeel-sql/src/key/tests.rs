@@ -32,6 +32,10 @@ fn any_column() -> impl Strategy<Value = KeyColumn> {
     })
 }
 
+fn any_column_and_values() -> impl Strategy<Value = (KeyColumn, Datum, Datum)> {
+    any_column().prop_flat_map(|c| (Just(c), any_datum(c.ty), any_datum(c.ty)))
+}
+
 #[test]
 fn special_numbers_are_in_postgres_order() {
     let column = KeyColumn::ascending(0, SqlType::Float8);
@@ -124,7 +128,7 @@ fn successor_is_above_every_key_with_the_prefix() {
 proptest! {
     #[test]
     fn key_order_is_value_order(
-        (column, a, b) in any_column().prop_flat_map(|c| (Just(c), any_datum(c.ty), any_datum(c.ty))),
+        (column, a, b) in any_column_and_values(),
     ) {
         let order = encoded(column, &a).cmp(&encoded(column, &b));
         prop_assert_eq!(order, expected(column, &a, &b), "{:?} {:?}", a, b);
@@ -132,7 +136,7 @@ proptest! {
 
     #[test]
     fn no_key_is_a_prefix_of_another(
-        (column, a, b) in any_column().prop_flat_map(|c| (Just(c), any_datum(c.ty), any_datum(c.ty))),
+        (column, a, b) in any_column_and_values(),
     ) {
         let (a_key, b_key) = (encoded(column, &a), encoded(column, &b));
         prop_assert!(a_key == b_key || !b_key.starts_with(&a_key));

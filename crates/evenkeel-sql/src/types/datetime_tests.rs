@@ -175,7 +175,9 @@ proptest! {
     }
 
     #[test]
-    fn timestamptz_text_round_trips(micros in -200_000_000_000_000_000i64..9_000_000_000_000_000_000) {
+    fn timestamptz_text_round_trips(
+        micros in -200_000_000_000_000_000i64..9_000_000_000_000_000_000,
+    ) {
         for zone in ["UTC", "Europe/Berlin", "America/St_Johns"] {
             let cx = cx(zone);
             let mut out = String::new();

@@ -77,66 +77,48 @@ fn text_forms_are_those_of_postgres() {
 
 #[test]
 fn bad_text_gives_postgres_errors() {
-    for (ty, text, state, message) in [
+    for (ty, texts, state, message) in [
         (
             SqlType::Int4,
-            "abc",
+            "abc||2.5|1 2",
             "22P02",
-            "invalid input syntax for type integer: \"abc\"",
-        ),
-        (
-            SqlType::Int4,
-            "",
-            "22P02",
-            "invalid input syntax for type integer: \"\"",
+            "invalid input syntax for type integer: \"@\"",
         ),
         (
             SqlType::Int4,
             "2147483648",
             "22003",
-            "value \"2147483648\" is out of range for type integer",
+            "value \"@\" is out of range for type integer",
         ),
         (
             SqlType::Int2,
             "40000",
             "22003",
-            "value \"40000\" is out of range for type smallint",
+            "value \"@\" is out of range for type smallint",
         ),
         (
             SqlType::Bool,
-            "maybe",
+            "maybe|o",
             "22P02",
-            "invalid input syntax for type boolean: \"maybe\"",
-        ),
-        (
-            SqlType::Bool,
-            "o",
-            "22P02",
-            "invalid input syntax for type boolean: \"o\"",
+            "invalid input syntax for type boolean: \"@\"",
         ),
         (
             SqlType::Float8,
-            "1e400",
+            "1e400|1e-400",
             "22003",
-            "\"1e400\" is out of range for type double precision",
-        ),
-        (
-            SqlType::Float8,
-            "1e-400",
-            "22003",
-            "\"1e-400\" is out of range for type double precision",
+            "\"@\" is out of range for type double precision",
         ),
         (
             SqlType::Float4,
             "x",
             "22P02",
-            "invalid input syntax for type real: \"x\"",
+            "invalid input syntax for type real: \"@\"",
         ),
         (
             SqlType::Uuid,
             "a0ee",
             "22P02",
-            "invalid input syntax for type uuid: \"a0ee\"",
+            "invalid input syntax for type uuid: \"@\"",
         ),
         (
             SqlType::Varchar(Some(2)),
@@ -154,12 +136,14 @@ fn bad_text_gives_postgres_errors() {
             SqlType::Date,
             "x",
             "22007",
-            "invalid input syntax for type date: \"x\"",
+            "invalid input syntax for type date: \"@\"",
         ),
     ] {
-        let error = round_trip(ty, text).unwrap_err();
-        assert_eq!(error.sqlstate.as_str(), state, "{text}");
-        assert_eq!(&*error.message, message);
+        for text in texts.split('|') {
+            let error = round_trip(ty, text).unwrap_err();
+            assert_eq!(error.sqlstate.as_str(), state, "{text}");
+            assert_eq!(*error.message, *message.replace('@', text));
+        }
     }
 }
 

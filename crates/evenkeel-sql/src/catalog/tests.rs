@@ -1,0 +1,369 @@
+//! The catalog over a database on a simulated disk.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::{Config, Database, Durability, Isolation, Transaction, block_on};
+use evenkeel_io::SimDisk;
+
+use super::*;
+use crate::types::Datum;
+
+fn open(disk: &SimDisk) -> Database {
+    Database::open(Arc::new(disk.clone()), Path::new("/db"), Config::default()).unwrap()
+}
+
+fn begin(db: &Database) -> Transaction {
+    let mut txn = db.begin(Isolation::ReadCommitted).unwrap();
+    txn.begin_statement().unwrap();
+    txn
+}
+
+fn commit(txn: Transaction) {
+    block_on(txn.commit(Durability::Sync)).unwrap();
+}
+
+fn column(name: &str, ty: SqlType) -> NewColumn {
+    NewColumn {
+        name: name.into(),
+        ty,
+        not_null: false,
+        default: None,
+    }
+}
+
+fn constraint(kind: ConstraintKind, columns: &[&str]) -> NewConstraint {
+    let columns = columns.iter().map(|name| (*name).to_owned()).collect();
+    NewConstraint {
+        name: None,
+        kind,
+        columns,
+        nulls_not_distinct: false,
+    }
+}
+
+fn accounts() -> CreateTable {
+    CreateTable {
+        schema: "public".into(),
+        name: "accounts".into(),
+        columns: vec![
+            column("id", SqlType::Int4),
+            NewColumn {
+                default: Some("'x'".into()),
+                ..column("name", SqlType::Varchar(Some(20)))
+            },
+            column("balance", SqlType::Numeric(None)),
+        ],
+        constraints: vec![
+            constraint(ConstraintKind::Primary, &["id"]),
+            constraint(ConstraintKind::Unique, &["name", "balance"]),
+        ],
+        fillfactor: Some(90),
+        if_not_exists: false,
+    }
+}
+
+fn index(columns: &[&str]) -> NewIndex {
+    NewIndex {
+        name: None,
+        columns: columns
+            .iter()
+            .map(|name| ((*name).to_owned(), true, None))
+            .collect(),
+        unique: false,
+        nulls_not_distinct: false,
+        if_not_exists: false,
+    }
+}
+
+fn create(catalog: &Catalog, txn: &mut Transaction, ddl: &DdlLog) -> Arc<TableInfo> {
+    block_on(catalog.create_table(txn, ddl, &accounts()))
+        .unwrap()
+        .unwrap()
+}
+
+fn find(state: &CatalogState, name: &str) -> Option<Arc<TableInfo>> {
+    state.resolve(None, name, &["public".to_owned()])
+}
+
+fn insert(txn: &mut Transaction, table: &TableInfo, values: &[Datum]) -> SqlResult<()> {
+    let mut row = Vec::new();
+    table.layout.encode(values, &mut row)?;
+    block_on(table.table.insert(txn, &row))?;
+    Ok(())
+}
+
+fn rows(txn: &mut Transaction, table: &TableInfo) -> usize {
+    txn.begin_statement().unwrap();
+    let mut scan = table.table.scan(&txn.snapshot().unwrap());
+    let mut batch = RowBatch::new();
+    let mut rows = 0;
+    while scan.next_page(&mut batch).unwrap() {
+        rows += batch.len();
+    }
+    rows
+}
+
+/// What a definition says, without the things that differ from one opening to the next.
+fn describe(table: &TableInfo) -> String {
+    let columns = table.columns.iter();
+    let columns: Vec<_> = columns
+        .map(|c| (&c.name, c.ty, c.attnum, c.not_null, &c.default))
+        .collect();
+    let indexes = table.indexes.iter();
+    let indexes: Vec<_> = indexes
+        .map(|i| {
+            (
+                i.oid,
+                &i.name,
+                &i.columns,
+                i.unique,
+                i.primary,
+                i.file,
+                i.constraint,
+            )
+        })
+        .collect();
+    let constraints = table.constraints.iter();
+    let constraints: Vec<_> = constraints
+        .map(|c| (c.oid, &c.name, c.kind, &c.columns, c.index_oid))
+        .collect();
+    let (oid, name, heap) = (table.oid, &table.name, table.heap);
+    format!(
+        "{oid} {name} {heap:?} {} {columns:?} {indexes:?} {constraints:?}",
+        table.fillfactor
+    )
+}
+
+#[test]
+fn own_changes_are_seen_by_their_transaction_only_until_commit() {
+    let db = open(&SimDisk::new(1));
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let table = create(&catalog, &mut txn, &ddl);
+    assert!(find(&catalog.current(), "accounts").is_none());
+    assert!(find(&catalog.view(&ddl), "accounts").is_some());
+    assert!(find(&catalog.view(&DdlLog::default()), "accounts").is_none());
+    assert!(ddl.has_new_heap(table.oid));
+    let before = catalog.current().version;
+    commit(txn);
+    assert!(find(&catalog.current(), "accounts").is_some());
+    assert_ne!(catalog.current().version, before);
+}
+
+#[test]
+fn a_rollback_leaves_nothing() {
+    let db = open(&SimDisk::new(1));
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    create(&catalog, &mut txn, &ddl);
+    txn.rollback();
+    assert!(find(&catalog.current(), "accounts").is_none());
+    assert!(find(&catalog.view(&ddl), "accounts").is_none());
+    assert!(find(&Catalog::open(&db).unwrap().current(), "accounts").is_none());
+}
+
+#[test]
+fn a_savepoint_takes_its_changes_back() {
+    let db = open(&SimDisk::new(1));
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let table = create(&catalog, &mut txn, &ddl);
+    txn.savepoint("s");
+    block_on(catalog.create_index(&mut txn, &ddl, table.oid, &index(&["balance"]))).unwrap();
+    assert_eq!(
+        catalog.view(&ddl).table(table.oid).unwrap().indexes.len(),
+        3
+    );
+    txn.rollback_to("s").unwrap();
+    assert_eq!(
+        catalog.view(&ddl).table(table.oid).unwrap().indexes.len(),
+        2
+    );
+    block_on(catalog.drop_table(&mut txn, &ddl, table.oid)).unwrap();
+    txn.rollback_to("s").unwrap();
+    commit(txn);
+    assert_eq!(
+        find(&catalog.current(), "accounts").unwrap().indexes.len(),
+        2
+    );
+}
+
+#[test]
+fn the_catalog_is_read_back_as_it_was_written() {
+    let disk = SimDisk::new(1);
+    let db = open(&disk);
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let table = create(&catalog, &mut txn, &ddl);
+    block_on(catalog.create_index(&mut txn, &ddl, table.oid, &index(&["balance", "id"]))).unwrap();
+    block_on(catalog.create_extension(&mut txn, &ddl, "uuid-ossp", false)).unwrap();
+    commit(txn);
+    let written = find(&catalog.current(), "accounts").unwrap();
+    assert_eq!(&*written.indexes[0].name, "accounts_pkey");
+    assert_eq!(&*written.indexes[1].name, "accounts_name_balance_key");
+    assert_eq!(&*written.indexes[2].name, "accounts_balance_id_idx");
+    assert!(written.columns[0].not_null && !written.columns[1].not_null);
+    let described = describe(&written);
+    drop((catalog, table, ddl, written));
+    db.close().unwrap();
+    drop(db);
+    let db = open(&disk);
+    let catalog = Catalog::open(&db).unwrap();
+    let read = find(&catalog.current(), "accounts").unwrap();
+    assert_eq!(describe(&read), described);
+    assert!(catalog.current().extension("uuid-ossp").is_some());
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let next = CreateTable {
+        name: "t".into(),
+        constraints: Vec::new(),
+        ..accounts()
+    };
+    let next = block_on(catalog.create_table(&mut txn, &ddl, &next))
+        .unwrap()
+        .unwrap();
+    assert!(next.oid > read.indexes[2].oid);
+}
+
+#[test]
+fn a_catalog_survives_a_crash_of_the_process() {
+    let disk = SimDisk::new(1);
+    let db = open(&disk);
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    create(&catalog, &mut txn, &ddl);
+    commit(txn);
+    let (mut unfinished, other) = (begin(&db), DdlLog::default());
+    let second = CreateTable {
+        name: "second".into(),
+        constraints: Vec::new(),
+        ..accounts()
+    };
+    block_on(catalog.create_table(&mut unfinished, &other, &second)).unwrap();
+    let disk = disk.process_crash();
+    let db = open(&disk);
+    let state = Catalog::open(&db).unwrap().current();
+    assert!(find(&state, "accounts").is_some());
+    assert!(find(&state, "second").is_none());
+    drop(unfinished);
+}
+
+#[test]
+fn constraints_hold_and_names_are_taken_once() {
+    let db = open(&SimDisk::new(1));
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let table = create(&catalog, &mut txn, &ddl);
+    let row = |id: i32| [Datum::Int4(id), "a".into(), Datum::Null];
+    insert(&mut txn, &table, &row(1)).unwrap();
+    insert(&mut txn, &table, &row(2)).unwrap();
+    let error = insert(&mut txn, &table, &row(1)).unwrap_err();
+    assert_eq!(error.sqlstate, SqlState::UNIQUE_VIOLATION);
+    let state = |r: SqlResult<Option<Arc<TableInfo>>>| r.unwrap_err().sqlstate;
+    let again = block_on(catalog.create_table(&mut txn, &ddl, &accounts()));
+    assert_eq!(state(again), SqlState::DUPLICATE_TABLE);
+    let lenient = CreateTable {
+        if_not_exists: true,
+        ..accounts()
+    };
+    assert!(
+        block_on(catalog.create_table(&mut txn, &ddl, &lenient))
+            .unwrap()
+            .is_none()
+    );
+    let mut named = index(&["id"]);
+    named.name = Some("accounts_pkey".into());
+    let taken = block_on(catalog.create_index(&mut txn, &ddl, table.oid, &named));
+    assert_eq!(state(taken), SqlState::DUPLICATE_TABLE);
+    let missing = block_on(catalog.create_index(&mut txn, &ddl, table.oid, &index(&["nope"])));
+    assert_eq!(state(missing), SqlState::UNDEFINED_COLUMN);
+    let two = constraint(ConstraintKind::Primary, &["name"]);
+    let error = block_on(catalog.add_constraint(&mut txn, &ddl, table.oid, &two)).unwrap_err();
+    assert_eq!(error.sqlstate, SqlState::INVALID_TABLE_DEFINITION);
+    let pkey = table.indexes[0].oid;
+    let error = block_on(catalog.drop_index(&mut txn, &ddl, pkey)).unwrap_err();
+    assert_eq!(error.sqlstate, SqlState::DEPENDENT_OBJECTS_STILL_EXIST);
+}
+
+#[test]
+fn a_key_added_later_is_checked_against_the_rows() {
+    let db = open(&SimDisk::new(1));
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let bare = CreateTable {
+        constraints: Vec::new(),
+        ..accounts()
+    };
+    let table = block_on(catalog.create_table(&mut txn, &ddl, &bare))
+        .unwrap()
+        .unwrap();
+    for id in [Datum::Int4(1), Datum::Int4(2), Datum::Null] {
+        insert(&mut txn, &table, &[id, "a".into(), Datum::Null]).unwrap();
+    }
+    let add = |txn: &mut Transaction, kind, column| {
+        block_on(catalog.add_constraint(txn, &ddl, table.oid, &constraint(kind, &[column])))
+    };
+    txn.savepoint("s");
+    let error = add(&mut txn, ConstraintKind::Primary, "id").unwrap_err();
+    assert_eq!(error.sqlstate, SqlState::NOT_NULL_VIOLATION);
+    txn.rollback_to("s").unwrap();
+    let error = add(&mut txn, ConstraintKind::Unique, "name").unwrap_err();
+    assert_eq!(error.sqlstate, SqlState::UNIQUE_VIOLATION);
+    txn.rollback_to("s").unwrap();
+    let changed = add(&mut txn, ConstraintKind::Unique, "id").unwrap();
+    let duplicate = [Datum::Int4(2), "b".into(), Datum::Null];
+    assert!(insert(&mut txn, &changed, &duplicate).is_err());
+}
+
+#[test]
+fn truncate_and_drop_give_the_space_back_at_commit() {
+    let db = open(&SimDisk::new(1));
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let table = create(&catalog, &mut txn, &ddl);
+    insert(&mut txn, &table, &[Datum::Int4(1), "a".into(), Datum::Null]).unwrap();
+    commit(txn);
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let empty = block_on(catalog.truncate(&mut txn, &ddl, table.oid)).unwrap();
+    assert!(ddl.has_new_heap(table.oid) && empty.heap != table.heap);
+    assert_eq!(rows(&mut txn, &empty), 0);
+    txn.rollback();
+    let mut txn = begin(&db);
+    let kept = find(&catalog.current(), "accounts").unwrap();
+    assert_eq!((kept.heap, rows(&mut txn, &kept)), (table.heap, 1));
+    txn.rollback();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let empty = block_on(catalog.truncate(&mut txn, &ddl, table.oid)).unwrap();
+    insert(&mut txn, &empty, &[Datum::Int4(1), "a".into(), Datum::Null]).unwrap();
+    commit(txn);
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let now = find(&catalog.current(), "accounts").unwrap();
+    assert_eq!(rows(&mut txn, &now), 1);
+    block_on(catalog.drop_table(&mut txn, &ddl, table.oid)).unwrap();
+    assert!(find(&catalog.view(&ddl), "accounts").is_none());
+    let table = create(&catalog, &mut txn, &ddl);
+    commit(txn);
+    assert_eq!(find(&catalog.current(), "accounts").unwrap().oid, table.oid);
+    let reread = Catalog::open(&db).unwrap().current();
+    assert_eq!(reread.tables().count(), 1);
+}
+
+#[test]
+fn a_table_may_be_made_changed_and_dropped_in_one_transaction() {
+    let db = open(&SimDisk::new(1));
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let table = create(&catalog, &mut txn, &ddl);
+    block_on(catalog.truncate(&mut txn, &ddl, table.oid)).unwrap();
+    let name = "accounts_name_balance_key";
+    let left = block_on(catalog.drop_constraint(&mut txn, &ddl, table.oid, name)).unwrap();
+    assert_eq!(left.indexes.len(), 1);
+    block_on(catalog.create_index(&mut txn, &ddl, table.oid, &index(&["name"]))).unwrap();
+    let made = catalog.view(&ddl).table(table.oid).unwrap().indexes[1].oid;
+    block_on(catalog.drop_index(&mut txn, &ddl, made)).unwrap();
+    block_on(catalog.drop_table(&mut txn, &ddl, table.oid)).unwrap();
+    commit(txn);
+    assert_eq!(catalog.current().tables().count(), 0);
+    assert_eq!(Catalog::open(&db).unwrap().current().tables().count(), 0);
+}
