@@ -1,0 +1,243 @@
+//! Crash images along the journal of one run, each opened, verified, used and crashed again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evenkeel_io::{Outcome, SimDisk};
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+use crate::model::{History, State};
+use crate::schema::{open, small};
+use crate::verify::{read_live, read_recovered};
+use crate::watch::{fresh, guarded, number, seed};
+use crate::workload::{Clock, Driver};
+
+pub fn clock_of(disk: &SimDisk) -> Clock {
+    let disk = disk.clone();
+    Arc::new(move || disk.op_count())
+}
+
+/// A finished run: its disk, with the journal, and what must be found.
+pub struct Run {
+    pub seed: u64,
+    pub disk: SimDisk,
+    pub history: History,
+}
+
+/// Runs the workload, closing the database at the end of every other seed.
+pub fn run(seed: u64, turns: usize) -> Result<Run, String> {
+    guarded(format!("workload of seed {seed}"), || {
+        let disk = SimDisk::new(seed);
+        let db = open(Arc::new(disk.clone()), small()).map_err(|error| error.to_string())?;
+        let random = StdRng::seed_from_u64(seed);
+        let mut driver =
+            Driver::create(db, clock_of(&disk), random).map_err(|error| error.to_string())?;
+        for _ in 0..turns {
+            driver.turn().map_err(|error| error.to_string())?;
+        }
+        driver.finish().map_err(|error| error.to_string())?;
+        let found = read_live(&driver.db)?;
+        driver.history.place(
+            &found,
+            driver.history.states.len() - 1..driver.history.states.len(),
+        )?;
+        if seed % 2 == 0 {
+            driver.db.close().map_err(|error| error.to_string())?;
+        }
+        let history = std::mem::take(&mut driver.history);
+        Ok(Run {
+            seed,
+            disk,
+            history,
+        })
+    })
+}
+
+/// How an image comes about.
+#[derive(Clone, Copy, Debug)]
+pub enum Failure {
+    Power(Outcome),
+    Process,
+}
+
+/// Opens an image and verifies it; answers the history to go on with.
+fn recover(
+    disk: &SimDisk,
+    history: &History,
+    index: u64,
+) -> Result<Option<(evenkeel_engine::Database, History)>, String> {
+    let db = open(Arc::new(disk.clone()), small()).map_err(|error| error.to_string())?;
+    let found = read_recovered(&db)?;
+    if history.created.is_none_or(|created| index < created) {
+        // The catalog was being made.
+        return match found {
+            Some(state) if state != State::default() => Err("a table before its time".into()),
+            _ => Ok(None),
+        };
+    }
+    let found = found.ok_or("the catalog is gone")?;
+    let possible = history.possible(index);
+    let place = history.place(&found, possible.clone())?;
+    let states = history.states[possible.start..=place].to_vec();
+    let opened = disk.op_count();
+    let next = History {
+        created: Some(0),
+        begun: vec![0; states.len()],
+        durable: vec![(0, 0), (opened, states.len() - 1)],
+        states,
+    };
+    Ok(Some((db, next)))
+}
+
+/// Opens, verifies, changes, verifies; then perhaps fails again at some point of all this.
+pub fn check_image(
+    disk: &SimDisk,
+    history: &History,
+    index: u64,
+    depth: u32,
+    random: &mut StdRng,
+) -> Result<(), String> {
+    let Some((db, next)) = recover(disk, history, index)? else {
+        return Ok(());
+    };
+    let driver_random = StdRng::seed_from_u64(random.random());
+    let mut driver = Driver::resume(db, next, clock_of(disk), driver_random)
+        .map_err(|error| format!("after recovery: {error}"))?;
+    for _ in 0..4 {
+        driver
+            .turn()
+            .map_err(|error| format!("after recovery: {error}"))?;
+    }
+    driver
+        .finish()
+        .map_err(|error| format!("after recovery: {error}"))?;
+    let found =
+        read_live(&driver.db).map_err(|error| format!("after recovery and use: {error}"))?;
+    let history = std::mem::take(&mut driver.history);
+    history
+        .place(&found, history.states.len() - 1..history.states.len())
+        .map_err(|error| format!("after recovery and a commit: {error}"))?;
+    drop(driver);
+    if depth == 0 {
+        return Ok(());
+    }
+    let seed = random.random();
+    let mut images = disk.images(seed);
+    let again = random.random_range(images.index()..=images.end());
+    images.seek(again);
+    let (image, how) = if random.random_range(0..4) == 0 {
+        (images.process_crash(), Failure::Process)
+    } else {
+        let outcome = Outcome::ALL[random.random_range(0..Outcome::ALL.len())];
+        (images.image(outcome, seed), Failure::Power(outcome))
+    };
+    let operation = images.operation().map(|operation| operation.to_string());
+    check_image(&image, &history, again, depth - 1, random).map_err(|error| {
+        let operation = operation.unwrap_or_default();
+        format!("then {how:?} with seed {seed} after operation {operation}: {error}")
+    })
+}
+
+/// Checks the image at `index` of a run, with everything needed to name it.
+pub fn check_at(
+    run: &Run,
+    images: &mut evenkeel_io::ImageSeries,
+    index: u64,
+    failure: Failure,
+    twice: bool,
+) -> Result<(), String> {
+    images.seek(index);
+    let image_seed = run.seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let image = match failure {
+        Failure::Power(outcome) => images.image(outcome, image_seed),
+        Failure::Process => images.process_crash(),
+    };
+    let operation = images.operation().map(|operation| operation.to_string());
+    let operation = operation.unwrap_or_default();
+    let what = format!(
+        "seed {}, {failure:?} with seed {image_seed} after operation {operation}",
+        run.seed
+    );
+    let mut random = StdRng::seed_from_u64(image_seed);
+    guarded(what, || {
+        check_image(&image, &run.history, index, u32::from(twice), &mut random)
+    })
+}
+
+/// Which failures to try at an index, in turn.
+const FAILURES: [Failure; 7] = [
+    Failure::Power(Outcome::Nothing),
+    Failure::Power(Outcome::Everything),
+    Failure::Power(Outcome::Prefix),
+    Failure::Power(Outcome::Torn512),
+    Failure::Power(Outcome::Torn4096),
+    Failure::Power(Outcome::Operations),
+    Failure::Process,
+];
+
+/// Checks `count` images of a run, evenly over its journal and over the kinds of failure, on two
+/// threads. With more images than operations every index has several.
+pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
+    const THREADS: u64 = 2;
+    let end = run.disk.images(0).end();
+    let per_index = count.div_ceil(end + 1).min(FAILURES.len() as u64);
+    let step = ((end + 1) * per_index / count).max(1);
+    let checked = AtomicU64::new(0);
+    let result = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS)
+            .map(|thread| {
+                let checked = &checked;
+                scope.spawn(move || {
+                    let mut images = run.disk.images(run.seed);
+                    let mut index = thread * step;
+                    while index <= end {
+                        for round in 0..per_index {
+                            let at = index / step + round;
+                            let failure = FAILURES[at as usize % FAILURES.len()];
+                            check_at(run, &mut images, index, failure, at % 4 == 0)?;
+                            checked.fetch_add(1, Ordering::Relaxed);
+                        }
+                        index += THREADS * step;
+                    }
+                    Ok(())
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a panic is an error there"))
+            .collect::<Result<Vec<()>, String>>()
+    });
+    result.map(|_| checked.load(Ordering::Relaxed))
+}
+
+/// Rule 1: at every operation, whatever of the unsynced survives.
+#[test]
+fn every_crash_leaves_a_prefix_of_whole_commits_with_all_acknowledged() {
+    let total = number("EVENKEEL_CRASH_IMAGES", 400);
+    let mut next = seed(20_260_822);
+    let mut checked = 0;
+    let mut turns = 150;
+    while checked < total {
+        let run = run(next, turns).unwrap_or_else(|error| panic!("{error}"));
+        let count = if total < 2000 {
+            total / 2
+        } else {
+            total - checked
+        };
+        let images = check_run(&run, count).unwrap_or_else(|error| panic!("{error}"));
+        checked += images;
+        println!(
+            "seed {next}: {} operations, {} commits, {images} images",
+            run.disk.op_count(),
+            run.history.states.len() - 1
+        );
+        next = fresh();
+        turns = if total < 2000 {
+            150
+        } else {
+            60 + (next % 400) as usize
+        };
+    }
+}
