@@ -196,9 +196,14 @@ const SETTINGS: &[Setting] = &[
 
 impl Default for Settings {
     fn default() -> Settings {
+        let shown = |s: &Setting| (s.name.to_owned(), s.default.trim_matches('\'').to_owned());
+        let sql = SqlConfig {
+            settings: SETTINGS.iter().map(shown).collect(),
+            ..SqlConfig::default()
+        };
         Settings {
             database: Config::default(),
-            sql: SqlConfig::default(),
+            sql,
             server: ServerConfig::default(),
             io_method: IoMethod::Worker {
                 threads: IO_WORKERS,

@@ -39,7 +39,7 @@ fn check_database(database: &Database) -> Result<u64, Failure> {
     })?;
     let mut problems = report(&bar, "pages", &pages.problems, pages.problem_count);
     let engine = SqlEngine::open(database.clone(), SqlConfig::default())?;
-    for table in engine.tables()? {
+    for table in engine.catalog().current().tables() {
         bar.set_message(format!("checking table {}", table.name));
         bar.tick();
         let found = table.table.check()?;

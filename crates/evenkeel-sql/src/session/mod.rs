@@ -86,9 +86,7 @@ pub struct Session {
 
 impl Session {
     fn new(engine: Arc<SqlEngine>, params: SessionParams) -> SqlResult<Session> {
-        let mut given = engine.config().settings.clone();
-        given.extend(params.settings.iter().cloned());
-        let settings = Settings::new(&params.user, &given)?;
+        let settings = Settings::new(&params.user, &engine.config().settings, &params.settings)?;
         let effective = Effective::of(&settings, &params.user)?;
         let seed = seed(&params, &settings, &effective);
         let environment = engine.environment(&params.user, &effective);

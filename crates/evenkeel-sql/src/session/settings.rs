@@ -129,6 +129,13 @@ fn unknown(name: &str) -> SqlError {
     )
 }
 
+fn fixed_by_server(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::CANT_CHANGE_RUNTIME_PARAM,
+        format!("parameter \"{name}\" cannot be changed without restarting the server"),
+    )
+}
+
 fn invalid(name: &str, value: &str) -> SqlError {
     SqlError::new(
         SqlState::INVALID_PARAMETER_VALUE,
@@ -332,9 +339,20 @@ pub struct SettingsMark {
 
 impl Settings {
     /// Settings with values from the server's configuration and the client's start.
-    pub fn new(user: &str, given: &[(String, String)]) -> SqlResult<Settings> {
+    pub fn new(
+        user: &str,
+        server: &[(String, String)],
+        given: &[(String, String)],
+    ) -> SqlResult<Settings> {
         let mut values = Values::new();
         values.insert("session_authorization".into(), user.into());
+        for (name, value) in server {
+            let value = match find(name) {
+                Some(def) => canonical(def, value)?,
+                None => value.clone(),
+            };
+            values.insert(name.as_str().into(), value.into());
+        }
         for (name, value) in given {
             let name = name.to_ascii_lowercase();
             let value = match find(&name) {
@@ -372,6 +390,7 @@ impl Settings {
             (Some(def), None) => default.unwrap_or_else(|| def.default.to_owned()),
             (None, Some(value)) if name.contains('.') => value.to_owned(),
             (None, None) if name.contains('.') => default.unwrap_or_default(),
+            (None, _) if self.base.contains_key(name) => return Err(fixed_by_server(name)),
             (None, _) => return Err(unknown(name)),
         };
         let (name, value): (Arc<str>, Arc<str>) = (name.into(), value.into());
@@ -528,7 +547,7 @@ mod tests {
     use super::*;
 
     fn settings() -> Settings {
-        Settings::new("me", &[]).unwrap()
+        Settings::new("me", &[], &[]).unwrap()
     }
 
     #[test]
