@@ -63,12 +63,14 @@ impl Driver {
     /// From here on the transaction uses these files for the table.
     fn switch(&mut self, slot: usize, number: u64, files: Files) -> EngineResult<Arc<Table>> {
         let table = Table::open(&self.db, files.def(number))?;
+        self.log(slot, format_args!("table {number} now has {files:?}"));
         self.delta(slot, number).files = Some(files);
         self.slot(slot).handles.insert(number, Arc::clone(&table));
         Ok(table)
     }
 
     fn create_table(&mut self, slot: usize, number: u64) -> EngineResult<()> {
+        self.log(slot, format_args!("create table {number}"));
         let group = self.one_in(2);
         let files = self.new_files(slot, group)?;
         *self.delta(slot, number) = TableDelta {
@@ -93,6 +95,7 @@ impl Driver {
     }
 
     fn drop_table(&mut self, slot: usize, number: u64) -> EngineResult<()> {
+        self.log(slot, format_args!("drop table {number}"));
         for file in self.files(slot, number).all() {
             self.slot(slot).txn.drop_file(file)?;
         }
@@ -106,6 +109,7 @@ impl Driver {
     }
 
     fn truncate(&mut self, slot: usize, number: u64) -> EngineResult<()> {
+        self.log(slot, format_args!("truncate table {number}"));
         let old = self.files(slot, number);
         let files = self.new_files(slot, old.group.is_some())?;
         for file in old.all() {
@@ -122,6 +126,10 @@ impl Driver {
     /// Drops the second index, or builds it.
     fn toggle_index(&mut self, slot: usize, number: u64, table: &Arc<Table>) -> EngineResult<()> {
         let mut files = self.files(slot, number);
+        self.log(
+            slot,
+            format_args!("toggle index of table {number}: {files:?}"),
+        );
         if let Some(file) = files.group.take() {
             self.slot(slot).txn.drop_file(file)?;
         } else {

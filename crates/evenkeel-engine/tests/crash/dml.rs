@@ -26,6 +26,7 @@ impl Driver {
             return Ok(());
         };
         self.slot(slot).txn.begin_statement()?;
+        self.log(slot, format_args!("change table {number}"));
         match self.random.random_range(0..12) {
             0 => self.insert_run(slot, number, &table),
             1 => self.delete_range(slot, number, &table),

@@ -7,6 +7,7 @@ use evenkeel_io::{Outcome, SimDisk};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use crate::keep::keep;
 use crate::model::{History, State};
 use crate::schema::{open, small};
 use crate::verify::{read_live, read_recovered};
@@ -23,6 +24,8 @@ pub struct Run {
     pub seed: u64,
     pub disk: SimDisk,
     pub history: History,
+    /// What was done.
+    pub trace: Vec<String>,
 }
 
 /// Runs the workload, closing the database at the end of every other seed.
@@ -46,10 +49,12 @@ pub fn run(seed: u64, turns: usize) -> Result<Run, String> {
             driver.db.close().map_err(|error| error.to_string())?;
         }
         let history = std::mem::take(&mut driver.history);
+        let trace = std::mem::take(&mut driver.trace);
         Ok(Run {
             seed,
             disk,
             history,
+            trace,
         })
     })
 }
@@ -90,17 +95,44 @@ fn recover(
     Ok(Some((db, next)))
 }
 
-/// Opens, verifies, changes, verifies; then perhaps fails again at some point of all this.
+/// Opens, verifies, changes, verifies; then perhaps fails again at some point of all this. A
+/// failing image is kept, with what was done before it.
 pub fn check_image(
     disk: &SimDisk,
     history: &History,
     index: u64,
     depth: u32,
     random: &mut StdRng,
+    trace: &[String],
 ) -> Result<(), String> {
+    let before = disk.process_crash();
+    let start = disk.op_count();
+    let mut trace = trace.to_vec();
+    guarded(String::new(), || {
+        try_image(disk, history, (start, index), depth, random, &mut trace)
+    })
+    .map_err(|error| {
+        let name = format!("{}-{index}-depth{depth}", std::process::id());
+        match keep(&before, &name, &trace) {
+            Some(place) => format!("{error} (kept in {})", place.display()),
+            None => error,
+        }
+    })
+}
+
+fn try_image(
+    disk: &SimDisk,
+    history: &History,
+    (start, index): (u64, u64),
+    depth: u32,
+    random: &mut StdRng,
+    trace: &mut Vec<String>,
+) -> Result<(), String> {
+    trace.push(format!("crash after operation {index}"));
     let Some((db, next)) = recover(disk, history, index)? else {
         return Ok(());
     };
+    trace.push(format!("recovered at {}", disk.op_count()));
     let driver_random = StdRng::seed_from_u64(random.random());
     let mut driver = Driver::resume(db, next, clock_of(disk), driver_random)
         .map_err(|error| format!("after recovery: {error}"))?;
@@ -115,6 +147,7 @@ pub fn check_image(
     let found =
         read_live(&driver.db).map_err(|error| format!("after recovery and use: {error}"))?;
     let history = std::mem::take(&mut driver.history);
+    trace.append(&mut driver.trace);
     history
         .place(&found, history.states.len() - 1..history.states.len())
         .map_err(|error| format!("after recovery and a commit: {error}"))?;
@@ -124,7 +157,7 @@ pub fn check_image(
     }
     let seed = random.random();
     let mut images = disk.images(seed);
-    let again = random.random_range(images.index()..=images.end());
+    let again = random.random_range(start..=images.end());
     images.seek(again);
     let (image, how) = if random.random_range(0..4) == 0 {
         (images.process_crash(), Failure::Process)
@@ -133,7 +166,7 @@ pub fn check_image(
         (images.image(outcome, seed), Failure::Power(outcome))
     };
     let operation = images.operation().map(|operation| operation.to_string());
-    check_image(&image, &history, again, depth - 1, random).map_err(|error| {
+    check_image(&image, &history, again, depth - 1, random, trace).map_err(|error| {
         let operation = operation.unwrap_or_default();
         format!("then {how:?} with seed {seed} after operation {operation}: {error}")
     })
@@ -161,7 +194,8 @@ pub fn check_at(
     );
     let mut random = StdRng::seed_from_u64(image_seed);
     guarded(what, || {
-        check_image(&image, &run.history, index, u32::from(twice), &mut random)
+        let twice = u32::from(twice);
+        check_image(&image, &run.history, index, twice, &mut random, &run.trace)
     })
 }
 
@@ -177,48 +211,44 @@ const FAILURES: [Failure; 7] = [
 ];
 
 /// Checks `count` images of a run, evenly over its journal and over the kinds of failure, on two
-/// threads. With more images than operations every index has several.
+/// threads. With more images than operations an index has several.
 pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
     const THREADS: u64 = 2;
-    let end = run.disk.images(0).end();
-    let per_index = count.div_ceil(end + 1).min(FAILURES.len() as u64);
-    let step = ((end + 1) * per_index / count).max(1);
-    let checked = AtomicU64::new(0);
-    let result = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS)
-            .map(|thread| {
-                let checked = &checked;
-                scope.spawn(move || {
-                    let mut images = run.disk.images(run.seed);
-                    let mut index = thread * step;
-                    while index <= end {
-                        for round in 0..per_index {
-                            let at = index / step + round;
-                            let failure = FAILURES[at as usize % FAILURES.len()];
-                            check_at(run, &mut images, index, failure, at % 4 == 0)?;
-                            checked.fetch_add(1, Ordering::Relaxed);
-                        }
-                        index += THREADS * step;
-                    }
-                    Ok(())
-                })
-            })
-            .collect();
-        threads
+    let places = run.disk.images(0).end() + 1;
+    let count = count.min(places * FAILURES.len() as u64);
+    let next = AtomicU64::new(0);
+    let work = || {
+        let mut images = run.disk.images(run.seed);
+        loop {
+            // In rising order on each thread.
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= count {
+                return Ok(());
+            }
+            let index = at * places / count;
+            let failure = FAILURES[at as usize % FAILURES.len()];
+            check_at(run, &mut images, index, failure, at % 4 == 0).inspect_err(|_| {
+                next.store(count, Ordering::Relaxed);
+            })?;
+        }
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        let results = threads
             .into_iter()
-            .map(|thread| thread.join().expect("a panic is an error there"))
-            .collect::<Result<Vec<()>, String>>()
-    });
-    result.map(|_| checked.load(Ordering::Relaxed))
+            .map(|thread| thread.join().expect("a panic is an error there"));
+        results.collect::<Result<Vec<()>, String>>()
+    })?;
+    Ok(count)
 }
 
 /// Rule 1: at every operation, whatever of the unsynced survives.
 #[test]
 fn every_crash_leaves_a_prefix_of_whole_commits_with_all_acknowledged() {
-    let total = number("EVENKEEL_CRASH_IMAGES", 400);
+    let total = number("EVENKEEL_CRASH_IMAGES", 800);
     let mut next = seed(20_260_822);
     let mut checked = 0;
-    let mut turns = 150;
+    let mut turns = 300;
     while checked < total {
         let run = run(next, turns).unwrap_or_else(|error| panic!("{error}"));
         let count = if total < 2000 {

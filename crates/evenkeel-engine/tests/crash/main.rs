@@ -6,9 +6,13 @@
 
 mod ddl;
 mod dml;
+mod faults;
 mod images;
+mod keep;
 mod model;
+mod mutants;
 mod schema;
+mod settings;
 mod transfers;
 mod verify;
 mod watch;

@@ -51,6 +51,8 @@ pub struct Driver {
     clock: Clock,
     pub on_commit: Option<CommitHook>,
     pub random: StdRng,
+    /// What was done, with the number of operations the disk had seen.
+    pub trace: Vec<String>,
 }
 
 impl Driver {
@@ -86,12 +88,22 @@ impl Driver {
             clock,
             on_commit: None,
             random,
+            trace: Vec::new(),
         })
     }
 
     /// True in one of `n` cases.
     pub fn one_in(&mut self, n: u32) -> bool {
         self.random.random_range(0..n) == 0
+    }
+
+    /// Notes something done.
+    pub fn log(&mut self, slot: usize, what: impl std::fmt::Display) {
+        let own = self.slots.get(slot).and_then(Option::as_ref);
+        let xid = own.and_then(|own| own.txn.xid_if_any());
+        let xid = xid.map_or(0, |xid| xid.get());
+        self.trace
+            .push(format!("#{} slot {slot} xid {xid}: {what}", (self.clock)()));
     }
 
     pub fn poisoned(&self) -> bool {
@@ -201,6 +213,7 @@ impl Driver {
     }
 
     fn savepoint(&mut self, slot: usize) {
+        self.log(slot, "savepoint");
         let slot = self.slot(slot);
         slot.txn.savepoint(&format!("s{}", slot.savepoints.len()));
         slot.savepoints
@@ -209,6 +222,7 @@ impl Driver {
 
     fn end_savepoint(&mut self, slot: usize) -> EngineResult<()> {
         let back = self.one_in(2);
+        self.log(slot, if back { "rollback to" } else { "release" });
         let slot = self.slot(slot);
         let Some(last) = slot.savepoints.pop() else {
             return Ok(());
@@ -224,6 +238,7 @@ impl Driver {
     }
 
     pub fn rollback(&mut self, slot: usize) {
+        self.log(slot, "rollback");
         if let Some(slot) = self.slots[slot].take() {
             drop(slot.handles);
             slot.txn.rollback();
@@ -240,6 +255,7 @@ impl Driver {
     }
 
     fn commit_with(&mut self, slot: usize, durability: Durability) -> EngineResult<()> {
+        self.log(slot, format_args!("commit {durability:?}"));
         let Some(slot) = self.slots[slot].take() else {
             return Ok(());
         };
@@ -282,6 +298,7 @@ impl Driver {
     fn maintain(&mut self) -> EngineResult<()> {
         let what = self.random.random_range(0..10);
         if what < 3 {
+            self.log(self.slots.len(), "checkpoint");
             self.db.store().checkpoint(CheckpointMode::Fast)?;
             return Ok(());
         }
@@ -302,7 +319,9 @@ impl Driver {
             truncate: !self.is_used(nobody, table),
             ..VacuumOptions::default()
         };
-        handle.vacuum(&options, &mut |_| {})?;
+        self.log(nobody, format_args!("vacuum table {table} {options:?}"));
+        let stats = handle.vacuum(&options, &mut |_| {})?;
+        self.log(nobody, format_args!("{stats:?}"));
         Ok(())
     }
 
@@ -315,6 +334,7 @@ impl Driver {
             freeze: true,
             ..VacuumOptions::default()
         };
+        self.log(self.slots.len(), "freeze all");
         let mut oldest = self.db.next_xid();
         let tables = self.handles.values().chain([&self.catalog]);
         for table in tables {

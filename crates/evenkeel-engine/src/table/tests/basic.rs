@@ -389,6 +389,40 @@ fn a_late_index_is_right_for_every_snapshot() {
     late.assert_sound();
 }
 
+/// The second of two versions has no entry in a partial index that was built when only the first
+/// one, which it replaced on the same page, had a key.
+#[test]
+fn an_entry_may_lead_to_a_row_that_has_no_key() {
+    struct First;
+    impl KeyExtractor for First {
+        fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+            out.extend_from_slice(row);
+            if row.ends_with(b"first") {
+                KeyKind::Unique
+            } else {
+                KeyKind::Absent
+            }
+        }
+    }
+    let f = Fixture::new(1);
+    f.put("a:first");
+    let mut txn = f.begin();
+    f.set(&mut txn, "a:second");
+    let file = txn.create_file().unwrap();
+    let mut def = f.table.def().clone();
+    def.indexes.push(IndexDef {
+        file,
+        unique: false,
+        name: "partial".into(),
+        key: Arc::new(First),
+    });
+    f.table.build_index(&mut txn, &def.indexes[1]).unwrap();
+    end(txn);
+    f.vacuum(&VacuumOptions::default());
+    let report = Table::open(&f.db, def).unwrap().check().unwrap();
+    assert!(report.is_ok(), "{:?}", report.problems);
+}
+
 #[test]
 fn a_late_unique_index_refuses_duplicates() {
     let f = Fixture::new(0);

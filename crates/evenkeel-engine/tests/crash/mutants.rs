@@ -1,0 +1,269 @@
+//! Deliberate bugs: disks that quietly skip what durability rests on. Each must be caught by
+//! the images that the engine on an honest disk passes; the suite is worth what this shows.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use evenkeel_io::{Disk, File, IoQueue, IoResult, LockGuard, OpenOptions, SimDisk};
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use crate::images::{Run, check_run, clock_of};
+use crate::schema::{open, small};
+use crate::watch::{guarded, seed};
+use crate::workload::Driver;
+
+/// What is skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Bug {
+    /// Nothing: the control.
+    None,
+    /// Commits are acknowledged before the log is flushed: its syncs come one call too late.
+    AcknowledgeBeforeFlush,
+    /// Pages are written without the log before them: it is flushed by commits only.
+    NoFlushBeforePageWrite,
+    /// New names are not made durable.
+    NoDirectorySync,
+    /// The images in the double-write area are not durable before the home writes.
+    NoDoubleWriteSync,
+    /// The redo point moves on before data files are synced.
+    NoDataSync,
+    /// The control file is written and not synced.
+    NoControlSync,
+}
+
+struct Buggy {
+    disk: SimDisk,
+    bug: Bug,
+    /// A synchronous commit is being waited for.
+    committing: Arc<AtomicBool>,
+    /// The database is there; from here on the bug shows.
+    armed: Arc<AtomicBool>,
+}
+
+impl Buggy {
+    fn wrap(&self, file: Arc<dyn File>) -> Arc<dyn File> {
+        Arc::new(BuggyFile {
+            file,
+            bug: self.bug,
+            committing: Arc::clone(&self.committing),
+            armed: Arc::clone(&self.armed),
+            late: AtomicBool::new(false),
+        })
+    }
+}
+
+impl Disk for Buggy {
+    fn open(&self, path: &Path, opts: OpenOptions) -> IoResult<Arc<dyn File>> {
+        self.disk.open(path, opts).map(|file| self.wrap(file))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
+        self.disk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> IoResult<()> {
+        self.disk.remove(path)
+    }
+
+    fn create_dir_all(&self, path: &Path) -> IoResult<()> {
+        self.disk.create_dir_all(path)
+    }
+
+    fn list(&self, dir: &Path) -> IoResult<Vec<String>> {
+        self.disk.list(dir)
+    }
+
+    fn exists(&self, path: &Path) -> IoResult<bool> {
+        self.disk.exists(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> IoResult<()> {
+        if self.bug == Bug::NoDirectorySync && self.armed.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        self.disk.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
+        self.disk.lock(path)
+    }
+
+    fn queue(&self, depth: usize) -> Box<dyn IoQueue> {
+        self.disk.queue(depth)
+    }
+
+    fn random_u64(&self) -> u64 {
+        self.disk.random_u64()
+    }
+
+    fn now_micros(&self) -> u64 {
+        self.disk.now_micros()
+    }
+}
+
+struct BuggyFile {
+    file: Arc<dyn File>,
+    bug: Bug,
+    committing: Arc<AtomicBool>,
+    armed: Arc<AtomicBool>,
+    /// A sync that was skipped is due.
+    late: AtomicBool,
+}
+
+impl BuggyFile {
+    fn skips(&self) -> bool {
+        if !self.armed.load(Ordering::SeqCst) {
+            return false;
+        }
+        let is_in = |part: &str| self.path().to_string_lossy().contains(part);
+        match self.bug {
+            Bug::None | Bug::NoDirectorySync => false,
+            Bug::AcknowledgeBeforeFlush => is_in("wal/") && !self.late.swap(true, Ordering::SeqCst),
+            Bug::NoFlushBeforePageWrite => is_in("wal/") && !self.committing.load(Ordering::SeqCst),
+            Bug::NoDoubleWriteSync => is_in("doublewrite"),
+            Bug::NoDataSync => is_in("base/") || is_in("status/"),
+            Bug::NoControlSync => is_in("control"),
+        }
+    }
+
+    /// Does the sync that was skipped.
+    fn catch_up(&self) -> IoResult<()> {
+        if self.late.swap(false, Ordering::SeqCst) {
+            self.file.sync_data()?;
+        }
+        Ok(())
+    }
+}
+
+impl File for BuggyFile {
+    fn read_vectored_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> IoResult<usize> {
+        self.file.read_vectored_at(bufs, offset)
+    }
+
+    fn write_all_vectored_at(&self, bufs: &mut [IoSlice<'_>], offset: u64) -> IoResult<()> {
+        self.catch_up()?;
+        self.file.write_all_vectored_at(bufs, offset)
+    }
+
+    fn sync_data(&self) -> IoResult<()> {
+        if self.skips() {
+            return Ok(());
+        }
+        self.file.sync_data()
+    }
+
+    fn sync_all(&self) -> IoResult<()> {
+        if self.skips() {
+            return Ok(());
+        }
+        self.file.sync_all()
+    }
+
+    fn len(&self) -> IoResult<u64> {
+        self.file.len()
+    }
+
+    fn set_len(&self, len: u64) -> IoResult<()> {
+        self.file.set_len(len)
+    }
+
+    fn allocate(&self, offset: u64, len: u64) -> IoResult<()> {
+        self.file.allocate(offset, len)
+    }
+
+    fn start_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
+        self.file.start_writeback(offset, len)
+    }
+
+    fn path(&self) -> &Path {
+        self.file.path()
+    }
+}
+
+/// The workload on a disk with the bug. The journal is the honest disk's below.
+fn run_with(bug: Bug, seed: u64) -> Result<Run, String> {
+    guarded(format!("seed {seed}, {bug:?}"), || {
+        let disk = SimDisk::new(seed);
+        let committing = Arc::new(AtomicBool::new(false));
+        let armed = Arc::new(AtomicBool::new(false));
+        let buggy = Buggy {
+            disk: disk.clone(),
+            bug,
+            committing: Arc::clone(&committing),
+            armed: Arc::clone(&armed),
+        };
+        let db = open(Arc::new(buggy), small()).map_err(|error| error.to_string())?;
+        let random = StdRng::seed_from_u64(seed);
+        let mut driver =
+            Driver::create(db, clock_of(&disk), random).map_err(|error| error.to_string())?;
+        armed.store(true, Ordering::SeqCst);
+        driver.on_commit = Some(Arc::new(move |waiting| {
+            committing.store(waiting, Ordering::SeqCst);
+        }));
+        for _ in 0..300 {
+            driver.turn().map_err(|error| error.to_string())?;
+        }
+        let history = std::mem::take(&mut driver.history);
+        let trace = std::mem::take(&mut driver.trace);
+        Ok(Run {
+            seed,
+            disk,
+            history,
+            trace,
+        })
+    })
+}
+
+/// Whether any image shows the bug, with the first that does.
+fn caught(bug: Bug) -> Option<String> {
+    let first = seed(777);
+    (0..8).find_map(|round| {
+        let run = run_with(bug, first + round).unwrap_or_else(|error| panic!("{error}"));
+        check_run(&run, 500).err()
+    })
+}
+
+fn assert_caught(bug: Bug) {
+    let what = caught(bug);
+    assert!(what.is_some(), "{bug:?} was not caught");
+    println!("{bug:?}: {}", what.unwrap_or_default());
+}
+
+#[test]
+fn the_honest_disk_passes_where_mutants_do_not() {
+    let run = run_with(Bug::None, seed(777)).unwrap_or_else(|error| panic!("{error}"));
+    check_run(&run, 300).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn acknowledging_before_the_flush_is_caught() {
+    assert_caught(Bug::AcknowledgeBeforeFlush);
+}
+
+#[test]
+fn writing_pages_before_their_log_is_caught() {
+    assert_caught(Bug::NoFlushBeforePageWrite);
+}
+
+#[test]
+fn a_missing_directory_sync_is_caught() {
+    assert_caught(Bug::NoDirectorySync);
+}
+
+#[test]
+fn a_missing_sync_of_the_double_write_area_is_caught() {
+    assert_caught(Bug::NoDoubleWriteSync);
+}
+
+#[test]
+fn a_missing_sync_of_data_files_is_caught() {
+    assert_caught(Bug::NoDataSync);
+}
+
+#[test]
+fn a_missing_sync_of_the_control_file_is_caught() {
+    assert_caught(Bug::NoControlSync);
+}
