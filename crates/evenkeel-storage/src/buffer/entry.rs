@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::latch::Latch;
 use super::sync::{AtomicU32, Ordering, Parker};
 use super::waiters::WaitTable;
-use super::word::{Mode, PinRefused};
+use super::word::{Mode, PinRefused, Word};
 use crate::ids::FrameId;
 
 const EMPTY: u32 = 0;
@@ -98,6 +98,15 @@ impl Entry {
         self.0
             .compare_exchange(EMPTY, LOADING, Ordering::SeqCst, Ordering::Relaxed)
             .is_ok()
+    }
+
+    /// The page is in the frame: shows it to everybody. The caller has a pin on it afterwards.
+    ///
+    /// Never without that pin: an evictor could win the frame before the entry names it, and the
+    /// entry would then name a frame that another page gets (buffer rule 3).
+    pub(crate) fn show(&self, latch: &Latch, frame: FrameId, table: &WaitTable) {
+        latch.publish(Word::loaded(1));
+        self.end_load(Some(frame), table);
     }
 
     /// Ends the loading: with the page in a frame, or (`None`) without.

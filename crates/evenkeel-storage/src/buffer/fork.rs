@@ -234,7 +234,7 @@ impl ForkHandle {
                 self.judge(block, page)?;
             }
         }
-        loading.publish(id, block, 1);
+        loading.publish(id, block);
         Ok(Pin::of(self, id, block))
     }
 
@@ -309,7 +309,8 @@ impl ForkHandle {
         let page = unsafe { self.core.arena().page(id).as_mut() };
         page.copy_from_slice(bytes);
         if checksum::verify(page, self.page_id(block)).is_valid() {
-            loading.publish(id, block, 0);
+            loading.publish(id, block);
+            self.latch(id).unpin();
         }
     }
 
@@ -465,9 +466,9 @@ struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    /// The page is in the frame, complete and checked: shows it to everybody, with `pins` (0 or
-    /// 1) of this thread.
-    fn publish(mut self, id: FrameId, block: BlockNumber, pins: u64) {
+    /// The page is in the frame, complete and checked: shows it to everybody, with a pin of this
+    /// thread.
+    fn publish(mut self, id: FrameId, block: BlockNumber) {
         self.frame = None;
         let frame = self.fork.core.frame(id);
         let Some(handle) = self.fork.myself.upgrade() else {
@@ -480,8 +481,7 @@ impl Loading<'_> {
                 block,
             }))
         };
-        frame.latch.publish(Word::loaded(pins));
-        self.entry.end_load(Some(id), &self.fork.core.waiters);
+        self.entry.show(&frame.latch, id, &self.fork.core.waiters);
         std::mem::forget(self);
     }
 }

@@ -197,6 +197,35 @@ fn a_pin_and_an_eviction_never_both_win() {
     });
 }
 
+/// A page that nobody waits for (read ahead) is not evicted before its entry names its frame,
+/// which would be another page's by then.
+#[test]
+fn a_page_shown_is_not_evicted_before_its_entry_names_it() {
+    check(3, || {
+        let model = Model::new(Word::FREE);
+        let frame = FrameId(0);
+        assert!(model.entries[0].begin_load());
+        model.write(100);
+        let loader = Arc::clone(&model);
+        let loader = thread::spawn(move || {
+            loader.entries[0].show(&loader.latch, frame, &loader.table);
+            loader.latch.unpin();
+        });
+        if model.latch.try_update(Word::evicted).is_some() {
+            model.entries[0].clear();
+            assert!(model.entries[1].begin_load());
+            model.write(101);
+            model.entries[1].show(&model.latch, frame, &model.table);
+            model.latch.unpin();
+        }
+        loader.join().unwrap();
+        if model.entries[0].pin(|_| &model.latch).is_ok() {
+            assert_eq!(model.read(), 100);
+            model.latch.unpin();
+        }
+    });
+}
+
 /// One of two threads that miss a page loads it, and the other is woken to find it.
 #[test]
 fn a_page_is_loaded_once_and_its_waiters_are_woken() {
