@@ -409,6 +409,8 @@ impl Session {
         let state = self.state.get_or_insert_with(|| self.engine.base().clone());
         let extension = SessionVarsExtension(Arc::clone(cx.vars()));
         state.config_mut().options_mut().extensions.insert(extension);
+        // Expressions are given the options that were there when execution was last marked.
+        state.mark_start_execution();
     }
 
     /// What plans run with; `set_vars` comes first.
