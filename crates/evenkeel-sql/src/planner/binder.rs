@@ -96,6 +96,11 @@ impl<'a> Binder<'a> {
         self.found.lock().target = Some(table);
     }
 
+    /// Says that the statement holds a value of this moment.
+    pub fn do_not_keep(&self) {
+        self.found.lock().bound_source = true;
+    }
+
     /// Whether a source was named whose rows belong to this moment.
     pub fn has_bound_source(&self) -> bool {
         self.found.lock().bound_source
@@ -213,6 +218,12 @@ pub fn param_field(ty: Option<SqlType>) -> FieldRef {
 /// Whether nothing has told this parameter's type yet.
 pub fn is_untyped(param: &Placeholder) -> bool {
     param.field.as_ref().is_none_or(|field| field.data_type().is_null())
+}
+
+/// Whether a date or time in text form names a moment relative to the present.
+pub fn means_present(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    ["now", "today", "tomorrow", "yesterday"].iter().any(|word| lower.contains(word))
 }
 
 /// The number, from 0, of a `$1`-style parameter.

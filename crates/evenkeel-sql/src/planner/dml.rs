@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use evenkeel_engine::table::KeyHint;
 
-use super::binder::{Binder, param_index};
+use super::binder::{Binder, means_present, param_index};
 use super::compile::{Compiled, Kind, with};
 use super::parse;
 use super::query;
@@ -177,9 +177,13 @@ fn assigned(
                 let index = param_index(id)
                     .ok_or_else(|| SqlError::syntax(format!("no such parameter: {id}")))?;
                 let ty = binder.infer_param(index, base_type(info.ty));
+                check_assignable(ty, info.ty, &info.name)?;
                 return Ok(Some(Typed { value: Value::Param(index), ty }));
             }
             SqlValue::SingleQuotedString(text) if !info.ty.is_string() => {
+                if is_moment(info.ty) && means_present(text) {
+                    binder.do_not_keep();
+                }
                 let datum = Datum::parse_text(info.ty, text, &binder.vars().cx)?;
                 return Ok(Some(Typed { value: Value::Const(datum), ty: info.ty }));
             }

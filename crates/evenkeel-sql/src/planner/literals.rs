@@ -6,7 +6,7 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{Expr, ExprSchemable};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::binder::small_literal;
+use super::binder::{means_present, small_literal};
 use crate::arrow::scalar_from_datum;
 use crate::types::{Datum, SqlType, TypeContext};
 
@@ -71,6 +71,7 @@ fn typed(text: &str, other: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
         // A char column compares without trailing blanks.
         SqlType::Char(_) => SqlType::Char(None),
         SqlType::Numeric(_) => SqlType::Numeric(None),
+        SqlType::Date | SqlType::Timestamp(_) if means_present(text) => return Ok(None),
         SqlType::Timestamptz(_) | SqlType::Void | SqlType::Interval => return Ok(None),
         ty if ty.is_string() => return Ok(None),
         ty => ty,

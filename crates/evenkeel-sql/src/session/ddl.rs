@@ -25,6 +25,10 @@ use crate::types::SqlType;
 impl Session {
     /// Runs a DDL statement within the current transaction.
     pub(super) async fn ddl(&mut self, statement: &Statement) -> SqlResult<()> {
+        self.ddl_statement(statement).await.map_err(of_index_build)
+    }
+
+    async fn ddl_statement(&mut self, statement: &Statement) -> SqlResult<()> {
         match statement {
             Statement::CreateTable(create) => self.create_table(create).await,
             Statement::CreateIndex(create) => self.create_index(create).await,
@@ -41,6 +45,7 @@ impl Session {
     /// The parts that catalog operations need, each at once.
     fn ddl_parts(&mut self) -> SqlResult<(Arc<Catalog>, &mut Transaction, &DdlLog)> {
         let catalog = Arc::clone(self.engine.catalog());
+        self.tx.ddl_used = true;
         let txn = self.tx.txn.as_mut().ok_or_else(super::transaction::in_failed_block)?;
         Ok((catalog, txn, &self.tx.ddl))
     }
@@ -293,6 +298,17 @@ impl Session {
             self.notice("NOTICE", SqlState::DUPLICATE_OBJECT, message);
         }
         Ok(())
+    }
+}
+
+/// A duplicate key met by DDL is one that the rows had before.
+fn of_index_build(error: SqlError) -> SqlError {
+    match error.message.strip_prefix("duplicate key value violates unique constraint ") {
+        Some(index) => {
+            let message = format!("could not create unique index {index}");
+            SqlError { message: message.into(), ..error }
+        }
+        None => error,
     }
 }
 

@@ -39,6 +39,8 @@ pub struct TxState {
     pub txn: Option<Transaction>,
     /// Catalog changes of this transaction.
     pub ddl: DdlLog,
+    /// Whether `ddl` was handed out in this transaction.
+    pub ddl_used: bool,
     savepoints: Vec<Savepoint>,
     /// `now()`: microseconds since 1970 UTC.
     pub started: i64,
@@ -57,6 +59,7 @@ impl TxState {
             block: Block::Idle,
             txn: None,
             ddl: DdlLog::default(),
+            ddl_used: false,
             savepoints: Vec::new(),
             started: 0,
             read_only: false,
@@ -329,10 +332,6 @@ impl Session {
             return Ok(());
         };
         let outcome = txn.commit(self.effective.durability).await;
-        if outcome.is_ok() {
-            let ddl = std::mem::take(&mut self.tx.ddl);
-            self.engine.catalog().publish(ddl);
-        }
         self.end(outcome.is_ok());
         Ok(outcome?)
     }
@@ -347,7 +346,10 @@ impl Session {
 
     fn end(&mut self, committed: bool) {
         self.tx.block = Block::Idle;
-        self.tx.ddl = DdlLog::default();
+        // Committed catalog changes were published with the commit (catalog rule 3).
+        if std::mem::take(&mut self.tx.ddl_used) {
+            self.tx.ddl = DdlLog::default();
+        }
         self.tx.savepoints.clear();
         self.settings.end(committed);
     }

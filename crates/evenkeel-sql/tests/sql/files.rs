@@ -1,16 +1,12 @@
-//! Runs the statements of `tests/slt/*.slt` and compares what they give with what is written
-//! there. The format is in `tests/slt/README.md`.
+//! Statements with what they give, from files.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use evenkeel_engine::{Config, Database};
-use evenkeel_io::SimDisk;
-use evenkeel_sql::{
-    Session, SessionParams, SqlConfig, SqlEngine, SqlResult, StatementResult,
-};
+use evenkeel_sql::{Session, SqlResult, StatementResult};
+
+use crate::harness::{open, run, session};
 
 /// One step of a file.
 #[derive(Debug)]
@@ -76,87 +72,15 @@ fn rest(line: &str, words: usize) -> String {
     line.split(' ').skip(words).collect::<Vec<_>>().join(" ")
 }
 
-/// What a text gives: rows of its last statement with rows, and the last tag.
-async fn run(session: &mut Session, sql: &str) -> SqlResult<(Vec<String>, String)> {
-    let mut query = session.simple(sql);
-    let mut rows = Vec::new();
-    let mut tag = String::new();
-    while let Some(result) = session.next_result(&mut query).await? {
-        match result {
-            StatementResult::Rows(mut stream) => {
-                rows.clear();
-                while let Some(batch) = stream.next_batch(100).await? {
-                    let width = stream.columns().len();
-                    rows.extend(batch.iter().map(|body| decode(body, width)));
-                }
-                tag = stream.tag();
-            }
-            StatementResult::Command(text) => tag = text,
-            StatementResult::CopyIn(mut sink) => {
-                // The data follows the statement after a line with `<<`.
-                let data = sql.split_once("<<\n").map_or("", |(_, data)| data);
-                sink.write(session, data.as_bytes()).await?;
-                tag = sink.finish(session).await?;
-            }
-            StatementResult::CopyOut(mut stream) => {
-                rows.clear();
-                while let Some(chunk) = stream.next_chunk().await? {
-                    rows.extend(String::from_utf8_lossy(&chunk).lines().map(str::to_owned));
-                }
-                tag = stream.tag();
-            }
-            StatementResult::Empty => tag = "EMPTY".into(),
-        }
-    }
-    Ok((rows, tag))
-}
-
-fn decode(body: &[u8], width: usize) -> String {
-    let mut text = String::new();
-    let mut at = 0;
-    for column in 0..width {
-        if column > 0 {
-            text.push('|');
-        }
-        let length = i32::from_be_bytes(body[at..at + 4].try_into().unwrap());
-        at += 4;
-        match usize::try_from(length) {
-            Err(_) => text.push_str("NULL"),
-            Ok(length) => {
-                text.push_str(&String::from_utf8_lossy(&body[at..at + length]));
-                at += length;
-            }
-        }
-    }
-    assert_eq!(at, body.len(), "a DataRow holds its fields and nothing else");
-    text
-}
-
-fn open() -> Arc<SqlEngine> {
-    let disk = Arc::new(SimDisk::new(1));
-    let db = Database::open(disk, Path::new("/data"), Config::default()).unwrap();
-    SqlEngine::open(db, SqlConfig::default()).unwrap()
-}
-
 async fn run_file(path: &Path) -> Result<(), String> {
     let engine = open();
     let mut sessions: HashMap<String, Session> = HashMap::new();
     let text = std::fs::read_to_string(path).unwrap();
     let mut failures = String::new();
     for step in parse(&text) {
-        let session = sessions.entry(step.session.clone()).or_insert_with(|| {
-            let params = SessionParams {
-                user: "tester".into(),
-                database: "test".into(),
-                ..SessionParams::default()
-            };
-            engine.session(params).unwrap()
-        });
-        let sql = match step.sql.split_once("<<\n") {
-            Some((head, _)) if !step.sql.contains("copy") => head,
-            _ => step.sql.as_str(),
-        };
-        let sql = sql.split_once("<<\n").map_or(sql, |(head, _)| head);
+        let session =
+            sessions.entry(step.session.clone()).or_insert_with(|| session(&engine));
+        let sql = step.sql.split_once("<<\n").map_or(step.sql.as_str(), |(head, _)| head);
         let outcome = run_with_data(session, sql, &step.sql).await;
         if let Some(problem) = compare(&step.expect, outcome) {
             let _ = writeln!(failures, "{}:{}: {}{problem}", path.display(), step.line, step.sql);

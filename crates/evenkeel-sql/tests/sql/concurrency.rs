@@ -1,0 +1,139 @@
+//! What sessions see of each other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_sql::{SqlEngine, SqlResult};
+use tokio::task::JoinHandle;
+
+use crate::harness::{open, run, session};
+
+/// Runs a statement in a session of its own, in the background.
+fn background(engine: &Arc<SqlEngine>, sql: &'static str) -> JoinHandle<SqlResult<String>> {
+    let mut session = session(engine);
+    tokio::spawn(async move { run(&mut session, sql).await.map(|(_, tag)| tag) })
+}
+
+/// Waits until somebody waits for a lock.
+async fn until_blocked(engine: &Arc<SqlEngine>) {
+    while engine.database().txn_statistics().waiting == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+async fn table_with_a_row() -> (Arc<SqlEngine>, evenkeel_sql::Session) {
+    let engine = open();
+    let mut main = session(&engine);
+    let sql = "CREATE TABLE t (id int PRIMARY KEY, n int); INSERT INTO t VALUES (1, 10), (2, 20)";
+    run(&mut main, sql).await.unwrap();
+    (engine, main)
+}
+
+async fn number(session: &mut evenkeel_sql::Session) -> String {
+    run(session, "SELECT n FROM t WHERE id = 1").await.unwrap().0.remove(0)
+}
+
+async fn count_on_newest(update: &'static str) -> (String, String) {
+    let (engine, mut main) = table_with_a_row().await;
+    run(&mut main, "BEGIN; UPDATE t SET n = n + 5 WHERE id = 1").await.unwrap();
+    let other = background(&engine, update);
+    until_blocked(&engine).await;
+    run(&mut main, "COMMIT").await.unwrap();
+    let tag = other.await.unwrap().unwrap();
+    (tag, number(&mut main).await)
+}
+
+#[tokio::test]
+async fn an_update_counts_on_the_newest_version() {
+    let by_key = count_on_newest("UPDATE t SET n = n + 1 WHERE id = 1").await;
+    assert_eq!(by_key, ("UPDATE 1".into(), "16".into()));
+    let by_scan = count_on_newest("UPDATE t SET n = n + 1 WHERE n < 20").await;
+    assert_eq!(by_scan, ("UPDATE 1".into(), "16".into()));
+    // The newest version no longer fits the condition.
+    let no_more = count_on_newest("UPDATE t SET n = n + 1 WHERE id = 1 AND n = 10").await;
+    assert_eq!(no_more, ("UPDATE 0".into(), "15".into()));
+}
+
+#[tokio::test]
+async fn a_planned_update_starts_over() {
+    let update = "UPDATE t SET n = t.n + x.k FROM (VALUES (1, 1), (2, 1)) AS x(id, k) \
+                  WHERE t.id = x.id";
+    let (tag, n) = count_on_newest(update).await;
+    assert_eq!((tag.as_str(), n.as_str()), ("UPDATE 2", "16"));
+}
+
+#[tokio::test]
+async fn a_deleted_row_is_not_updated() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(&mut main, "BEGIN; DELETE FROM t WHERE id = 1").await.unwrap();
+    let other = background(&engine, "UPDATE t SET n = 0 WHERE id = 1");
+    until_blocked(&engine).await;
+    run(&mut main, "COMMIT").await.unwrap();
+    assert_eq!(other.await.unwrap().unwrap(), "UPDATE 0");
+}
+
+#[tokio::test]
+async fn a_cancelled_statement_ends_with_57014() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(&mut main, "BEGIN; UPDATE t SET n = 0 WHERE id = 1").await.unwrap();
+    let mut waiting = session(&engine);
+    let handle = waiting.cancel_handle();
+    let update = tokio::spawn(async move {
+        run(&mut waiting, "UPDATE t SET n = 1 WHERE id = 1").await.map(|(_, tag)| tag)
+    });
+    until_blocked(&engine).await;
+    handle.cancel();
+    let error = update.await.unwrap().unwrap_err();
+    assert_eq!(error.sqlstate.as_str(), "57014");
+    assert_eq!(&*error.message, "canceling statement due to user request");
+
+    let mut impatient = session(&engine);
+    let sql = "SET statement_timeout = 20; UPDATE t SET n = 1 WHERE id = 1";
+    let error = run(&mut impatient, sql).await.unwrap_err();
+    assert_eq!(&*error.message, "canceling statement due to statement timeout");
+}
+
+#[tokio::test]
+async fn row_locks_are_skipped_refused_or_waited_for() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(&mut main, "BEGIN; SELECT * FROM t WHERE id = 1 FOR UPDATE").await.unwrap();
+    let mut other = session(&engine);
+    let (rows, _) = run(&mut other, "SELECT id FROM t FOR UPDATE SKIP LOCKED").await.unwrap();
+    assert_eq!(rows, ["2"]);
+    let nowait = "SELECT id FROM t WHERE id = 1 FOR SHARE NOWAIT";
+    let error = run(&mut other, nowait).await.unwrap_err();
+    assert_eq!(error.sqlstate.as_str(), "55P03");
+    let waiting = background(&engine, "SELECT id FROM t WHERE id = 1 FOR UPDATE");
+    until_blocked(&engine).await;
+    run(&mut main, "ROLLBACK").await.unwrap();
+    assert_eq!(waiting.await.unwrap().unwrap(), "SELECT 1");
+}
+
+#[tokio::test]
+async fn a_dropped_table_is_gone_for_those_who_waited() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(&mut main, "BEGIN; DROP TABLE t").await.unwrap();
+    let reader = background(&engine, "SELECT n FROM t WHERE id = 1");
+    until_blocked(&engine).await;
+    run(&mut main, "COMMIT").await.unwrap();
+    assert_eq!(reader.await.unwrap().unwrap_err().sqlstate.as_str(), "42P01");
+}
+
+#[tokio::test]
+async fn a_deadlock_fails_one_of_the_two() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(&mut main, "BEGIN; UPDATE t SET n = 0 WHERE id = 1").await.unwrap();
+    let mut other = session(&engine);
+    run(&mut other, "BEGIN; UPDATE t SET n = 0 WHERE id = 2").await.unwrap();
+    let crossing = tokio::spawn(async move {
+        let outcome = run(&mut other, "UPDATE t SET n = 0 WHERE id = 1").await;
+        outcome.map(|_| ()).map_err(|error| error.sqlstate.as_str())
+    });
+    until_blocked(&engine).await;
+    let outcome = run(&mut main, "UPDATE t SET n = 0 WHERE id = 2").await;
+    let mine = outcome.map(|_| ()).map_err(|error| error.sqlstate.as_str());
+    run(&mut main, "ROLLBACK").await.unwrap();
+    let theirs = crossing.await.unwrap();
+    let failures = [mine, theirs].into_iter().filter(|o| *o == Err("40P01")).count();
+    assert_eq!(failures, 1, "{mine:?} {theirs:?}");
+}

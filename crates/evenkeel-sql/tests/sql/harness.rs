@@ -1,0 +1,79 @@
+//! A database on the simulated disk, and sessions on it.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use evenkeel_engine::{Config, Database};
+use evenkeel_io::SimDisk;
+use evenkeel_sql::{Session, SessionParams, SqlConfig, SqlEngine, SqlResult, StatementResult};
+
+/// What a text gives: rows of its last statement with rows, and the last tag.
+pub async fn run(session: &mut Session, sql: &str) -> SqlResult<(Vec<String>, String)> {
+    let mut query = session.simple(sql);
+    let mut rows = Vec::new();
+    let mut tag = String::new();
+    while let Some(result) = session.next_result(&mut query).await? {
+        match result {
+            StatementResult::Rows(mut stream) => {
+                rows.clear();
+                while let Some(batch) = stream.next_batch(100).await? {
+                    let width = stream.columns().len();
+                    rows.extend(batch.iter().map(|body| decode(body, width)));
+                }
+                tag = stream.tag();
+            }
+            StatementResult::Command(text) => tag = text,
+            StatementResult::CopyIn(sink) => return Err(sink.fail(session, "no data")),
+            StatementResult::CopyOut(mut stream) => {
+                rows.clear();
+                while let Some(chunk) = stream.next_chunk().await? {
+                    rows.extend(String::from_utf8_lossy(&chunk).lines().map(str::to_owned));
+                }
+                tag = stream.tag();
+            }
+            StatementResult::Empty => tag = "EMPTY".into(),
+        }
+    }
+    Ok((rows, tag))
+}
+
+fn decode(body: &[u8], width: usize) -> String {
+    let mut text = String::new();
+    let mut at = 0;
+    for column in 0..width {
+        if column > 0 {
+            text.push('|');
+        }
+        let length = i32::from_be_bytes(body[at..at + 4].try_into().unwrap());
+        at += 4;
+        match usize::try_from(length) {
+            Err(_) => text.push_str("NULL"),
+            Ok(length) => {
+                text.push_str(&String::from_utf8_lossy(&body[at..at + length]));
+                at += length;
+            }
+        }
+    }
+    if text.is_empty() {
+        text.push_str("(empty)");
+    }
+    assert_eq!(at, body.len(), "a DataRow holds its fields and nothing else");
+    text
+}
+
+/// A new database.
+pub fn open() -> Arc<SqlEngine> {
+    let disk = Arc::new(SimDisk::new(1));
+    let db = Database::open(disk, Path::new("/data"), Config::default()).unwrap();
+    SqlEngine::open(db, SqlConfig::default()).unwrap()
+}
+
+/// A session on it.
+pub fn session(engine: &Arc<SqlEngine>) -> Session {
+    let params = SessionParams {
+        user: "tester".into(),
+        database: "test".into(),
+        ..SessionParams::default()
+    };
+    engine.session(params).unwrap()
+}

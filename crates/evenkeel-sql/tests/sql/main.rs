@@ -1,0 +1,6 @@
+//! SQL against a database in this process: by example from files (`tests/slt`), and with several
+//! sessions at once.
+
+mod concurrency;
+mod files;
+mod harness;
