@@ -40,7 +40,7 @@ pub(crate) struct TxnCore {
 /// A file that nobody can see any more, and what keeps the log that says so.
 pub(crate) struct PendingDrop {
     pub(crate) file: FileId,
-    pub(crate) hold: Option<Arc<RedoHold>>,
+    pub(crate) _hold: Option<Arc<RedoHold>>,
 }
 
 impl TxnCore {
@@ -127,7 +127,7 @@ impl TxnCore {
         let hold = hold.map(Arc::new);
         let drops = files.iter().map(|file| PendingDrop {
             file: *file,
-            hold: hold.clone(),
+            _hold: hold.clone(),
         });
         self.drops.lock().extend(drops);
         self.publisher.hurry();
@@ -135,6 +135,11 @@ impl TxnCore {
 
     pub(crate) fn take_drops(&self) -> Vec<PendingDrop> {
         std::mem::take(&mut *self.drops.lock())
+    }
+
+    /// Files that could not be dropped wait for the next round of the background thread.
+    pub(crate) fn put_drops_back(&self, drops: Vec<PendingDrop>) {
+        self.drops.lock().extend(drops);
     }
 
     /// The instance is poisoned: commits under way end with its error, and waiters wake to

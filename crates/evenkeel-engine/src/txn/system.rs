@@ -236,12 +236,16 @@ impl TxnSystem {
         self.status.set(entries)
     }
 
+    /// What cannot be dropped is tried again in a later round, and keeps the redo point where
+    /// recovery finds it, or nobody would ever remove the file.
     fn drop_files(&self) {
+        let mut failed = Vec::new();
         for pending in self.core.take_drops() {
             if let Err(error) = self.store.drop_file(pending.file) {
-                tracing::warn!(file = %pending.file, %error, "a dropped file stays until restart");
+                tracing::warn!(file = %pending.file, %error, "a dropped file is still there");
+                failed.push(pending);
             }
-            drop(pending.hold);
         }
+        self.core.put_drops_back(failed);
     }
 }

@@ -11,6 +11,7 @@ mod images;
 mod keep;
 mod model;
 mod mutants;
+mod races;
 mod schema;
 mod settings;
 mod transfers;

@@ -238,6 +238,9 @@ fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> Stor
         .into_iter()
         .chain(core.holds.min())
         .min();
+    // What ended a hold by now is in the log, perhaps behind the target; it must be durable
+    // before the redo point passes what was held (checkpoint rule 2).
+    core.log.flush_all()?;
     let written = match mode {
         CheckpointMode::Shutdown => core.writer.write_everything()?,
         CheckpointMode::Fast => core.writer.write_dirty_before(target, &mut |_, _| {})?,
