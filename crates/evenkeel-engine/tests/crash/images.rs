@@ -267,7 +267,7 @@ fn every_crash_leaves_a_prefix_of_whole_commits_with_all_acknowledged() {
         turns = if total < 2000 {
             150
         } else {
-            60 + (next % 400) as usize
+            200 + (next % 800) as usize
         };
     }
 }

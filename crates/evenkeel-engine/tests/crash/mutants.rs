@@ -22,7 +22,7 @@ enum Bug {
     None,
     /// Commits are acknowledged before the log is flushed: its syncs come one call too late.
     AcknowledgeBeforeFlush,
-    /// Pages are written without the log before them: it is flushed by commits only.
+    /// Pages are written without the log before them: it is flushed for commits and files only.
     NoFlushBeforePageWrite,
     /// New names are not made durable.
     NoDirectorySync,

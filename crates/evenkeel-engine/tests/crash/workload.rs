@@ -39,7 +39,7 @@ pub struct Slot {
 /// Tells how many operations the disk has seen.
 pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// Called with true before a commit is waited for, with false after.
+/// Called with true before something that rests on a durable log of its own, with false after.
 pub type CommitHook = Arc<dyn Fn(bool) + Send + Sync>;
 
 pub struct Driver {
@@ -138,7 +138,13 @@ impl Driver {
                 Ok(())
             }
             6 => self.end_savepoint(slot),
-            7..10 => self.ddl(slot),
+            7..10 => {
+                // Files are made and dropped with their record durable.
+                self.tell_commit(true);
+                let result = self.ddl(slot);
+                self.tell_commit(false);
+                result
+            }
             _ => self.change(slot),
         }
     }
@@ -289,7 +295,7 @@ impl Driver {
         Ok(())
     }
 
-    fn tell_commit(&self, waiting: bool) {
+    pub fn tell_commit(&self, waiting: bool) {
         if let Some(hook) = &self.on_commit {
             hook(waiting);
         }
