@@ -5,6 +5,7 @@ mod basic;
 mod concurrent;
 mod crash;
 mod locks;
+mod shared_keys;
 mod vacuum;
 
 use std::future::Future;
