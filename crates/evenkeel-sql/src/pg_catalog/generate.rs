@@ -68,6 +68,7 @@ fn generators() -> Vec<Generator> {
         session(PG, "pg_user", globals::users),
         session(PG, "pg_extension", globals::extensions),
         session(PG, "pg_available_extensions", globals::available_extensions),
+        session(PG, "pg_description", globals::descriptions),
         session(PG, "pg_settings", globals::settings),
         session(PG, "pg_stat_activity", globals::activity),
         session(PG, "pg_stat_database", globals::database_statistics),

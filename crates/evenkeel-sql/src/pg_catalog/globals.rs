@@ -2,7 +2,7 @@
 
 use super::builtin;
 use super::rows::{Rows, flag, maybe_text, number, oid, text};
-use super::snapshot::{BTREE_AM, DATABASE, HEAP_AM, OWNER, PG_CATALOG, Snapshot};
+use super::snapshot::{BTREE_AM, DATABASE, HEAP_AM, OWNER, PG_CATALOG, PUBLIC, Snapshot};
 use crate::error::SqlResult;
 use crate::types::Datum;
 
@@ -12,9 +12,16 @@ const INTERNAL_LANGUAGE: u32 = 12;
 const SQL_LANGUAGE: u32 = 14;
 /// PostgreSQL's number of UTF-8.
 pub const UTF8: i32 = 6;
-/// Extensions that CREATE EXTENSION accepts, with version and comment.
-const EXTENSIONS: [(&str, &str, &str); 1] =
-    [("plpgsql", "1.0", "PL/pgSQL procedural language")];
+/// Extensions that CREATE EXTENSION accepts, with version and comment. The first is always
+/// there.
+const EXTENSIONS: [(&str, &str, &str); 2] = [
+    ("plpgsql", "1.0", "PL/pgSQL procedural language"),
+    ("uuid-ossp", "1.1", "generate universally unique identifiers (UUIDs)"),
+];
+const PLPGSQL: u32 = 12_771;
+/// Oids of `pg_namespace` and `pg_extension`, which `pg_description` names.
+const NAMESPACES: u32 = 2615;
+const EXTENSION_CLASS: u32 = 3079;
 
 /// `pg_type`
 pub fn types(rows: &mut Rows) -> SqlResult<()> {
@@ -171,27 +178,65 @@ pub fn users(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 
 /// `pg_extension`
 pub fn extensions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    for extension in snapshot.extensions.iter() {
+    let (name, version, _) = EXTENSIONS[0];
+    let mut row = |number: u32, name: &str, version: &str, schema: u32| {
         rows.push([
-            ("oid", oid(extension.oid)),
-            ("extname", text(&*extension.name)),
+            ("oid", oid(number)),
+            ("extname", text(name)),
             ("extowner", oid(OWNER)),
-            ("extnamespace", oid(PG_CATALOG)),
-            ("extversion", text(&*extension.version)),
-        ])?;
+            ("extnamespace", oid(schema)),
+            ("extversion", text(version)),
+        ])
+    };
+    row(PLPGSQL, name, version, PG_CATALOG)?;
+    for extension in snapshot.extensions.iter() {
+        row(extension.oid, &extension.name, &extension.version, PUBLIC)?;
     }
     Ok(())
 }
 
 /// `pg_available_extensions`
 pub fn available_extensions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    for (name, version, comment) in EXTENSIONS {
+    for (at, (name, version, comment)) in EXTENSIONS.into_iter().enumerate() {
         let installed = snapshot.extensions.iter().find(|extension| &*extension.name == name);
+        let installed = installed.map(|extension| extension.version.to_string());
         rows.push([
             ("name", text(name)),
             ("default_version", text(version)),
-            ("installed_version", maybe_text(installed.map(|e| e.version.to_string()))),
+            ("installed_version", maybe_text(installed.or((at == 0).then(|| version.into())))),
             ("comment", text(comment)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// What is said about the object `number` of the catalog with oid `class`.
+pub fn description(snapshot: &Snapshot, number: u32, class: u32) -> Option<&'static str> {
+    match class {
+        NAMESPACES if number == PUBLIC => Some("standard public schema"),
+        NAMESPACES if number == PG_CATALOG => Some("system catalog schema"),
+        EXTENSION_CLASS => {
+            let named = |name: &str| EXTENSIONS.iter().find(|(known, ..)| *known == name);
+            let installed = snapshot.extensions.iter().find(|e| e.oid == number);
+            let name = installed.map(|extension| &*extension.name);
+            let name = name.or((number == PLPGSQL).then_some("plpgsql"))?;
+            named(name).map(|(.., comment)| *comment)
+        }
+        _ => None,
+    }
+}
+
+/// `pg_description`
+pub fn descriptions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let extensions = snapshot.extensions.iter().map(|extension| extension.oid);
+    let extensions = extensions.chain([PLPGSQL]).map(|number| (number, EXTENSION_CLASS));
+    let schemas = [(PUBLIC, NAMESPACES), (PG_CATALOG, NAMESPACES)];
+    for (number, class) in schemas.into_iter().chain(extensions) {
+        let Some(words) = description(snapshot, number, class) else { continue };
+        rows.push([
+            ("objoid", oid(number)),
+            ("classoid", oid(class)),
+            ("description", text(words)),
         ])?;
     }
     Ok(())

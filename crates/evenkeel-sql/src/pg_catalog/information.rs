@@ -1,9 +1,10 @@
 //! `information_schema`, from the same source as `pg_catalog`.
 
 use super::builtin;
+use super::deparse::{self, format_type};
 use super::relations;
 use super::rows::{Cell, Rows, maybe_text, number, text};
-use super::snapshot::{Column, Snapshot, Table, format_type};
+use super::snapshot::{Column, Snapshot, Table};
 use crate::error::SqlResult;
 use crate::types::{Datum, SqlType};
 
@@ -89,13 +90,14 @@ fn column_row(snapshot: &Snapshot, schema: &str, table: &str, column: &Column) -
     let ty = builtin::type_by_oid(column.ty.oid());
     let is_array = ty.is_some_and(|ty| ty.get("typcategory") == "A");
     let formatted = || format_type(column.ty.oid(), None);
+    let default = column.default.as_deref().map(|text| deparse::default(text, column.ty));
     let mut row = vec![
         ("table_catalog", text(&snapshot.database)),
         ("table_schema", text(schema)),
         ("table_name", text(table)),
         ("column_name", text(&*column.name)),
         ("ordinal_position", number(column.attnum)),
-        ("column_default", maybe_text(column.default.as_deref())),
+        ("column_default", maybe_text(default)),
         ("is_nullable", yes_or_no(!column.not_null)),
         ("data_type", text(if is_array { "ARRAY".to_owned() } else { formatted() })),
         ("udt_catalog", text(&snapshot.database)),
@@ -166,6 +168,15 @@ fn constraint_names(snapshot: &Snapshot, table: &Table, name: &str) -> [Cell; 3]
 /// `table_constraints`
 pub fn table_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
+        for (_, name, _) in table.not_null() {
+            let names = constraint_names(snapshot, table, &name);
+            rows.push(names.into_iter().chain(table_names(snapshot, table)).chain([
+                ("constraint_type", text("CHECK")),
+                ("is_deferrable", yes_or_no(false)),
+                ("initially_deferred", yes_or_no(false)),
+                ("enforced", yes_or_no(true)),
+            ]))?;
+        }
         for constraint in &table.constraints {
             let index = table.indexes.iter().find(|index| index.oid == constraint.index);
             let distinct = index.is_none_or(|index| !index.nulls_not_distinct);

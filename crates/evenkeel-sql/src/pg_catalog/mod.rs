@@ -5,6 +5,7 @@
 mod arrays;
 mod builtin;
 mod context;
+mod deparse;
 pub mod functions;
 mod generate;
 mod globals;
@@ -14,8 +15,6 @@ mod relations;
 pub mod rewrite;
 mod rows;
 mod snapshot;
-#[cfg(test)]
-mod tests;
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! Tables, indexes, their columns and constraints: `pg_class` and what hangs on it.
 
 use super::builtin;
+use super::deparse;
 use super::relations;
 use super::rows::{Cell, Rows, flag, number, oid, text};
 use super::snapshot::{
     BTREE_AM, HEAP_AM, INFORMATION_SCHEMA, Index, OWNER, PG_CATALOG, Snapshot, Table,
-    index_definition,
 };
 use crate::error::SqlResult;
 use crate::types::{Datum, SqlType};
@@ -130,22 +130,16 @@ pub fn attributes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     Ok(())
 }
 
-/// The oid of a column's default: the table's with the column's number above it, which no other
-/// object has, since oids are given out from below.
-fn default_oid(table: &Table, attnum: i16) -> u32 {
-    table.oid ^ (u32::from(attnum.unsigned_abs()) << 20) | 1 << 31
-}
-
 /// `pg_attrdef`
 pub fn defaults(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for column in &table.columns {
             let Some(default) = &column.default else { continue };
             rows.push([
-                ("oid", oid(default_oid(table, column.attnum))),
+                ("oid", oid(table.default_oid(column.attnum))),
                 ("adrelid", oid(table.oid)),
                 ("adnum", number(column.attnum)),
-                ("adbin", text(&**default)),
+                ("adbin", text(deparse::default(default, column.ty))),
             ])?;
         }
     }
@@ -202,28 +196,41 @@ fn index_row(table: &Table, index: &Index) -> Vec<Cell> {
 /// `pg_constraint`
 pub fn constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
+        for (number, name, column) in table.not_null() {
+            let mut row = constraint_row(table, number, &name, "n");
+            row.push(("conkey", text(format!("{{{}}}", column.attnum))));
+            rows.push(row)?;
+        }
         for constraint in &table.constraints {
             let columns = constraint.columns.iter().map(|at| attnum(table, *at).to_string());
             let columns = columns.collect::<Vec<_>>().join(",");
-            rows.push([
-                ("oid", oid(constraint.oid)),
-                ("conname", text(&*constraint.name)),
-                ("connamespace", oid(table.schema_oid)),
-                ("contype", text(constraint.code)),
-                ("conenforced", flag(true)),
-                ("convalidated", flag(true)),
-                ("conrelid", oid(table.oid)),
+            let mut row =
+                constraint_row(table, constraint.oid, &constraint.name, constraint.code);
+            row.extend([
                 ("conindid", oid(constraint.index)),
-                ("confupdtype", text(" ")),
-                ("confdeltype", text(" ")),
-                ("confmatchtype", text(" ")),
-                ("conislocal", flag(true)),
                 ("connoinherit", flag(true)),
                 ("conkey", text(format!("{{{columns}}}"))),
-            ])?;
+            ]);
+            rows.push(row)?;
         }
     }
     Ok(())
+}
+
+fn constraint_row(table: &Table, number: u32, name: &str, code: &str) -> Vec<Cell> {
+    vec![
+        ("oid", oid(number)),
+        ("conname", text(name)),
+        ("connamespace", oid(table.schema_oid)),
+        ("contype", text(code)),
+        ("conenforced", flag(true)),
+        ("convalidated", flag(true)),
+        ("conrelid", oid(table.oid)),
+        ("confupdtype", text(" ")),
+        ("confdeltype", text(" ")),
+        ("confmatchtype", text(" ")),
+        ("conislocal", flag(true)),
+    ]
 }
 
 /// `pg_tables`
@@ -256,7 +263,7 @@ pub fn indexes_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
                 ("schemaname", text(&*table.schema)),
                 ("tablename", text(&*table.name)),
                 ("indexname", text(&*index.name)),
-                ("indexdef", text(index_definition(table, index, true))),
+                ("indexdef", text(deparse::index(table, index, true))),
             ])?;
         }
     }

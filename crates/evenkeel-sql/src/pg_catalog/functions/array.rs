@@ -18,7 +18,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
         })
     }),
     strict("cardinality", SqlType::Int4, |_, args| Ok(Datum::Int4(count(&items(args, 0)?)))),
-    lax("array_cat", SqlType::TextArray, concatenated),
+    lax("ek_array_cat", SqlType::TextArray, concatenated),
     lax("ek_any_equal", SqlType::Bool, any_equal),
     strict("ek_array_element", SqlType::Text, element),
     strict("ek_array_number", SqlType::Int8, |snapshot, args| {

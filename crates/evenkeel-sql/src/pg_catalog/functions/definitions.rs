@@ -2,10 +2,8 @@
 
 use super::{Definition, arg, flag_arg, lax, number_arg, oid_arg, strict};
 use crate::error::SqlResult;
-use crate::pg_catalog::builtin;
-use crate::pg_catalog::snapshot::{
-    Relation, Snapshot, column_name, constraint_definition, index_definition,
-};
+use crate::pg_catalog::snapshot::{Relation, Snapshot};
+use crate::pg_catalog::{builtin, deparse, globals, relations};
 use crate::types::{Datum, SqlType};
 
 pub(super) const FUNCTIONS: &[Definition] = &[
@@ -26,7 +24,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     lax("pg_get_statisticsobjdef", SqlType::Text, nothing),
     lax("pg_get_statisticsobjdef_columns", SqlType::Text, nothing),
     lax("pg_get_serial_sequence", SqlType::Text, nothing),
-    lax("obj_description", SqlType::Text, nothing),
+    lax("obj_description", SqlType::Text, description),
     lax("col_description", SqlType::Text, nothing),
     lax("shobj_description", SqlType::Text, nothing),
     strict("pg_relation_is_publishable", SqlType::Bool, |snapshot, args| {
@@ -75,6 +73,16 @@ fn proc(args: &[Datum], part: fn(&builtin::ProcDef) -> &'static str) -> SqlResul
     Ok(proc.map_or(Datum::Null, |proc| Datum::Text(part(proc).to_owned())))
 }
 
+/// `obj_description(oid, catalog)`; without a catalog nothing is known.
+fn description(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    let (Datum::Text(catalog), false) = (arg(args, 1), arg(args, 0).is_null()) else {
+        return Ok(Datum::Null);
+    };
+    let class = relations::find("pg_catalog", catalog).map_or(0, |def| def.oid);
+    let found = globals::description(snapshot, oid_arg(args, 0)?, class);
+    Ok(found.map_or(Datum::Null, |text| Datum::Text(text.to_owned())))
+}
+
 /// `pg_get_indexdef(oid)`, `pg_get_indexdef(oid, column, pretty)`
 fn index(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let relation = snapshot.relation(oid_arg(args, 0)?);
@@ -83,18 +91,21 @@ fn index(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     if column == 0 {
         let visible = snapshot.is_visible(&Relation::Table(table));
         let schema = !(flag_arg(args, 2) && visible);
-        return Ok(Datum::Text(index_definition(table, index, schema)));
+        return Ok(Datum::Text(deparse::index(table, index, schema)));
     }
     let part = usize::try_from(column - 1).ok().and_then(|at| index.key.get(at));
-    Ok(Datum::Text(part.map_or_else(String::new, |part| column_name(table, part.column))))
+    Ok(Datum::Text(part.map_or_else(String::new, |part| deparse::column_name(table, part.column))))
 }
 
 /// `pg_get_constraintdef(oid [, pretty])`
 fn constraint(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let oid = oid_arg(args, 0)?;
     let found = snapshot.tables.iter().find_map(|table| {
+        if let Some((.., column)) = table.not_null().find(|(number, ..)| *number == oid) {
+            return Some(format!("NOT NULL {}", deparse::quote_ident(&column.name)));
+        }
         let constraint = table.constraints.iter().find(|constraint| constraint.oid == oid)?;
-        Some(constraint_definition(table, constraint))
+        Some(deparse::constraint(table, constraint))
     });
     Ok(found.map_or(Datum::Null, Datum::Text))
 }

@@ -49,14 +49,15 @@ const fn lax(name: &'static str, result: SqlType, eval: Eval) -> Definition {
 #[derive(Debug)]
 struct CatalogFunction {
     definition: Definition,
+    aliases: Vec<String>,
     signature: Signature,
 }
 
 impl CatalogFunction {
-    fn new(definition: Definition) -> CatalogFunction {
+    fn new(definition: Definition, aliases: Vec<String>) -> CatalogFunction {
         let any = vec![TypeSignature::VariadicAny, TypeSignature::Nullary];
         let signature = Signature::one_of(any, Volatility::Stable);
-        CatalogFunction { definition, signature }
+        CatalogFunction { definition, aliases, signature }
     }
 
     /// The value of one row, whose arguments are in `args`.
@@ -85,6 +86,10 @@ impl Hash for CatalogFunction {
 impl ScalarUDFImpl for CatalogFunction {
     fn name(&self) -> &str {
         self.definition.name
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
     }
 
     fn signature(&self) -> &Signature {
@@ -139,7 +144,13 @@ fn one_or_all(arg: &ColumnarValue) -> DfResult<Arc<dyn Array>> {
 pub fn register(registry: &mut dyn FunctionRegistry) -> SqlResult<()> {
     let all = [names::FUNCTIONS, definitions::FUNCTIONS, sizes::FUNCTIONS, array::FUNCTIONS];
     for definition in all.into_iter().flatten() {
-        registry.register_udf(Arc::new(ScalarUDF::from(CatalogFunction::new(*definition))))?;
+        // The other names of a function that goes must go with it: whoever builds a registry
+        // anew from this one would bring it back.
+        let replaced = registry.udf(definition.name).ok();
+        let replaced = replaced.filter(|function| function.name() == definition.name);
+        let aliases = replaced.map_or_else(Vec::new, |function| function.aliases().to_vec());
+        let function = CatalogFunction::new(*definition, aliases);
+        registry.register_udf(Arc::new(ScalarUDF::from(function)))?;
     }
     Ok(())
 }

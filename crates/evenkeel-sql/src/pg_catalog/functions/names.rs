@@ -2,7 +2,8 @@
 
 use super::{Definition, arg, lax, number_arg, oid_arg, strict, text_arg};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::pg_catalog::snapshot::{OWNER, Relation, Snapshot, format_type, quote_ident};
+use crate::pg_catalog::deparse::{format_type, quote_ident};
+use crate::pg_catalog::snapshot::{OWNER, Relation, Snapshot};
 use crate::pg_catalog::{builtin, globals};
 use crate::planner::parse::DIALECT;
 use crate::types::{Datum, SqlType};

@@ -1,7 +1,7 @@
 //! Building and taking apart syntax trees.
 
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, GroupByExpr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem,
     SetExpr, TableAlias, Value,
 };
@@ -57,12 +57,6 @@ pub fn call(name: &str, args: Vec<Expr>) -> Expr {
         over: None,
         within_group: Vec::new(),
     })
-}
-
-/// `expr::ty`
-pub fn cast(expr: Expr, data_type: DataType) -> Expr {
-    let kind = CastKind::DoubleColon;
-    Expr::Cast { kind, expr: Box::new(expr), data_type, array: false, format: None }
 }
 
 /// Takes an expression out of its place.

@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, DataType, Expr, Function, ObjectName,
-    ObjectNamePart, Query, Select, SelectItem, Subscript, UnaryOperator, VisitorMut,
+    AccessExpr, BinaryOperator, DataType, Expr, Function,
+    ObjectNamePart, Parens, Query, Select, SelectItem, SetExpr, SetOperator, Subscript, UnaryOperator, VisitorMut,
 };
 
 use super::{ast, item_names, restore_names};
@@ -46,7 +46,6 @@ impl VisitorMut for Expressions {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         self.names.push(item_names(select));
-        without_ancestors(select);
         if self.depth == 1 {
             select.projection.iter_mut().filter_map(ast::item_expr_mut).for_each(show_named_oid);
         }
@@ -61,6 +60,7 @@ impl VisitorMut for Expressions {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        without_ancestors(expr);
         rewrite_cast(expr);
         ControlFlow::Continue(())
     }
@@ -182,7 +182,7 @@ fn rewrite_operator(expr: &mut Expr) {
     }
     let is_array = |side: &Expr| ast::array_subquery(side).is_some();
     if *op == BinaryOperator::StringConcat && (is_array(left) || is_array(right)) {
-        *expr = ast::call("array_cat", vec![ast::take(left), ast::take(right)]);
+        *expr = ast::call("ek_array_cat", vec![ast::take(left), ast::take(right)]);
     }
 }
 
@@ -241,14 +241,25 @@ fn rewrite_subscript(expr: &mut Expr) {
     }
 }
 
-/// `SELECT pg_partition_ancestors(…)` is a set, which is empty where nothing is partitioned.
-fn without_ancestors(select: &mut Select) {
-    let [SelectItem::UnnamedExpr(expr)] = select.projection.as_mut_slice() else { return };
-    let Some((name, _)) = ast::plain_call(expr) else { return };
-    if !select.from.is_empty() || name != "pg_partition_ancestors" {
+/// `x IN (SELECT pg_partition_ancestors(…) UNION ALL VALUES (y))`: the function is a set, which
+/// is empty where nothing is partitioned.
+fn without_ancestors(expr: &mut Expr) {
+    let Expr::InSubquery { expr: operand, subquery, negated } = expr else { return };
+    let SetExpr::SetOperation { left, op: SetOperator::Union, right, .. } = &*subquery.body else {
+        return;
+    };
+    let SetExpr::Values(values) = &**right else { return };
+    if !is_ancestors(left) {
         return;
     }
-    let oid = ObjectName(vec![ObjectNamePart::Identifier("oid".into())]);
-    *expr = ast::cast(ast::number(0), DataType::Custom(oid, Vec::new()));
-    select.selection = Some(ast::boolean(false));
+    let first = |row: &Parens<Vec<Expr>>| row.content.first().cloned();
+    let Some(list) = values.rows.iter().map(first).collect::<Option<Vec<_>>>() else { return };
+    *expr = Expr::InList { expr: Box::new(ast::take(operand)), list, negated: *negated };
+}
+
+fn is_ancestors(body: &SetExpr) -> bool {
+    let SetExpr::Select(select) = body else { return false };
+    let [SelectItem::UnnamedExpr(expr)] = select.projection.as_slice() else { return false };
+    let name = ast::plain_call(expr).map(|(name, _)| name);
+    select.from.is_empty() && name.is_some_and(|name| name == "pg_partition_ancestors")
 }

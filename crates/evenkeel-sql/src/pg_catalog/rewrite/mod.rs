@@ -7,6 +7,8 @@ mod expressions;
 mod scope;
 mod sources;
 mod subqueries;
+#[cfg(test)]
+mod tests;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -119,6 +121,18 @@ impl VisitorMut for Shapes {
         if let Some(names) = self.names.pop() {
             restore_names(select, &names);
         }
+        tell_nulls_apart(select);
         ControlFlow::Continue(())
+    }
+}
+
+/// DataFusion refuses a list with the same unnamed item twice; psql sends `NULL, NULL`.
+fn tell_nulls_apart(select: &mut Select) {
+    let null = SelectItem::UnnamedExpr(ast::null());
+    let is_null = |item: &SelectItem| item.to_string() == null.to_string();
+    let nulls = select.projection.iter_mut().filter(|item| is_null(item)).skip(1);
+    for (number, item) in nulls.enumerate() {
+        let alias = ast::quoted(&format!("?column?{}", " ".repeat(number)));
+        *item = SelectItem::ExprWithAlias { expr: ast::null(), alias };
     }
 }
