@@ -3,9 +3,15 @@
 
 /// The items; NULL items are `None`. Text that is not an array is a vector.
 pub fn parse(text: &str) -> Vec<Option<String>> {
-    match text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) {
+    match text
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'))
+    {
         Some(inner) => parse_items(inner),
-        None => text.split_whitespace().map(|word| Some(word.to_owned())).collect(),
+        None => text
+            .split_whitespace()
+            .map(|word| Some(word.to_owned()))
+            .collect(),
     }
 }
 
@@ -45,7 +51,9 @@ pub fn format<'a>(items: impl IntoIterator<Item = Option<&'a str>>) -> String {
 }
 
 fn format_item(item: Option<&str>) -> String {
-    let Some(item) = item else { return "NULL".to_owned() };
+    let Some(item) = item else {
+        return "NULL".to_owned();
+    };
     let special = |c: char| matches!(c, '{' | '}' | ',' | '"' | '\\') || c.is_whitespace();
     if !item.is_empty() && !item.eq_ignore_ascii_case("null") && !item.contains(special) {
         return item.to_owned();

@@ -17,9 +17,26 @@ pub struct TypeDef {
 
 /// Columns of `pg_type` that the file has, in its order.
 const TYPE_COLUMNS: [&str; 20] = [
-    "oid", "typname", "typlen", "typbyval", "typtype", "typcategory", "typispreferred", "typelem",
-    "typarray", "typalign", "typstorage", "typcollation", "typinput", "typoutput", "typreceive",
-    "typsend", "typmodin", "typmodout", "typsubscript", "typdelim",
+    "oid",
+    "typname",
+    "typlen",
+    "typbyval",
+    "typtype",
+    "typcategory",
+    "typispreferred",
+    "typelem",
+    "typarray",
+    "typalign",
+    "typstorage",
+    "typcollation",
+    "typinput",
+    "typoutput",
+    "typreceive",
+    "typsend",
+    "typmodin",
+    "typmodout",
+    "typsubscript",
+    "typdelim",
 ];
 
 impl TypeDef {
@@ -30,14 +47,19 @@ impl TypeDef {
 
     /// One column's value as text.
     pub fn get(&self, column: &str) -> &'static str {
-        self.columns().find(|(name, _)| *name == column).map_or("", |(_, value)| value)
+        self.columns()
+            .find(|(name, _)| *name == column)
+            .map_or("", |(_, value)| value)
     }
 }
 
 /// All types.
 pub fn types() -> &'static [TypeDef] {
-    static ALL: LazyLock<Vec<TypeDef>> =
-        LazyLock::new(|| lines(include_str!("data/types.txt")).filter_map(type_def).collect());
+    static ALL: LazyLock<Vec<TypeDef>> = LazyLock::new(|| {
+        lines(include_str!("data/types.txt"))
+            .filter_map(type_def)
+            .collect()
+    });
     &ALL
 }
 
@@ -88,8 +110,11 @@ pub struct ProcDef {
 
 /// All functions.
 pub fn procs() -> &'static [ProcDef] {
-    static ALL: LazyLock<Vec<ProcDef>> =
-        LazyLock::new(|| lines(include_str!("data/procs.txt")).filter_map(proc_def).collect());
+    static ALL: LazyLock<Vec<ProcDef>> = LazyLock::new(|| {
+        lines(include_str!("data/procs.txt"))
+            .filter_map(proc_def)
+            .collect()
+    });
     &ALL
 }
 

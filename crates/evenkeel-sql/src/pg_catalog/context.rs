@@ -5,9 +5,7 @@ use std::sync::{Arc, Weak};
 use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 
-use super::snapshot::{
-    Column, Constraint, Extension, Index, KeyPart, Sizes, Snapshot, Table,
-};
+use super::snapshot::{Column, Constraint, Extension, Index, KeyPart, Sizes, Snapshot, Table};
 use crate::catalog::{CatalogState, IndexInfo, Relation, TableInfo};
 use crate::error::SqlResult;
 use crate::functions::{SessionVars, session_vars};
@@ -37,7 +35,9 @@ pub fn of_session(vars: &SessionVars) -> Snapshot {
         statement_ts: vars.statement_ts,
         transaction_ts: vars.transaction_ts,
         search_path: vars.search_path.clone(),
-        schemas: schemas.map(|(oid, name)| (*oid, (*name).to_owned())).collect(),
+        schemas: schemas
+            .map(|(oid, name)| (*oid, (*name).to_owned()))
+            .collect(),
         tables,
         extensions,
         settings: Arc::clone(&vars.settings),
@@ -50,7 +50,9 @@ pub fn of_session(vars: &SessionVars) -> Snapshot {
 fn objects(state: &Arc<CatalogState>) -> Objects {
     static CACHE: Mutex<Vec<(Weak<CatalogState>, Objects)>> = Mutex::new(Vec::new());
     let found = |cache: &[(Weak<CatalogState>, Objects)]| {
-        let entry = cache.iter().find(|(weak, _)| std::ptr::eq(weak.as_ptr(), Arc::as_ptr(state)));
+        let entry = cache
+            .iter()
+            .find(|(weak, _)| std::ptr::eq(weak.as_ptr(), Arc::as_ptr(state)));
         entry.map(|(_, objects)| objects.clone())
     };
     if let Some(objects) = found(&CACHE.lock()) {
@@ -93,7 +95,11 @@ fn converted(table: &TableInfo) -> Table {
         schema: Arc::clone(&table.schema),
         schema_oid: table.schema_oid,
         columns: columns.collect(),
-        indexes: table.indexes.iter().map(|index| converted_index(index)).collect(),
+        indexes: table
+            .indexes
+            .iter()
+            .map(|index| converted_index(index))
+            .collect(),
         constraints: constraints.collect(),
         fillfactor: table.fillfactor_declared.then_some(table.fillfactor),
     }

@@ -67,7 +67,10 @@ pub fn key_columns(table: &Table, index: &Index) -> Vec<String> {
 
 /// The name of column `position` (from 0), quoted where it must be.
 pub fn column_name(table: &Table, position: usize) -> String {
-    table.columns.get(position).map_or_else(String::new, |column| quote_ident(&column.name))
+    table
+        .columns
+        .get(position)
+        .map_or_else(String::new, |column| quote_ident(&column.name))
 }
 
 /// The command that makes an index.
@@ -78,16 +81,26 @@ pub fn index(table: &Table, index: &Index, schema: bool) -> String {
         name = format!("{}.{name}", quote_ident(&table.schema));
     }
     let columns = key_columns(table, index).join(", ");
-    let nulls = if index.nulls_not_distinct { " NULLS NOT DISTINCT" } else { "" };
+    let nulls = if index.nulls_not_distinct {
+        " NULLS NOT DISTINCT"
+    } else {
+        ""
+    };
     let index = quote_ident(&index.name);
     format!("CREATE {unique}INDEX {index} ON {name} USING btree ({columns}){nulls}")
 }
 
 /// A constraint as it stands in CREATE TABLE.
 pub fn constraint(table: &Table, constraint: &Constraint) -> String {
-    let columns: Vec<String> =
-        constraint.columns.iter().map(|position| column_name(table, *position)).collect();
-    let index = table.indexes.iter().find(|index| index.oid == constraint.index);
+    let columns: Vec<String> = constraint
+        .columns
+        .iter()
+        .map(|position| column_name(table, *position))
+        .collect();
+    let index = table
+        .indexes
+        .iter()
+        .find(|index| index.oid == constraint.index);
     let distinct = index.is_some_and(|index| index.nulls_not_distinct);
     let words = match (constraint.code, distinct) {
         ("p", _) => "PRIMARY KEY",
@@ -100,13 +113,21 @@ pub fn constraint(table: &Table, constraint: &Constraint) -> String {
 /// A column's default as PostgreSQL shows it: a string literal with its type, functions and
 /// types in small letters; anything else as it was written.
 pub fn default(text: &str, ty: SqlType) -> String {
-    let parsed = Parser::new(&DIALECT).try_with_sql(text).and_then(|mut p| p.parse_expr());
-    let Ok(expr) = parsed else { return text.to_owned() };
+    let parsed = Parser::new(&DIALECT)
+        .try_with_sql(text)
+        .and_then(|mut p| p.parse_expr());
+    let Ok(expr) = parsed else {
+        return text.to_owned();
+    };
     match &expr {
         Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)) => {
             format!("{expr}::{}", ty.base_name())
         }
-        Expr::Cast { expr: inner, data_type, .. } => match SqlType::from_ast(data_type) {
+        Expr::Cast {
+            expr: inner,
+            data_type,
+            ..
+        } => match SqlType::from_ast(data_type) {
             Ok(ty) => format!("{inner}::{}", ty.name()),
             Err(_) => text.to_owned(),
         },
@@ -152,10 +173,18 @@ mod tests {
     fn defaults_are_shown_as_in_postgresql() {
         for (given, ty, shown) in [
             ("'x'", SqlType::Varchar(Some(4)), "'x'::character varying"),
-            ("'x'::VARCHAR(3)", SqlType::Text, "'x'::character varying(3)"),
+            (
+                "'x'::VARCHAR(3)",
+                SqlType::Text,
+                "'x'::character varying(3)",
+            ),
             ("0", SqlType::Int4, "0"),
             ("NOW()", SqlType::Timestamptz(None), "now()"),
-            ("current_timestamp", SqlType::Timestamptz(None), "CURRENT_TIMESTAMP"),
+            (
+                "current_timestamp",
+                SqlType::Timestamptz(None),
+                "CURRENT_TIMESTAMP",
+            ),
             ("TRUE", SqlType::Bool, "true"),
             ("1 + 1", SqlType::Int4, "1 + 1"),
         ] {

@@ -30,23 +30,42 @@ const INFO: &str = "information_schema";
 
 fn fixed(name: &'static str, rows: Fixed) -> Generator {
     let made = OnceLock::new();
-    Generator { relation: (PG, name), fixed: Some(rows), session: None, made }
+    Generator {
+        relation: (PG, name),
+        fixed: Some(rows),
+        session: None,
+        made,
+    }
 }
 
 fn session(schema: &'static str, name: &'static str, rows: Session) -> Generator {
     let made = OnceLock::new();
-    Generator { relation: (schema, name), fixed: None, session: Some(rows), made }
+    Generator {
+        relation: (schema, name),
+        fixed: None,
+        session: Some(rows),
+        made,
+    }
 }
 
 fn both(name: &'static str, fixed: Fixed, session: Session) -> Generator {
     let made = OnceLock::new();
-    Generator { relation: (PG, name), fixed: Some(fixed), session: Some(session), made }
+    Generator {
+        relation: (PG, name),
+        fixed: Some(fixed),
+        session: Some(session),
+        made,
+    }
 }
 
 fn generators() -> Vec<Generator> {
     vec![
         both("pg_class", objects::system_classes, objects::classes),
-        both("pg_attribute", objects::system_attributes, objects::attributes),
+        both(
+            "pg_attribute",
+            objects::system_attributes,
+            objects::attributes,
+        ),
         session(PG, "pg_attrdef", objects::defaults),
         session(PG, "pg_index", objects::indexes),
         session(PG, "pg_constraint", objects::constraints),
@@ -72,14 +91,22 @@ fn generators() -> Vec<Generator> {
         session(PG, "pg_settings", globals::settings),
         session(PG, "pg_stat_activity", globals::activity),
         session(PG, "pg_stat_database", globals::database_statistics),
-        session(INFO, "information_schema_catalog_name", information::catalog_name),
+        session(
+            INFO,
+            "information_schema_catalog_name",
+            information::catalog_name,
+        ),
         session(INFO, "enabled_roles", information::enabled_roles),
         session(INFO, "schemata", information::schemata),
         session(INFO, "tables", information::tables),
         session(INFO, "columns", information::columns),
         session(INFO, "table_constraints", information::table_constraints),
         session(INFO, "key_column_usage", information::key_columns),
-        session(INFO, "constraint_column_usage", information::constraint_columns),
+        session(
+            INFO,
+            "constraint_column_usage",
+            information::constraint_columns,
+        ),
     ]
 }
 
@@ -102,7 +129,9 @@ pub fn is_always_empty(schema: &str, name: &str) -> bool {
 /// XX000 for a generator that does not fit its relation.
 pub fn batches(def: &'static RelationDef, snapshot: &Snapshot) -> SqlResult<Vec<RecordBatch>> {
     let mut batches = Vec::new();
-    let Some(generator) = generator(def.schema, def.name) else { return Ok(batches) };
+    let Some(generator) = generator(def.schema, def.name) else {
+        return Ok(batches);
+    };
     if let Some(fixed) = generator.fixed {
         let batch = match generator.made.get() {
             Some(batch) => batch.clone(),

@@ -16,7 +16,11 @@ pub const UTF8: i32 = 6;
 /// there.
 const EXTENSIONS: [(&str, &str, &str); 2] = [
     ("plpgsql", "1.0", "PL/pgSQL procedural language"),
-    ("uuid-ossp", "1.1", "generate universally unique identifiers (UUIDs)"),
+    (
+        "uuid-ossp",
+        "1.1",
+        "generate universally unique identifiers (UUIDs)",
+    ),
 ];
 const PLPGSQL: u32 = 12_771;
 /// Oids of `pg_namespace` and `pg_extension`, which `pg_description` names.
@@ -61,7 +65,10 @@ pub fn procs(rows: &mut Rows) -> SqlResult<()> {
             ("proretset", flag(proc.returns_set)),
             ("provolatile", text(proc.volatility)),
             ("proparallel", text("s")),
-            ("pronargs", number(proc.arg_types.split_whitespace().count())),
+            (
+                "pronargs",
+                number(proc.arg_types.split_whitespace().count()),
+            ),
             ("prorettype", oid(proc.return_type)),
             ("proargtypes", text(proc.arg_types.as_str())),
             ("prosrc", text(proc.name)),
@@ -73,15 +80,26 @@ pub fn procs(rows: &mut Rows) -> SqlResult<()> {
 /// `pg_am`
 pub fn access_methods(rows: &mut Rows) -> SqlResult<()> {
     for (number, name, kind) in [(HEAP_AM, "heap", "t"), (BTREE_AM, "btree", "i")] {
-        rows.push([("oid", oid(number)), ("amname", text(name)), ("amtype", text(kind))])?;
+        rows.push([
+            ("oid", oid(number)),
+            ("amname", text(name)),
+            ("amtype", text(kind)),
+        ])?;
     }
     Ok(())
 }
 
 /// `pg_tablespace`
 pub fn tablespaces(rows: &mut Rows) -> SqlResult<()> {
-    for (number, name) in [(DEFAULT_TABLESPACE, "pg_default"), (GLOBAL_TABLESPACE, "pg_global")] {
-        rows.push([("oid", oid(number)), ("spcname", text(name)), ("spcowner", oid(OWNER))])?;
+    for (number, name) in [
+        (DEFAULT_TABLESPACE, "pg_default"),
+        (GLOBAL_TABLESPACE, "pg_global"),
+    ] {
+        rows.push([
+            ("oid", oid(number)),
+            ("spcname", text(name)),
+            ("spcowner", oid(OWNER)),
+        ])?;
     }
     Ok(())
 }
@@ -198,12 +216,18 @@ pub fn extensions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 /// `pg_available_extensions`
 pub fn available_extensions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for (at, (name, version, comment)) in EXTENSIONS.into_iter().enumerate() {
-        let installed = snapshot.extensions.iter().find(|extension| &*extension.name == name);
+        let installed = snapshot
+            .extensions
+            .iter()
+            .find(|extension| &*extension.name == name);
         let installed = installed.map(|extension| extension.version.to_string());
         rows.push([
             ("name", text(name)),
             ("default_version", text(version)),
-            ("installed_version", maybe_text(installed.or((at == 0).then(|| version.into())))),
+            (
+                "installed_version",
+                maybe_text(installed.or((at == 0).then(|| version.into()))),
+            ),
             ("comment", text(comment)),
         ])?;
     }
@@ -229,10 +253,14 @@ pub fn description(snapshot: &Snapshot, number: u32, class: u32) -> Option<&'sta
 /// `pg_description`
 pub fn descriptions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     let extensions = snapshot.extensions.iter().map(|extension| extension.oid);
-    let extensions = extensions.chain([PLPGSQL]).map(|number| (number, EXTENSION_CLASS));
+    let extensions = extensions
+        .chain([PLPGSQL])
+        .map(|number| (number, EXTENSION_CLASS));
     let schemas = [(PUBLIC, NAMESPACES), (PG_CATALOG, NAMESPACES)];
     for (number, class) in schemas.into_iter().chain(extensions) {
-        let Some(words) = description(snapshot, number, class) else { continue };
+        let Some(words) = description(snapshot, number, class) else {
+            continue;
+        };
         rows.push([
             ("objoid", oid(number)),
             ("classoid", oid(class)),
@@ -266,7 +294,10 @@ pub fn activity(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         ("pid", number(snapshot.backend_pid)),
         ("usesysid", oid(OWNER)),
         ("usename", text(&snapshot.user)),
-        ("application_name", maybe_text(snapshot.settings.get("application_name"))),
+        (
+            "application_name",
+            maybe_text(snapshot.settings.get("application_name")),
+        ),
         ("xact_start", Datum::Timestamptz(snapshot.transaction_ts)),
         ("query_start", Datum::Timestamptz(snapshot.statement_ts)),
         ("state_change", Datum::Timestamptz(snapshot.statement_ts)),
@@ -277,5 +308,8 @@ pub fn activity(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 
 /// `pg_stat_database`: the database; nothing is counted.
 pub fn database_statistics(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    rows.push([("datid", oid(DATABASE)), ("datname", text(&snapshot.database))])
+    rows.push([
+        ("datid", oid(DATABASE)),
+        ("datname", text(&snapshot.database)),
+    ])
 }

@@ -55,7 +55,16 @@ pub fn tables(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         row(&table.schema, &table.name, "BASE TABLE", true)?;
     }
     for def in relations::all() {
-        row(def.schema, def.name, if def.kind == "r" { "BASE TABLE" } else { "VIEW" }, false)?;
+        row(
+            def.schema,
+            def.name,
+            if def.kind == "r" {
+                "BASE TABLE"
+            } else {
+                "VIEW"
+            },
+            false,
+        )?;
     }
     Ok(())
 }
@@ -90,7 +99,10 @@ fn column_row(snapshot: &Snapshot, schema: &str, table: &str, column: &Column) -
     let ty = builtin::type_by_oid(column.ty.oid());
     let is_array = ty.is_some_and(|ty| ty.get("typcategory") == "A");
     let formatted = || format_type(column.ty.oid(), None);
-    let default = column.default.as_deref().map(|text| deparse::default(text, column.ty));
+    let default = column
+        .default
+        .as_deref()
+        .map(|text| deparse::default(text, column.ty));
     let mut row = vec![
         ("table_catalog", text(&snapshot.database)),
         ("table_schema", text(schema)),
@@ -99,7 +111,14 @@ fn column_row(snapshot: &Snapshot, schema: &str, table: &str, column: &Column) -
         ("ordinal_position", number(column.attnum)),
         ("column_default", maybe_text(default)),
         ("is_nullable", yes_or_no(!column.not_null)),
-        ("data_type", text(if is_array { "ARRAY".to_owned() } else { formatted() })),
+        (
+            "data_type",
+            text(if is_array {
+                "ARRAY".to_owned()
+            } else {
+                formatted()
+            }),
+        ),
         ("udt_catalog", text(&snapshot.database)),
         ("udt_schema", text("pg_catalog")),
         ("udt_name", maybe_text(ty.map(|ty| ty.name))),
@@ -170,25 +189,48 @@ pub fn table_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> 
     for table in snapshot.tables.iter() {
         for (_, name, _) in table.not_null() {
             let names = constraint_names(snapshot, table, &name);
-            rows.push(names.into_iter().chain(table_names(snapshot, table)).chain([
-                ("constraint_type", text("CHECK")),
-                ("is_deferrable", yes_or_no(false)),
-                ("initially_deferred", yes_or_no(false)),
-                ("enforced", yes_or_no(true)),
-            ]))?;
+            rows.push(
+                names
+                    .into_iter()
+                    .chain(table_names(snapshot, table))
+                    .chain([
+                        ("constraint_type", text("CHECK")),
+                        ("is_deferrable", yes_or_no(false)),
+                        ("initially_deferred", yes_or_no(false)),
+                        ("enforced", yes_or_no(true)),
+                    ]),
+            )?;
         }
         for constraint in &table.constraints {
-            let index = table.indexes.iter().find(|index| index.oid == constraint.index);
+            let index = table
+                .indexes
+                .iter()
+                .find(|index| index.oid == constraint.index);
             let distinct = index.is_none_or(|index| !index.nulls_not_distinct);
             let unique = constraint.code == "u";
             let names = constraint_names(snapshot, table, &constraint.name);
-            rows.push(names.into_iter().chain(table_names(snapshot, table)).chain([
-                ("constraint_type", text(if unique { "UNIQUE" } else { "PRIMARY KEY" })),
-                ("is_deferrable", yes_or_no(false)),
-                ("initially_deferred", yes_or_no(false)),
-                ("enforced", yes_or_no(true)),
-                ("nulls_distinct", if unique { yes_or_no(distinct) } else { Datum::Null }),
-            ]))?;
+            rows.push(
+                names
+                    .into_iter()
+                    .chain(table_names(snapshot, table))
+                    .chain([
+                        (
+                            "constraint_type",
+                            text(if unique { "UNIQUE" } else { "PRIMARY KEY" }),
+                        ),
+                        ("is_deferrable", yes_or_no(false)),
+                        ("initially_deferred", yes_or_no(false)),
+                        ("enforced", yes_or_no(true)),
+                        (
+                            "nulls_distinct",
+                            if unique {
+                                yes_or_no(distinct)
+                            } else {
+                                Datum::Null
+                            },
+                        ),
+                    ]),
+            )?;
         }
     }
     Ok(())
@@ -197,7 +239,11 @@ pub fn table_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> 
 /// `key_column_usage`
 pub fn key_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     each_key_column(snapshot, |names, at| {
-        rows.push(names.into_iter().chain([("ordinal_position", number(at + 1))]))
+        rows.push(
+            names
+                .into_iter()
+                .chain([("ordinal_position", number(at + 1))]),
+        )
     })
 }
 
@@ -213,7 +259,9 @@ fn each_key_column(
     for table in snapshot.tables.iter() {
         for constraint in &table.constraints {
             for (at, position) in constraint.columns.iter().enumerate() {
-                let Some(column) = table.columns.get(*position) else { continue };
+                let Some(column) = table.columns.get(*position) else {
+                    continue;
+                };
                 let mut names = constraint_names(snapshot, table, &constraint.name).to_vec();
                 names.extend(table_names(snapshot, table));
                 names.push(("column_name", text(&*column.name)));

@@ -48,7 +48,9 @@ fn filled(
     name: &str,
     snapshot: &Snapshot,
 ) -> SqlResult<Option<Arc<dyn TableProvider>>> {
-    let Some(def) = relations::find(schema, name) else { return Ok(None) };
+    let Some(def) = relations::find(schema, name) else {
+        return Ok(None);
+    };
     let batches = generate::batches(def, snapshot)?;
     let table = MemTable::try_new(Arc::clone(&def.arrow), vec![batches]);
     let table = table.map_err(|error| SqlError::internal(error.to_string()))?;

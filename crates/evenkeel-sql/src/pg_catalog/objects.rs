@@ -12,7 +12,9 @@ use crate::types::{Datum, SqlType};
 
 /// `attoptions` and the like of an array without items are NULL.
 fn options(table: &Table) -> Datum {
-    table.fillfactor.map_or(Datum::Null, |percent| text(format!("{{fillfactor={percent}}}")))
+    table.fillfactor.map_or(Datum::Null, |percent| {
+        text(format!("{{fillfactor={percent}}}"))
+    })
 }
 
 /// What all rows of `pg_class` share.
@@ -32,7 +34,11 @@ fn class(oid_: u32, name: &str, schema: u32, kind: &'static str) -> Vec<Cell> {
 
 /// Schema oid of one of PostgreSQL's own relations.
 fn system_schema(def: &relations::RelationDef) -> u32 {
-    if def.schema == "pg_catalog" { PG_CATALOG } else { INFORMATION_SCHEMA }
+    if def.schema == "pg_catalog" {
+        PG_CATALOG
+    } else {
+        INFORMATION_SCHEMA
+    }
 }
 
 /// `pg_class` rows of PostgreSQL's own relations.
@@ -93,7 +99,10 @@ fn attribute(relation: u32, name: &str, attnum: usize, ty: SqlType) -> Vec<Cell>
         ("attalign", text(get("typalign"))),
         ("attstorage", text(get("typstorage"))),
         ("attislocal", flag(true)),
-        ("attcollation", oid(get("typcollation").parse().unwrap_or(0))),
+        (
+            "attcollation",
+            oid(get("typcollation").parse().unwrap_or(0)),
+        ),
     ]
 }
 
@@ -134,7 +143,9 @@ pub fn attributes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 pub fn defaults(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for column in &table.columns {
-            let Some(default) = &column.default else { continue };
+            let Some(default) = &column.default else {
+                continue;
+            };
             rows.push([
                 ("oid", oid(table.default_oid(column.attnum))),
                 ("adrelid", oid(table.oid)),
@@ -147,16 +158,28 @@ pub fn defaults(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 fn joined(words: impl Iterator<Item = u32>) -> Datum {
-    text(words.map(|word| word.to_string()).collect::<Vec<_>>().join(" "))
+    text(
+        words
+            .map(|word| word.to_string())
+            .collect::<Vec<_>>()
+            .join(" "),
+    )
 }
 
 fn attnum(table: &Table, position: usize) -> u32 {
-    table.columns.get(position).map_or(0, |column| u32::from(column.attnum.unsigned_abs()))
+    table
+        .columns
+        .get(position)
+        .map_or(0, |column| u32::from(column.attnum.unsigned_abs()))
 }
 
 fn collation(table: &Table, position: usize) -> u32 {
-    let ty = table.columns.get(position).and_then(|c| builtin::type_by_oid(c.ty.oid()));
-    ty.and_then(|ty| ty.get("typcollation").parse().ok()).unwrap_or(0)
+    let ty = table
+        .columns
+        .get(position)
+        .and_then(|c| builtin::type_by_oid(c.ty.oid()));
+    ty.and_then(|ty| ty.get("typcollation").parse().ok())
+        .unwrap_or(0)
 }
 
 /// `pg_index`
@@ -171,9 +194,8 @@ pub fn indexes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 
 fn index_row(table: &Table, index: &Index) -> Vec<Cell> {
     let key = || index.key.iter();
-    let option = |descending: bool, nulls_first: bool| {
-        u32::from(descending) | (u32::from(nulls_first) << 1)
-    };
+    let option =
+        |descending: bool, nulls_first: bool| u32::from(descending) | (u32::from(nulls_first) << 1);
     vec![
         ("indexrelid", oid(index.oid)),
         ("indrelid", oid(table.oid)),
@@ -186,10 +208,19 @@ fn index_row(table: &Table, index: &Index) -> Vec<Cell> {
         ("indisvalid", flag(true)),
         ("indisready", flag(true)),
         ("indislive", flag(true)),
-        ("indkey", joined(key().map(|part| attnum(table, part.column)))),
-        ("indcollation", joined(key().map(|part| collation(table, part.column)))),
+        (
+            "indkey",
+            joined(key().map(|part| attnum(table, part.column))),
+        ),
+        (
+            "indcollation",
+            joined(key().map(|part| collation(table, part.column))),
+        ),
         ("indclass", joined(key().map(|_| 0))),
-        ("indoption", joined(key().map(|part| option(part.descending, part.nulls_first)))),
+        (
+            "indoption",
+            joined(key().map(|part| option(part.descending, part.nulls_first))),
+        ),
     ]
 }
 
@@ -202,10 +233,12 @@ pub fn constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
             rows.push(row)?;
         }
         for constraint in &table.constraints {
-            let columns = constraint.columns.iter().map(|at| attnum(table, *at).to_string());
+            let columns = constraint
+                .columns
+                .iter()
+                .map(|at| attnum(table, *at).to_string());
             let columns = columns.collect::<Vec<_>>().join(",");
-            let mut row =
-                constraint_row(table, constraint.oid, &constraint.name, constraint.code);
+            let mut row = constraint_row(table, constraint.oid, &constraint.name, constraint.code);
             row.extend([
                 ("conindid", oid(constraint.index)),
                 ("connoinherit", flag(true)),

@@ -57,10 +57,16 @@ pub fn find(schema: &str, name: &str) -> Option<&'static RelationDef> {
     static BY_NAME: LazyLock<HashMap<&'static str, Vec<&'static RelationDef>>> =
         LazyLock::new(|| {
             let mut by_name: HashMap<_, Vec<_>> = HashMap::new();
-            all().iter().for_each(|r| by_name.entry(r.name).or_default().push(r));
+            all()
+                .iter()
+                .for_each(|r| by_name.entry(r.name).or_default().push(r));
             by_name
         });
-    BY_NAME.get(name)?.iter().find(|relation| relation.schema == schema).copied()
+    BY_NAME
+        .get(name)?
+        .iter()
+        .find(|relation| relation.schema == schema)
+        .copied()
 }
 
 /// One of them by oid.
@@ -73,7 +79,8 @@ fn parse(text: &'static str) -> Vec<RelationDef> {
     for line in text.lines().filter(|line| !line.starts_with('#')) {
         if let Some(columns) = line.strip_prefix(' ') {
             if let Some(last) = relations.last_mut() {
-                last.columns.extend(columns.split_whitespace().filter_map(column));
+                last.columns
+                    .extend(columns.split_whitespace().filter_map(column));
             }
         } else if let Some(relation) = header(line) {
             relations.push(relation);
@@ -102,7 +109,11 @@ fn column(word: &'static str) -> Option<ColumnDef> {
         None => (word, false),
     };
     let (name, ty) = word.split_once(':')?;
-    Some(ColumnDef { name, ty: type_named(ty)?, not_null })
+    Some(ColumnDef {
+        name,
+        ty: type_named(ty)?,
+        not_null,
+    })
 }
 
 /// The types that occur, by the names that the file has for them.
@@ -132,9 +143,17 @@ fn type_named(name: &str) -> Option<SqlType> {
 }
 
 fn finish(relation: &mut RelationDef) {
-    let fields = relation.columns.iter().map(|c| c.ty.arrow_field(c.name, true));
+    let fields = relation
+        .columns
+        .iter()
+        .map(|c| c.ty.arrow_field(c.name, true));
     relation.arrow = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-    relation.positions = relation.columns.iter().enumerate().map(|(i, c)| (c.name, i)).collect();
+    relation.positions = relation
+        .columns
+        .iter()
+        .enumerate()
+        .map(|(i, c)| (c.name, i))
+        .collect();
 }
 
 #[cfg(test)]
@@ -149,7 +168,9 @@ mod tests {
             .filter(|line| line.starts_with(' '))
             .map(|line| line.split_whitespace().count())
             .sum::<usize>();
-        let headers = text.lines().filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
+        let headers = text
+            .lines()
+            .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()));
         assert_eq!(all().len(), headers.count());
         assert_eq!(all().iter().map(|r| r.columns.len()).sum::<usize>(), words);
         assert_eq!(find("pg_catalog", "pg_class").map(|r| r.oid), Some(1259));

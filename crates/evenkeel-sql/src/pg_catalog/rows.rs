@@ -45,7 +45,11 @@ pub struct Rows {
 impl Rows {
     /// No rows.
     pub fn new(def: &'static RelationDef) -> Rows {
-        let columns = def.columns.iter().map(|c| ColumnBuilder::new(c.ty, 0)).collect();
+        let columns = def
+            .columns
+            .iter()
+            .map(|c| ColumnBuilder::new(c.ty, 0))
+            .collect();
         Rows { def, columns }
     }
 
@@ -58,13 +62,20 @@ impl Rows {
         for (name, value) in cells {
             let slot = self.def.position(name).and_then(|at| row.get_mut(at));
             let Some(slot) = slot else {
-                return Err(SqlError::internal(format!("no column {}.{name}", self.def.name)));
+                return Err(SqlError::internal(format!(
+                    "no column {}.{name}",
+                    self.def.name
+                )));
             };
             *slot = Some(value);
         }
         for ((builder, def), value) in self.columns.iter_mut().zip(&self.def.columns).zip(row) {
             let value = value.unwrap_or_else(|| {
-                if def.not_null { absent(def.ty) } else { Datum::Null }
+                if def.not_null {
+                    absent(def.ty)
+                } else {
+                    Datum::Null
+                }
             });
             builder.append(&fitted(value, def.ty))?;
         }

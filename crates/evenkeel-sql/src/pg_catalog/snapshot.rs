@@ -107,10 +107,13 @@ impl Table {
     /// catalog keeps no such constraints; the oids are the table's with the column's number
     /// above, which no object has, since oids are given out from below.
     pub fn not_null(&self) -> impl Iterator<Item = (u32, String, &Column)> {
-        self.columns.iter().filter(|column| column.not_null).map(|column| {
-            let name = format!("{}_{}_not_null", self.name, column.name);
-            (self.column_oid(column.attnum, 1 << 30), name, column)
-        })
+        self.columns
+            .iter()
+            .filter(|column| column.not_null)
+            .map(|column| {
+                let name = format!("{}_{}_not_null", self.name, column.name);
+                (self.column_oid(column.attnum, 1 << 30), name, column)
+            })
     }
 
     /// The oid of a column's default.
@@ -248,23 +251,33 @@ impl Snapshot {
     pub fn find(&self, schema: Option<&str>, name: &str) -> Option<Relation<'_>> {
         match schema {
             Some(schema) => self.relation_in(schema, name),
-            None => self.path().into_iter().find_map(|schema| self.relation_in(schema, name)),
+            None => self
+                .path()
+                .into_iter()
+                .find_map(|schema| self.relation_in(schema, name)),
         }
     }
 
     /// Whether the relation is what its name without a schema means.
     pub fn is_visible(&self, relation: &Relation<'_>) -> bool {
-        self.find(None, relation.name()).is_some_and(|found| found.oid() == relation.oid())
+        self.find(None, relation.name())
+            .is_some_and(|found| found.oid() == relation.oid())
     }
 
     /// Name of a schema.
     pub fn schema_name(&self, oid: u32) -> Option<&str> {
-        self.schemas.iter().find(|(other, _)| *other == oid).map(|(_, name)| name.as_str())
+        self.schemas
+            .iter()
+            .find(|(other, _)| *other == oid)
+            .map(|(_, name)| name.as_str())
     }
 
     /// Oid of a schema.
     pub fn schema_oid(&self, name: &str) -> Option<u32> {
-        self.schemas.iter().find(|(_, other)| other == name).map(|(oid, _)| *oid)
+        self.schemas
+            .iter()
+            .find(|(_, other)| other == name)
+            .map(|(oid, _)| *oid)
     }
 
     /// As `regclassout`: with the schema if the name alone would not do.

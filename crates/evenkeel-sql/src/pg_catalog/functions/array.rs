@@ -17,7 +17,9 @@ pub(super) const FUNCTIONS: &[Definition] = &[
             _ => Datum::Int4(1),
         })
     }),
-    strict("cardinality", SqlType::Int4, |_, args| Ok(Datum::Int4(count(&items(args, 0)?)))),
+    strict("cardinality", SqlType::Int4, |_, args| {
+        Ok(Datum::Int4(count(&items(args, 0)?)))
+    }),
     lax("ek_array_cat", SqlType::TextArray, concatenated),
     lax("ek_any_equal", SqlType::Bool, any_equal),
     strict("ek_array_element", SqlType::Text, element),
@@ -78,7 +80,10 @@ fn to_string(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
         _ => None,
     };
     let items = items(args, 0)?;
-    let shown: Vec<&str> = items.iter().filter_map(|item| item.as_deref().or(null)).collect();
+    let shown: Vec<&str> = items
+        .iter()
+        .filter_map(|item| item.as_deref().or(null))
+        .collect();
     Ok(Datum::Text(shown.join(text_arg(args, 1)?)))
 }
 
@@ -89,7 +94,9 @@ fn position(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     }
     let wanted = item_text(arg(args, 1));
     let found = items(args, 0)?.iter().position(|item| *item == wanted);
-    Ok(found.map_or(Datum::Null, |at| Datum::Int4(i32::try_from(at + 1).unwrap_or(i32::MAX))))
+    Ok(found.map_or(Datum::Null, |at| {
+        Datum::Int4(i32::try_from(at + 1).unwrap_or(i32::MAX))
+    }))
 }
 
 /// `array_length(array, 1)`: NULL of an empty one, and of other dimensions.
@@ -105,15 +112,23 @@ fn length(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 fn concatenated(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let (left, right) = (arg(args, 0), arg(args, 1));
     if left.is_null() || right.is_null() {
-        return Ok(if left.is_null() { right.clone() } else { left.clone() });
+        return Ok(if left.is_null() {
+            right.clone()
+        } else {
+            left.clone()
+        });
     }
     let (left, right) = (items(args, 0)?, items(args, 1)?);
-    Ok(Datum::Text(arrays::format(left.iter().chain(&right).map(Option::as_deref))))
+    Ok(Datum::Text(arrays::format(
+        left.iter().chain(&right).map(Option::as_deref),
+    )))
 }
 
 /// `value = ANY (array)`
 fn any_equal(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
-    let Some(wanted) = item_text(arg(args, 0)) else { return Ok(Datum::Null) };
+    let Some(wanted) = item_text(arg(args, 0)) else {
+        return Ok(Datum::Null);
+    };
     if arg(args, 1).is_null() {
         return Ok(Datum::Null);
     }
@@ -121,7 +136,11 @@ fn any_equal(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     if items.iter().flatten().any(|item| *item == wanted) {
         return Ok(Datum::Bool(true));
     }
-    Ok(if items.contains(&None) { Datum::Null } else { Datum::Bool(false) })
+    Ok(if items.contains(&None) {
+        Datum::Null
+    } else {
+        Datum::Bool(false)
+    })
 }
 
 /// `array[n]`; the vectors of the catalog count from 0, arrays from 1.
@@ -138,7 +157,11 @@ fn prefixed(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
         return Ok(Datum::Text("{}".to_owned()));
     }
     let prefix = item_text(arg(args, 0)).unwrap_or_default();
-    let items: Vec<Option<String>> =
-        items(args, 1)?.into_iter().map(|item| item.map(|item| prefix.clone() + &item)).collect();
-    Ok(Datum::Text(arrays::format(items.iter().map(Option::as_deref))))
+    let items: Vec<Option<String>> = items(args, 1)?
+        .into_iter()
+        .map(|item| item.map(|item| prefix.clone() + &item))
+        .collect();
+    Ok(Datum::Text(arrays::format(
+        items.iter().map(Option::as_deref),
+    )))
 }

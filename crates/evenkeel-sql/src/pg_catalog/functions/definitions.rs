@@ -9,12 +9,20 @@ use crate::types::{Datum, SqlType};
 pub(super) const FUNCTIONS: &[Definition] = &[
     strict("pg_get_indexdef", SqlType::Text, index),
     strict("pg_get_constraintdef", SqlType::Text, constraint),
-    strict("pg_get_expr", SqlType::Text, |_, args| Ok(arg(args, 0).clone())),
-    strict("pg_get_function_result", SqlType::Text, |_, args| proc(args, |p| p.result)),
-    strict("pg_get_function_arguments", SqlType::Text, |_, args| proc(args, |p| p.arguments)),
-    strict("pg_get_function_identity_arguments", SqlType::Text, |_, args| {
+    strict("pg_get_expr", SqlType::Text, |_, args| {
+        Ok(arg(args, 0).clone())
+    }),
+    strict("pg_get_function_result", SqlType::Text, |_, args| {
+        proc(args, |p| p.result)
+    }),
+    strict("pg_get_function_arguments", SqlType::Text, |_, args| {
         proc(args, |p| p.arguments)
     }),
+    strict(
+        "pg_get_function_identity_arguments",
+        SqlType::Text,
+        |_, args| proc(args, |p| p.arguments),
+    ),
     lax("pg_get_functiondef", SqlType::Text, nothing),
     lax("pg_get_viewdef", SqlType::Text, nothing),
     lax("pg_get_ruledef", SqlType::Text, nothing),
@@ -27,15 +35,29 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     lax("obj_description", SqlType::Text, description),
     lax("col_description", SqlType::Text, nothing),
     lax("shobj_description", SqlType::Text, nothing),
-    strict("pg_relation_is_publishable", SqlType::Bool, |snapshot, args| {
-        let relation = snapshot.relation(super::relation_arg(snapshot, args, 0)?);
-        Ok(Datum::Bool(matches!(relation, Some(Relation::Table(_)))))
-    }),
-    strict("pg_relation_is_updatable", SqlType::Int4, |snapshot, args| {
-        let relation = snapshot.relation(oid_arg(args, 0)?);
-        let every_event = 28;
-        Ok(Datum::Int4(if matches!(relation, Some(Relation::Table(_))) { every_event } else { 0 }))
-    }),
+    strict(
+        "pg_relation_is_publishable",
+        SqlType::Bool,
+        |snapshot, args| {
+            let relation = snapshot.relation(super::relation_arg(snapshot, args, 0)?);
+            Ok(Datum::Bool(matches!(relation, Some(Relation::Table(_)))))
+        },
+    ),
+    strict(
+        "pg_relation_is_updatable",
+        SqlType::Int4,
+        |snapshot, args| {
+            let relation = snapshot.relation(oid_arg(args, 0)?);
+            let every_event = 28;
+            Ok(Datum::Int4(
+                if matches!(relation, Some(Relation::Table(_))) {
+                    every_event
+                } else {
+                    0
+                },
+            ))
+        },
+    ),
     lax("row_security_active", SqlType::Bool, no),
     lax("pg_is_in_recovery", SqlType::Bool, no),
     lax("pg_is_other_temp_schema", SqlType::Bool, no),
@@ -86,15 +108,25 @@ fn description(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 /// `pg_get_indexdef(oid)`, `pg_get_indexdef(oid, column, pretty)`
 fn index(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let relation = snapshot.relation(oid_arg(args, 0)?);
-    let Some(Relation::Index(table, index)) = relation else { return Ok(Datum::Null) };
-    let column = if args.len() > 1 { number_arg(args, 1)? } else { 0 };
+    let Some(Relation::Index(table, index)) = relation else {
+        return Ok(Datum::Null);
+    };
+    let column = if args.len() > 1 {
+        number_arg(args, 1)?
+    } else {
+        0
+    };
     if column == 0 {
         let visible = snapshot.is_visible(&Relation::Table(table));
         let schema = !(flag_arg(args, 2) && visible);
         return Ok(Datum::Text(deparse::index(table, index, schema)));
     }
-    let part = usize::try_from(column - 1).ok().and_then(|at| index.key.get(at));
-    Ok(Datum::Text(part.map_or_else(String::new, |part| deparse::column_name(table, part.column))))
+    let part = usize::try_from(column - 1)
+        .ok()
+        .and_then(|at| index.key.get(at));
+    Ok(Datum::Text(part.map_or_else(String::new, |part| {
+        deparse::column_name(table, part.column)
+    })))
 }
 
 /// `pg_get_constraintdef(oid [, pretty])`
@@ -104,7 +136,10 @@ fn constraint(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
         if let Some((.., column)) = table.not_null().find(|(number, ..)| *number == oid) {
             return Some(format!("NOT NULL {}", deparse::quote_ident(&column.name)));
         }
-        let constraint = table.constraints.iter().find(|constraint| constraint.oid == oid)?;
+        let constraint = table
+            .constraints
+            .iter()
+            .find(|constraint| constraint.oid == oid)?;
         Some(deparse::constraint(table, constraint))
     });
     Ok(found.map_or(Datum::Null, Datum::Text))

@@ -38,11 +38,21 @@ struct Definition {
 }
 
 const fn strict(name: &'static str, result: SqlType, eval: Eval) -> Definition {
-    Definition { name, result, strict: true, eval }
+    Definition {
+        name,
+        result,
+        strict: true,
+        eval,
+    }
 }
 
 const fn lax(name: &'static str, result: SqlType, eval: Eval) -> Definition {
-    Definition { name, result, strict: false, eval }
+    Definition {
+        name,
+        result,
+        strict: false,
+        eval,
+    }
 }
 
 /// One function, for DataFusion.
@@ -57,7 +67,11 @@ impl CatalogFunction {
     fn new(definition: Definition, aliases: Vec<String>) -> CatalogFunction {
         let any = vec![TypeSignature::VariadicAny, TypeSignature::Nullary];
         let signature = Signature::one_of(any, Volatility::Stable);
-        CatalogFunction { definition, aliases, signature }
+        CatalogFunction {
+            definition,
+            aliases,
+            signature,
+        }
     }
 
     /// The value of one row, whose arguments are in `args`.
@@ -101,29 +115,44 @@ impl ScalarUDFImpl for CatalogFunction {
     }
 
     fn return_field_from_args(&self, _args: ReturnFieldArgs) -> DfResult<FieldRef> {
-        Ok(Arc::new(self.definition.result.arrow_field(self.name(), true)))
+        Ok(Arc::new(
+            self.definition.result.arrow_field(self.name(), true),
+        ))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         let snapshot = context::snapshot(&args.config_options)?;
-        let types = args.arg_fields.iter().map(|field| SqlType::from_arrow_field(field));
+        let types = args
+            .arg_fields
+            .iter()
+            .map(|field| SqlType::from_arrow_field(field));
         let types: Vec<SqlType> = types.collect();
-        let scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let scalar = args
+            .args
+            .iter()
+            .all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if scalar { 1 } else { args.number_rows };
-        let columns: Vec<Arc<dyn Array>> = args.args.iter().map(one_or_all).collect::<DfResult<_>>()?;
+        let columns: Vec<Arc<dyn Array>> =
+            args.args.iter().map(one_or_all).collect::<DfResult<_>>()?;
         let mut values = ColumnBuilder::new(self.definition.result, rows);
         let mut row_args = Vec::with_capacity(columns.len());
         for row in 0..rows {
             row_args.clear();
             for ((column, ty), arg) in columns.iter().zip(&types).zip(&args.args) {
-                let at = if matches!(arg, ColumnarValue::Scalar(_)) { 0 } else { row };
+                let at = if matches!(arg, ColumnarValue::Scalar(_)) {
+                    0
+                } else {
+                    row
+                };
                 row_args.push(datum_at(column, at, *ty)?);
             }
             values.append(&self.value(&snapshot, &row_args)?)?;
         }
         let values = values.finish();
         if scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?));
+            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
+                &values, 0,
+            )?));
         }
         Ok(ColumnarValue::Array(values))
     }
@@ -142,7 +171,12 @@ fn one_or_all(arg: &ColumnarValue) -> DfResult<Arc<dyn Array>> {
 /// # Errors
 /// Those of the registry.
 pub fn register(registry: &mut dyn FunctionRegistry) -> SqlResult<()> {
-    let all = [names::FUNCTIONS, definitions::FUNCTIONS, sizes::FUNCTIONS, array::FUNCTIONS];
+    let all = [
+        names::FUNCTIONS,
+        definitions::FUNCTIONS,
+        sizes::FUNCTIONS,
+        array::FUNCTIONS,
+    ];
     for definition in all.into_iter().flatten() {
         // The other names of a function that goes must go with it: whoever builds a registry
         // anew from this one would bring it back.

@@ -14,7 +14,9 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     strict("pg_get_userbyid", SqlType::Name, user),
     strict("pg_encoding_to_char", SqlType::Name, encoding),
     strict("pg_char_to_encoding", SqlType::Int4, encoding_number),
-    lax("getdatabaseencoding", SqlType::Name, |_, _| Ok(Datum::Text("UTF8".into()))),
+    lax("getdatabaseencoding", SqlType::Name, |_, _| {
+        Ok(Datum::Text("UTF8".into()))
+    }),
     strict("pg_table_is_visible", SqlType::Bool, table_is_visible),
     strict("pg_type_is_visible", SqlType::Bool, |_, args| {
         let oid = oid_arg(args, 0)?;
@@ -37,8 +39,12 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     strict("to_regclass", SqlType::Regclass, |snapshot, args| {
         Ok(found(relation_oid(snapshot, text_arg(args, 0)?).ok()))
     }),
-    strict("to_regtype", SqlType::Regtype, |_, args| Ok(found(type_oid(text_arg(args, 0)?).ok()))),
-    strict("to_regproc", SqlType::Regproc, |_, args| Ok(found(proc_oid(text_arg(args, 0)?).ok()))),
+    strict("to_regtype", SqlType::Regtype, |_, args| {
+        Ok(found(type_oid(text_arg(args, 0)?).ok()))
+    }),
+    strict("to_regproc", SqlType::Regproc, |_, args| {
+        Ok(found(proc_oid(text_arg(args, 0)?).ok()))
+    }),
     strict("to_regnamespace", SqlType::Oid, |snapshot, args| {
         Ok(found(schema_oid(snapshot, text_arg(args, 0)?).ok()))
     }),
@@ -48,8 +54,12 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     strict("regclassin", SqlType::Regclass, |snapshot, args| {
         input(args, |name| relation_oid(snapshot, name))
     }),
-    strict("regtypein", SqlType::Regtype, |_, args| input(args, type_oid)),
-    strict("regprocin", SqlType::Regproc, |_, args| input(args, proc_oid)),
+    strict("regtypein", SqlType::Regtype, |_, args| {
+        input(args, type_oid)
+    }),
+    strict("regprocin", SqlType::Regproc, |_, args| {
+        input(args, proc_oid)
+    }),
     strict("regnamespacein", SqlType::Oid, |snapshot, args| {
         input(args, |name| schema_oid(snapshot, name))
     }),
@@ -81,7 +91,11 @@ pub(super) const FUNCTIONS: &[Definition] = &[
 
 /// An oid without a name, in its named form.
 fn unnamed(oid: u32) -> String {
-    if oid == 0 { "-".to_owned() } else { oid.to_string() }
+    if oid == 0 {
+        "-".to_owned()
+    } else {
+        oid.to_string()
+    }
 }
 
 fn found(oid: Option<u32>) -> Datum {
@@ -118,17 +132,27 @@ fn user(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 
 fn encoding(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let utf8 = number_arg(args, 0)? == i64::from(globals::UTF8);
-    Ok(Datum::Text(if utf8 { "UTF8".to_owned() } else { String::new() }))
+    Ok(Datum::Text(if utf8 {
+        "UTF8".to_owned()
+    } else {
+        String::new()
+    }))
 }
 
 fn encoding_number(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let name = text_arg(args, 0)?.to_ascii_lowercase();
-    Ok(Datum::Int4(if matches!(name.as_str(), "utf8" | "utf-8") { globals::UTF8 } else { -1 }))
+    Ok(Datum::Int4(if matches!(name.as_str(), "utf8" | "utf-8") {
+        globals::UTF8
+    } else {
+        -1
+    }))
 }
 
 fn table_is_visible(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let relation = snapshot.relation(oid_arg(args, 0)?);
-    Ok(relation.map_or(Datum::Null, |relation| Datum::Bool(snapshot.is_visible(&relation))))
+    Ok(relation.map_or(Datum::Null, |relation| {
+        Datum::Bool(snapshot.is_visible(&relation))
+    }))
 }
 
 fn visible(_: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
@@ -138,7 +162,9 @@ fn visible(_: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
 /// A name's parts, folded as PostgreSQL folds them.
 fn name_parts(text: &str) -> SqlResult<Vec<String>> {
     let invalid = || SqlError::new(SqlState::INVALID_NAME, "invalid name syntax");
-    let mut parser = Parser::new(&DIALECT).try_with_sql(text).map_err(|_| invalid())?;
+    let mut parser = Parser::new(&DIALECT)
+        .try_with_sql(text)
+        .map_err(|_| invalid())?;
     let name = parser.parse_object_name(false).map_err(|_| invalid())?;
     let part = |part: &datafusion::sql::sqlparser::ast::ObjectNamePart| {
         let ident = part.as_ident()?;
@@ -147,7 +173,11 @@ fn name_parts(text: &str) -> SqlResult<Vec<String>> {
             None => ident.value.to_lowercase(),
         })
     };
-    name.0.iter().map(part).collect::<Option<Vec<_>>>().ok_or_else(invalid)
+    name.0
+        .iter()
+        .map(part)
+        .collect::<Option<Vec<_>>>()
+        .ok_or_else(invalid)
 }
 
 /// A name in a schema of PostgreSQL's own, or without one.
@@ -167,14 +197,20 @@ pub(super) fn relation_oid(snapshot: &Snapshot, text: &str) -> SqlResult<u32> {
         [.., schema, name] => snapshot.find(Some(schema), name),
         [] => None,
     };
-    found.map(|relation: Relation<'_>| relation.oid()).ok_or_else(|| {
-        let message = format!("relation \"{}\" does not exist", parts.join("."));
-        SqlError::new(SqlState::UNDEFINED_TABLE, message)
-    })
+    found
+        .map(|relation: Relation<'_>| relation.oid())
+        .ok_or_else(|| {
+            let message = format!("relation \"{}\" does not exist", parts.join("."));
+            SqlError::new(SqlState::UNDEFINED_TABLE, message)
+        })
 }
 
 fn plain_oid(text: &str) -> Option<u32> {
-    if text == "-" { Some(0) } else { text.parse().ok() }
+    if text == "-" {
+        Some(0)
+    } else {
+        text.parse().ok()
+    }
 }
 
 fn type_oid(text: &str) -> SqlResult<u32> {
@@ -183,12 +219,16 @@ fn type_oid(text: &str) -> SqlResult<u32> {
     }
     let named = |name: &str| {
         let mut types = builtin::types().iter();
-        types.find(|ty| ty.name == name || ty.formatted == name).map(|ty| ty.oid)
+        types
+            .find(|ty| ty.name == name || ty.formatted == name)
+            .map(|ty| ty.oid)
     };
     if let Some(oid) = named(text) {
         return Ok(oid);
     }
-    let parsed = Parser::new(&DIALECT).try_with_sql(text).and_then(|mut p| p.parse_data_type());
+    let parsed = Parser::new(&DIALECT)
+        .try_with_sql(text)
+        .and_then(|mut p| p.parse_data_type());
     if let Some(ty) = parsed.ok().and_then(|ast| SqlType::from_ast(&ast).ok()) {
         return Ok(ty.oid());
     }

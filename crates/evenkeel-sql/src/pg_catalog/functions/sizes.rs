@@ -26,15 +26,21 @@ pub(super) const FUNCTIONS: &[Definition] = &[
             other => vec![other.oid()],
         })
     }),
-    strict("pg_database_size", SqlType::Int8, |snapshot, _| Ok(Datum::Int8(everything(snapshot)))),
+    strict("pg_database_size", SqlType::Int8, |snapshot, _| {
+        Ok(Datum::Int8(everything(snapshot)))
+    }),
     strict("pg_tablespace_size", SqlType::Int8, |snapshot, _| {
         Ok(Datum::Int8(everything(snapshot)))
     }),
-    strict("pg_tablespace_location", SqlType::Text, |_, _| Ok(Datum::Text(String::new()))),
+    strict("pg_tablespace_location", SqlType::Text, |_, _| {
+        Ok(Datum::Text(String::new()))
+    }),
     strict("pg_size_pretty", SqlType::Text, |_, args| {
         Ok(Datum::Text(pretty(number_arg(args, 0)?)))
     }),
-    lax("pg_relation_filepath", SqlType::Text, |_, _| Ok(Datum::Null)),
+    lax("pg_relation_filepath", SqlType::Text, |_, _| {
+        Ok(Datum::Null)
+    }),
 ];
 
 fn bytes(snapshot: &Snapshot, oid: u32) -> i64 {
@@ -49,7 +55,12 @@ fn measured(
 ) -> SqlResult<Datum> {
     let oid = relation_arg(snapshot, args, 0)?;
     Ok(snapshot.relation(oid).map_or(Datum::Null, |relation| {
-        Datum::Int8(parts(relation).into_iter().map(|oid| bytes(snapshot, oid)).sum())
+        Datum::Int8(
+            parts(relation)
+                .into_iter()
+                .map(|oid| bytes(snapshot, oid))
+                .sum(),
+        )
     }))
 }
 
@@ -60,7 +71,11 @@ fn own_size(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 fn everything(snapshot: &Snapshot) -> i64 {
     let tables = snapshot.tables.iter();
     let oids = tables.flat_map(|table| {
-        table.indexes.iter().map(|index| index.oid).chain([table.oid])
+        table
+            .indexes
+            .iter()
+            .map(|index| index.oid)
+            .chain([table.oid])
     });
     oids.map(|oid| bytes(snapshot, oid)).sum()
 }

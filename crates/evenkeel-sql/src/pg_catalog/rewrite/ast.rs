@@ -1,9 +1,9 @@
 //! Building and taking apart syntax trees.
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, GroupByExpr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SetExpr, TableAlias, Value,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
+    GroupByExpr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem, SetExpr, TableAlias,
+    Value,
 };
 use datafusion::sql::sqlparser::tokenizer::Span;
 
@@ -41,7 +41,9 @@ pub fn column(table: &str, column: &str) -> Expr {
 
 /// `name(args)`
 pub fn call(name: &str, args: Vec<Expr>) -> Expr {
-    let args = args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
+    let args = args
+        .into_iter()
+        .map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg)));
     let list = FunctionArgumentList {
         duplicate_treatment: None,
         args: args.collect(),
@@ -66,7 +68,10 @@ pub fn take(expr: &mut Expr) -> Expr {
 
 /// A name's parts, folded as PostgreSQL folds them; `None` for what is not a name.
 pub fn parts(name: &ObjectName) -> Option<Vec<String>> {
-    name.0.iter().map(|part| part.as_ident().map(ident_text)).collect()
+    name.0
+        .iter()
+        .map(|part| part.as_ident().map(ident_text))
+        .collect()
 }
 
 /// The last part of a name in `pg_catalog`, or without a schema.
@@ -86,7 +91,12 @@ pub fn alias_name(alias: &TableAlias) -> String {
 
 /// An alias without columns.
 pub fn alias(name: &str) -> TableAlias {
-    TableAlias { explicit: true, name: quoted(name), columns: Vec::new(), at: None }
+    TableAlias {
+        explicit: true,
+        name: quoted(name),
+        columns: Vec::new(),
+        at: None,
+    }
 }
 
 /// The single SELECT that a query is.
@@ -132,22 +142,29 @@ pub fn is_grouped(select: &Select) -> bool {
 /// The subquery of `ARRAY(SELECT …)`.
 pub fn array_subquery(expr: &Expr) -> Option<&Query> {
     match expr {
-        Expr::Function(Function { name, args: FunctionArguments::Subquery(query), .. })
-            if parts(name).is_some_and(|parts| parts == ["array"]) =>
-        {
-            Some(query)
-        }
+        Expr::Function(Function {
+            name,
+            args: FunctionArguments::Subquery(query),
+            ..
+        }) if parts(name).is_some_and(|parts| parts == ["array"]) => Some(query),
         _ => None,
     }
 }
 
 /// The name and the arguments of a call with plain arguments.
 pub fn plain_call(expr: &Expr) -> Option<(String, Vec<&Expr>)> {
-    let Expr::Function(function) = expr else { return None };
-    let FunctionArguments::List(list) = &function.args else { return None };
+    let Expr::Function(function) = expr else {
+        return None;
+    };
+    let FunctionArguments::List(list) = &function.args else {
+        return None;
+    };
     let args = list.args.iter().map(|arg| match arg {
         FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
         _ => None,
     });
-    Some((system_name(&function.name)?, args.collect::<Option<Vec<_>>>()?))
+    Some((
+        system_name(&function.name)?,
+        args.collect::<Option<Vec<_>>>()?,
+    ))
 }

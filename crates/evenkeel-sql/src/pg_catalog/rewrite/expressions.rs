@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    AccessExpr, BinaryOperator, DataType, Expr, Function,
-    ObjectNamePart, Parens, Query, Select, SelectItem, SetExpr, SetOperator, Subscript, UnaryOperator, VisitorMut,
+    AccessExpr, BinaryOperator, DataType, Expr, Function, ObjectNamePart, Parens, Query, Select,
+    SelectItem, SetExpr, SetOperator, Subscript, UnaryOperator, VisitorMut,
 };
 
 use super::{ast, item_names, restore_names};
@@ -21,8 +21,18 @@ const NAMED_OIDS: [(&str, &str, &str); 5] = [
 
 /// Columns of the catalogs that are arrays or vectors of numbers.
 const NUMBER_ARRAYS: [&str; 12] = [
-    "conkey", "confkey", "indkey", "indclass", "indcollation", "indoption", "proargtypes",
-    "prattrs", "stxkeys", "partattrs", "tgattr", "proallargtypes",
+    "conkey",
+    "confkey",
+    "indkey",
+    "indclass",
+    "indcollation",
+    "indoption",
+    "proargtypes",
+    "prattrs",
+    "stxkeys",
+    "partattrs",
+    "tgattr",
+    "proallargtypes",
 ];
 
 #[derive(Default)]
@@ -47,7 +57,11 @@ impl VisitorMut for Expressions {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         self.names.push(item_names(select));
         if self.depth == 1 {
-            select.projection.iter_mut().filter_map(ast::item_expr_mut).for_each(show_named_oid);
+            select
+                .projection
+                .iter_mut()
+                .filter_map(ast::item_expr_mut)
+                .for_each(show_named_oid);
         }
         ControlFlow::Continue(())
     }
@@ -96,20 +110,38 @@ fn named_oid(data_type: &DataType) -> Option<(&'static str, &'static str)> {
 
 /// `x::regclass` in the result of a statement is a name; anywhere else it is the oid (rule 6).
 fn show_named_oid(expr: &mut Expr) {
-    let Expr::Cast { expr: inner, data_type, .. } = expr else { return };
-    let Some((input, output)) = named_oid(data_type) else { return };
+    let Expr::Cast {
+        expr: inner,
+        data_type,
+        ..
+    } = expr
+    else {
+        return;
+    };
+    let Some((input, output)) = named_oid(data_type) else {
+        return;
+    };
     let value = ast::call(input, vec![ast::take(inner)]);
     *expr = ast::call(output, vec![value]);
 }
 
 fn rewrite_cast(expr: &mut Expr) {
-    let Expr::Cast { expr: inner, data_type, .. } = expr else { return };
+    let Expr::Cast {
+        expr: inner,
+        data_type,
+        ..
+    } = expr
+    else {
+        return;
+    };
     if let Some((input, _)) = named_oid(data_type) {
         *expr = ast::call(input, vec![ast::take(inner)]);
         return;
     }
     if type_name(data_type).is_some_and(|name| matches!(name.as_str(), "text" | "varchar" | "name"))
-        && let Expr::Cast { data_type: from, .. } = &**inner
+        && let Expr::Cast {
+            data_type: from, ..
+        } = &**inner
         && named_oid(from).is_some()
     {
         show_named_oid(inner);
@@ -169,7 +201,9 @@ fn plain_operator(name: &str) -> Option<BinaryOperator> {
 
 /// `OPERATOR(pg_catalog.~)` is `~`; `||` of arrays is a function.
 fn rewrite_operator(expr: &mut Expr) {
-    let Expr::BinaryOp { left, op, right } = expr else { return };
+    let Expr::BinaryOp { left, op, right } = expr else {
+        return;
+    };
     if let BinaryOperator::PGCustomBinaryOperator(names) = op {
         let plain = match names.as_slice() {
             [name] => plain_operator(name),
@@ -190,7 +224,8 @@ fn rewrite_operator(expr: &mut Expr) {
 fn rewrite_function(function: &mut Function) {
     let parts = &mut function.name.0;
     let schema = parts.first().and_then(ObjectNamePart::as_ident);
-    if parts.len() == 2 && schema.is_some_and(|ident| ident.value.eq_ignore_ascii_case("pg_catalog"))
+    if parts.len() == 2
+        && schema.is_some_and(|ident| ident.value.eq_ignore_ascii_case("pg_catalog"))
     {
         parts.remove(0);
     }
@@ -199,8 +234,17 @@ fn rewrite_function(function: &mut Function) {
 /// `x = ANY (array)` and `x <> ALL (array)` of arrays in text form.
 fn rewrite_any(expr: &mut Expr) {
     let (left, right, all) = match expr {
-        Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => (left, right, false),
-        Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => (left, right, true),
+        Expr::AnyOp {
+            left,
+            compare_op: BinaryOperator::Eq,
+            right,
+            ..
+        } => (left, right, false),
+        Expr::AllOp {
+            left,
+            compare_op: BinaryOperator::NotEq,
+            right,
+        } => (left, right, true),
         _ => return,
     };
     let mut inner: &Expr = right;
@@ -212,7 +256,10 @@ fn rewrite_any(expr: &mut Expr) {
     }
     let found = ast::call("ek_any_equal", vec![ast::take(left), ast::take(right)]);
     *expr = if all {
-        Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(found) }
+        Expr::UnaryOp {
+            op: UnaryOperator::Not,
+            expr: Box::new(found),
+        }
     } else {
         found
     };
@@ -220,7 +267,9 @@ fn rewrite_any(expr: &mut Expr) {
 
 /// `conkey[1]`
 fn rewrite_subscript(expr: &mut Expr) {
-    let Expr::CompoundFieldAccess { root, access_chain } = expr else { return };
+    let Expr::CompoundFieldAccess { root, access_chain } = expr else {
+        return;
+    };
     let is_column = |root: &Expr| matches!(root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
     // `t.a[1]` may come as `t` with the accesses `.a` and `[1]`.
     while let Some(AccessExpr::Dot(Expr::Identifier(name))) = access_chain.first() {
@@ -244,22 +293,47 @@ fn rewrite_subscript(expr: &mut Expr) {
 /// `x IN (SELECT pg_partition_ancestors(…) UNION ALL VALUES (y))`: the function is a set, which
 /// is empty where nothing is partitioned.
 fn without_ancestors(expr: &mut Expr) {
-    let Expr::InSubquery { expr: operand, subquery, negated } = expr else { return };
-    let SetExpr::SetOperation { left, op: SetOperator::Union, right, .. } = &*subquery.body else {
+    let Expr::InSubquery {
+        expr: operand,
+        subquery,
+        negated,
+    } = expr
+    else {
         return;
     };
-    let SetExpr::Values(values) = &**right else { return };
+    let SetExpr::SetOperation {
+        left,
+        op: SetOperator::Union,
+        right,
+        ..
+    } = &*subquery.body
+    else {
+        return;
+    };
+    let SetExpr::Values(values) = &**right else {
+        return;
+    };
     if !is_ancestors(left) {
         return;
     }
     let first = |row: &Parens<Vec<Expr>>| row.content.first().cloned();
-    let Some(list) = values.rows.iter().map(first).collect::<Option<Vec<_>>>() else { return };
-    *expr = Expr::InList { expr: Box::new(ast::take(operand)), list, negated: *negated };
+    let Some(list) = values.rows.iter().map(first).collect::<Option<Vec<_>>>() else {
+        return;
+    };
+    *expr = Expr::InList {
+        expr: Box::new(ast::take(operand)),
+        list,
+        negated: *negated,
+    };
 }
 
 fn is_ancestors(body: &SetExpr) -> bool {
-    let SetExpr::Select(select) = body else { return false };
-    let [SelectItem::UnnamedExpr(expr)] = select.projection.as_slice() else { return false };
+    let SetExpr::Select(select) = body else {
+        return false;
+    };
+    let [SelectItem::UnnamedExpr(expr)] = select.projection.as_slice() else {
+        return false;
+    };
     let name = ast::plain_call(expr).map(|(name, _)| name);
     select.from.is_empty() && name.is_some_and(|name| name == "pg_partition_ancestors")
 }

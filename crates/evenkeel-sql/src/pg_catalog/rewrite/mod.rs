@@ -57,7 +57,11 @@ impl Visitor for Mentions {
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
         match factor {
-            TableFactor::Table { name, args: Some(_), .. } if sources::is_function(name) => {
+            TableFactor::Table {
+                name,
+                args: Some(_),
+                ..
+            } if sources::is_function(name) => {
                 self.0 = true;
                 ControlFlow::Break(())
             }
@@ -75,15 +79,22 @@ fn item_names(select: &Select) -> Vec<ItemName> {
 /// with the same name keeps it, as DataFusion wants names to differ.
 fn restore_names(select: &mut Select, names: &[ItemName]) {
     for (at, before) in names.iter().enumerate() {
-        let ItemName::One(name) = before else { continue };
+        let ItemName::One(name) = before else {
+            continue;
+        };
         let taken = names.iter().take(at).any(|other| other == before);
-        let Some(item) = select.projection.get_mut(at) else { continue };
+        let Some(item) = select.projection.get_mut(at) else {
+            continue;
+        };
         if taken || of_item(item) == *before {
             continue;
         }
         if let SelectItem::UnnamedExpr(expr) = item {
             let expr = std::mem::replace(expr, ast::null());
-            *item = SelectItem::ExprWithAlias { expr, alias: ast::quoted(name) };
+            *item = SelectItem::ExprWithAlias {
+                expr,
+                alias: ast::quoted(name),
+            };
         }
     }
 }
@@ -130,9 +141,16 @@ impl VisitorMut for Shapes {
 fn tell_nulls_apart(select: &mut Select) {
     let null = SelectItem::UnnamedExpr(ast::null());
     let is_null = |item: &SelectItem| item.to_string() == null.to_string();
-    let nulls = select.projection.iter_mut().filter(|item| is_null(item)).skip(1);
+    let nulls = select
+        .projection
+        .iter_mut()
+        .filter(|item| is_null(item))
+        .skip(1);
     for (number, item) in nulls.enumerate() {
         let alias = ast::quoted(&format!("?column?{}", " ".repeat(number)));
-        *item = SelectItem::ExprWithAlias { expr: ast::null(), alias };
+        *item = SelectItem::ExprWithAlias {
+            expr: ast::null(),
+            alias,
+        };
     }
 }

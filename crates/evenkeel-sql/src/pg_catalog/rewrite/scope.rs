@@ -51,7 +51,10 @@ impl Scope {
 
     fn add(&mut self, factor: &TableFactor) {
         match factor {
-            TableFactor::NestedJoin { table_with_joins, alias: None } => {
+            TableFactor::NestedJoin {
+                table_with_joins,
+                alias: None,
+            } => {
                 self.add_joined(table_with_joins);
             }
             _ => match source(factor) {
@@ -68,7 +71,9 @@ impl Scope {
 
     /// The first source with that column.
     pub fn with_column(&self, column: &str) -> Option<&Source> {
-        self.sources.iter().find(|source| source.def.position(column).is_some())
+        self.sources
+            .iter()
+            .find(|source| source.def.position(column).is_some())
     }
 
     /// Whether a column name means one of these sources' columns.
@@ -83,7 +88,15 @@ impl Scope {
 
 /// The catalog that a FROM item is, under its name there.
 pub fn source(factor: &TableFactor) -> Option<Source> {
-    let TableFactor::Table { name, alias, args: None, .. } = factor else { return None };
+    let TableFactor::Table {
+        name,
+        alias,
+        args: None,
+        ..
+    } = factor
+    else {
+        return None;
+    };
     let def = catalog(name)?;
     let name = match alias {
         Some(alias) if alias.columns.is_empty() => ast::alias_name(alias),
@@ -121,10 +134,12 @@ fn joined_is_empty(item: &TableWithJoins) -> bool {
 
 fn factor_is_empty(factor: &TableFactor) -> bool {
     match factor {
-        TableFactor::NestedJoin { table_with_joins, .. } => joined_is_empty(table_with_joins),
-        TableFactor::Table { name, args: None, .. } => {
-            catalog(name).is_some_and(|def| generate::is_always_empty(def.schema, def.name))
-        }
+        TableFactor::NestedJoin {
+            table_with_joins, ..
+        } => joined_is_empty(table_with_joins),
+        TableFactor::Table {
+            name, args: None, ..
+        } => catalog(name).is_some_and(|def| generate::is_always_empty(def.schema, def.name)),
         _ => false,
     }
 }

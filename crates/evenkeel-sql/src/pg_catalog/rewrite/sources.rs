@@ -16,7 +16,11 @@ use crate::planner::utility::ident_text;
 
 /// Functions that return the rows of a relation, with that relation and the columns.
 const FUNCTIONS: [(&str, &str, &str); 4] = [
-    ("pg_available_extensions", "pg_available_extensions", "name, default_version, comment"),
+    (
+        "pg_available_extensions",
+        "pg_available_extensions",
+        "name, default_version, comment",
+    ),
     ("pg_show_all_settings", "pg_settings", "*"),
     ("pg_timezone_names", "pg_timezone_names", "*"),
     ("pg_lock_status", "pg_locks", "*"),
@@ -30,21 +34,40 @@ pub fn is_function(name: &ObjectName) -> bool {
 
 /// A table function that stands for a relation becomes a query on it.
 pub fn function_to_relation(factor: &mut TableFactor) {
-    let TableFactor::Table { name, alias, args: Some(_), .. } = factor else { return };
-    let Some(name) = ast::system_name(name) else { return };
+    let TableFactor::Table {
+        name,
+        alias,
+        args: Some(_),
+        ..
+    } = factor
+    else {
+        return;
+    };
+    let Some(name) = ast::system_name(name) else {
+        return;
+    };
     let Some((function, relation, columns)) = FUNCTIONS.iter().find(|(f, ..)| *f == name) else {
         return;
     };
     let text = format!("SELECT {columns} FROM pg_catalog.{relation}");
-    let parsed = Parser::new(&DIALECT).try_with_sql(&text).and_then(|mut p| p.parse_query());
+    let parsed = Parser::new(&DIALECT)
+        .try_with_sql(&text)
+        .and_then(|mut p| p.parse_query());
     let Ok(subquery) = parsed else { return };
     let alias = alias.take().unwrap_or_else(|| ast::alias(function));
-    *factor = TableFactor::Derived { lateral: false, subquery, alias: Some(alias), sample: None };
+    *factor = TableFactor::Derived {
+        lateral: false,
+        subquery,
+        alias: Some(alias),
+        sample: None,
+    };
 }
 
 /// `LATERAL (SELECT expr) AS o(n)` has one row: `o.n` is the expression.
 pub fn inline_laterals(query: &mut Query) {
-    let Some(select) = ast::plain_select_mut(query) else { return };
+    let Some(select) = ast::plain_select_mut(query) else {
+        return;
+    };
     let mut inlined = Vec::new();
     for item in &mut select.from {
         take_laterals(item, &mut inlined);
@@ -63,21 +86,30 @@ struct Inlined {
 }
 
 fn take_laterals(item: &mut TableWithJoins, inlined: &mut Vec<Inlined>) {
-    item.joins.retain(|join| match lateral_columns(&join.relation) {
-        Some(columns) if subqueries::is_unconditional(&join.join_operator) => {
-            inlined.extend(columns);
-            false
-        }
-        _ => true,
-    });
+    item.joins
+        .retain(|join| match lateral_columns(&join.relation) {
+            Some(columns) if subqueries::is_unconditional(&join.join_operator) => {
+                inlined.extend(columns);
+                false
+            }
+            _ => true,
+        });
 }
 
 /// The columns of a lateral without a FROM of its own.
 fn lateral_columns(factor: &TableFactor) -> Option<Vec<Inlined>> {
-    let TableFactor::Derived { lateral: true, subquery, alias: Some(alias), .. } = factor else {
+    let TableFactor::Derived {
+        lateral: true,
+        subquery,
+        alias: Some(alias),
+        ..
+    } = factor
+    else {
         return None;
     };
-    let SetExpr::Select(select) = &*subquery.body else { return None };
+    let SetExpr::Select(select) = &*subquery.body else {
+        return None;
+    };
     let plain = select.from.is_empty() && select.selection.is_none() && !ast::is_grouped(select);
     if !plain || subquery.limit_clause.is_some() {
         return None;
@@ -90,7 +122,11 @@ fn lateral_columns(factor: &TableFactor) -> Option<Vec<Inlined>> {
             _ => return None,
         };
         let expr = ast::item_expr(item)?.clone();
-        Some(Inlined { table: ast::alias_name(alias), column, expr })
+        Some(Inlined {
+            table: ast::alias_name(alias),
+            column,
+            expr,
+        })
     };
     select.projection.iter().enumerate().map(column).collect()
 }
@@ -107,7 +143,10 @@ impl VisitorMut for Inline {
             && let [table, column] = parts.as_slice()
         {
             let (table, column) = (ident_text(table), ident_text(column));
-            let found = self.inlined.iter().find(|i| i.table == table && i.column == column);
+            let found = self
+                .inlined
+                .iter()
+                .find(|i| i.table == table && i.column == column);
             if let Some(found) = found {
                 *expr = Expr::Nested(Box::new(found.expr.clone()));
             }

@@ -5,20 +5,28 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator,
-    OrderByKind, Query, Select, SelectItem, TableFactor, TableWithJoins, Value, Visit, VisitMut,
-    Visitor, VisitorMut,
+    BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, OrderByKind, Query, Select,
+    SelectItem, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use super::scope::{self, Scope};
 use super::ast;
+use super::scope::{self, Scope};
 use crate::planner::utility::ident_text;
 
 /// The aggregates that catalog queries use.
 const AGGREGATES: [&str; 11] = [
-    "count", "sum", "min", "max", "avg", "array_agg", "string_agg", "bool_and", "bool_or",
-    "every", "json_agg",
+    "count",
+    "sum",
+    "min",
+    "max",
+    "avg",
+    "array_agg",
+    "string_agg",
+    "bool_and",
+    "bool_or",
+    "every",
+    "json_agg",
 ];
 
 /// Numbers the joins, for names that nothing else has.
@@ -51,7 +59,9 @@ pub fn is_unconditional(operator: &JoinOperator) -> bool {
 /// Whether a SELECT's list has an aggregate, outside of subqueries.
 pub fn has_aggregate(select: &Select) -> bool {
     let exprs = select.projection.iter().filter_map(ast::item_expr);
-    exprs.chain(&select.having).any(|expr| Visit::visit(expr, &mut Aggregates(0)).is_break())
+    exprs
+        .chain(&select.having)
+        .any(|expr| Visit::visit(expr, &mut Aggregates(0)).is_break())
 }
 
 struct Aggregates(usize);
@@ -157,13 +167,17 @@ fn simplify_scalar(expr: &mut Expr) {
 
 /// EXISTS outside of a predicate is a count.
 fn simplify_exists(expr: &mut Expr) {
-    let Expr::Exists { subquery, negated } = expr else { return };
+    let Expr::Exists { subquery, negated } = expr else {
+        return;
+    };
     let negated = *negated;
     if never_has_rows(subquery) {
         *expr = ast::boolean(negated);
         return;
     }
-    let Some(select) = ast::plain_select_mut(subquery) else { return };
+    let Some(select) = ast::plain_select_mut(subquery) else {
+        return;
+    };
     if ast::is_grouped(select) || select.distinct.is_some() {
         return;
     }
@@ -171,15 +185,24 @@ fn simplify_exists(expr: &mut Expr) {
     select.projection = vec![SelectItem::UnnamedExpr(one)];
     subquery.order_by = None;
     let count = Expr::Subquery(subquery.clone());
-    let op = if negated { BinaryOperator::Eq } else { BinaryOperator::Gt };
-    let comparison =
-        Expr::BinaryOp { left: Box::new(count), op, right: Box::new(ast::number(0)) };
+    let op = if negated {
+        BinaryOperator::Eq
+    } else {
+        BinaryOperator::Gt
+    };
+    let comparison = Expr::BinaryOp {
+        left: Box::new(count),
+        op,
+        right: Box::new(ast::number(0)),
+    };
     *expr = Expr::Nested(Box::new(comparison));
 }
 
 /// `ARRAY(SELECT …)` is an aggregate.
 fn simplify_array(expr: &mut Expr) {
-    let Some(query) = ast::array_subquery(expr) else { return };
+    let Some(query) = ast::array_subquery(expr) else {
+        return;
+    };
     if never_has_rows(query) {
         *expr = ast::string("{}");
         return;
@@ -203,26 +226,42 @@ fn unnested(query: &Query) -> Option<Expr> {
         return None;
     }
     let (array, alias) = match &from.relation {
-        TableFactor::Table { name, args: Some(args), alias: Some(alias), .. }
-            if ast::system_name(name)? == "unnest" =>
-        {
+        TableFactor::Table {
+            name,
+            args: Some(args),
+            alias: Some(alias),
+            ..
+        } if ast::system_name(name)? == "unnest" => {
             let [FunctionArg::Unnamed(FunctionArgExpr::Expr(array))] = args.args.as_slice() else {
                 return None;
             };
             (array, alias)
         }
-        TableFactor::UNNEST { array_exprs, alias: Some(alias), .. } => {
-            let [array] = array_exprs.as_slice() else { return None };
+        TableFactor::UNNEST {
+            array_exprs,
+            alias: Some(alias),
+            ..
+        } => {
+            let [array] = array_exprs.as_slice() else {
+                return None;
+            };
             (array, alias)
         }
         _ => return None,
     };
-    let column = alias.columns.first().map_or(&alias.name, |column| &column.name);
+    let column = alias
+        .columns
+        .first()
+        .map_or(&alias.name, |column| &column.name);
     let is_column =
         |expr: &Expr| matches!(expr, Expr::Identifier(i) if ident_text(i) == ident_text(column));
     match ast::item_expr(item)? {
         expr if is_column(expr) => Some(ast::call("ek_array", vec![array.clone()])),
-        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right } if is_column(right) => {
+        Expr::BinaryOp {
+            left,
+            op: BinaryOperator::StringConcat,
+            right,
+        } if is_column(right) => {
             let args = vec![(**left).clone(), array.clone()];
             Some(ast::call("ek_array_prefixed", args))
         }
@@ -241,12 +280,17 @@ fn aggregated(query: &Query) -> Option<Query> {
     if ast::is_grouped(select) || select.distinct.is_some() || has_aggregate(select) {
         return None;
     }
-    let [item] = select.projection.as_mut_slice() else { return None };
+    let [item] = select.projection.as_mut_slice() else {
+        return None;
+    };
     let item_value = ast::item_expr(item)?.clone();
     let mut aggregate = ast::call("array_agg", vec![item_value.clone()]);
     if let Some(order_by) = order_by
         && let OrderByKind::Expressions(mut keys) = order_by.kind
-        && let Expr::Function(Function { args: FunctionArguments::List(list), .. }) = &mut aggregate
+        && let Expr::Function(Function {
+            args: FunctionArguments::List(list),
+            ..
+        }) = &mut aggregate
     {
         for key in &mut keys {
             if matches!(&key.expr, Expr::Value(v) if v.value == Value::Number("1".into(), false)) {
@@ -270,7 +314,11 @@ pub fn to_joins(select: &mut Select, counter: &mut Counter) {
     {
         return;
     }
-    let mut joins = ToJoins { depth: 0, counter, joins: Vec::new() };
+    let mut joins = ToJoins {
+        depth: 0,
+        counter,
+        joins: Vec::new(),
+    };
     for expr in select.projection.iter_mut().filter_map(ast::item_expr_mut) {
         let _ = expr.visit(&mut joins);
     }
@@ -283,7 +331,14 @@ pub fn to_joins(select: &mut Select, counter: &mut Counter) {
     }
     // The names that the joins bring must not make others ambiguous.
     let scope = Scope::of(select);
-    let _ = VisitMut::visit(select, &mut Qualify { depth: 0, scope: &scope, renamed: None });
+    let _ = VisitMut::visit(
+        select,
+        &mut Qualify {
+            depth: 0,
+            scope: &scope,
+            renamed: None,
+        },
+    );
     let from = joined(std::mem::take(&mut select.from));
     if let Some(mut from) = from {
         from.joins.extend(joins);
@@ -309,7 +364,10 @@ fn parenthesised(item: TableWithJoins) -> TableFactor {
     if item.joins.is_empty() {
         return item.relation;
     }
-    TableFactor::NestedJoin { table_with_joins: Box::new(item), alias: None }
+    TableFactor::NestedJoin {
+        table_with_joins: Box::new(item),
+        alias: None,
+    }
 }
 
 struct ToJoins<'a> {
@@ -360,18 +418,33 @@ fn to_join(query: &Query, counter: &mut Counter) -> Option<(Join, Expr)> {
     {
         return None;
     }
-    let present = scope.sources.first()?;
-    let present_column = present.def.columns.iter().find(|column| column.not_null)?.name;
+    let first = scope.sources.first()?;
+    let never_null = first.def.columns.iter().find(|column| column.not_null);
+    let is_column = |item| matches!(item, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
+    let value = ast::item_expr(select.projection.first()?)?.clone();
+    if never_null.is_none() && !is_column(value) {
+        return None;
+    }
     let prefix = format!("ek{}_", counter.next());
-    let present = ast::column(&format!("{prefix}{}", present.name), present_column);
-    let mut qualify = Qualify { depth: 0, scope: &scope, renamed: Some(&prefix) };
+    let present =
+        never_null.map(|column| ast::column(&format!("{prefix}{}", first.name), column.name));
+    let mut qualify = Qualify {
+        depth: 0,
+        scope: &scope,
+        renamed: Some(&prefix),
+    };
     let _ = VisitMut::visit(&mut select, &mut qualify);
-    let [item] = select.projection.as_slice() else { return None };
+    let [item] = select.projection.as_slice() else {
+        return None;
+    };
     let value = ast::item_expr(item)?.clone();
     for item in &mut select.from {
         rename(item, &prefix);
     }
-    let condition = select.selection.take().unwrap_or_else(|| ast::boolean(true));
+    let condition = select
+        .selection
+        .take()
+        .unwrap_or_else(|| ast::boolean(true));
     let join = Join {
         relation: parenthesised(joined(select.from)?),
         global: false,
@@ -381,16 +454,19 @@ fn to_join(query: &Query, counter: &mut Counter) -> Option<(Join, Expr)> {
 }
 
 /// The value where the join found a row, else NULL. A column is NULL there by itself.
-fn if_present(present: Expr, value: Expr) -> Expr {
-    if matches!(value, Expr::CompoundIdentifier(_)) {
+fn if_present(present: Option<Expr>, value: Expr) -> Expr {
+    let Some(present) = present.filter(|_| !matches!(value, Expr::CompoundIdentifier(_))) else {
         return value;
-    }
+    };
     let condition = Expr::IsNotNull(Box::new(present));
     Expr::Case {
         case_token: AttachedToken::empty(),
         end_token: AttachedToken::empty(),
         operand: None,
-        conditions: vec![CaseWhen { condition, result: value }],
+        conditions: vec![CaseWhen {
+            condition,
+            result: value,
+        }],
         else_result: None,
     }
 }
@@ -404,7 +480,10 @@ fn rename(item: &mut TableWithJoins, prefix: &str) {
             && let TableFactor::Table { alias, .. } = factor
         {
             *alias = Some(ast::alias(&format!("{prefix}{}", source.name)));
-        } else if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
+        } else if let TableFactor::NestedJoin {
+            table_with_joins, ..
+        } = factor
+        {
             rename(table_with_joins, prefix);
         }
     }
@@ -426,7 +505,11 @@ impl Visitor for Foreign<'_> {
             Expr::CompoundIdentifier(parts) => !self.0.has(parts),
             _ => false,
         };
-        if foreign { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        if foreign {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::planner::parse::{Parsed, parse};
 
 fn rewritten(sql: &str) -> String {
-    let Ok(Parsed::Sql(mut statement)) = parse(sql) else { panic!("parses: {sql}") };
+    let Ok(Parsed::Sql(mut statement)) = parse(sql) else {
+        panic!("parses: {sql}")
+    };
     super::rewrite_statement(&mut statement);
     statement.to_string()
 }
@@ -24,13 +26,22 @@ fn statements_without_catalogs_keep_their_shape() {
 #[test]
 fn spellings_change_in_any_statement() {
     for (sql, becomes) in [
-        ("SELECT pg_catalog.lower(a) FROM t", "SELECT lower(a) FROM t"),
+        (
+            "SELECT pg_catalog.lower(a) FROM t",
+            "SELECT lower(a) FROM t",
+        ),
         (
             "SELECT 1 FROM t WHERE a OPERATOR(pg_catalog.~) 'x' COLLATE pg_catalog.default",
             "SELECT 1 FROM t WHERE a ~ 'x'",
         ),
-        ("SELECT 1 FROM t WHERE a = ANY($1)", "SELECT 1 FROM t WHERE ek_any_equal(a, $1)"),
-        ("SELECT 1 FROM t WHERE a = 't'::regclass", "SELECT 1 FROM t WHERE a = regclassin('t')"),
+        (
+            "SELECT 1 FROM t WHERE a = ANY($1)",
+            "SELECT 1 FROM t WHERE ek_any_equal(a, $1)",
+        ),
+        (
+            "SELECT 1 FROM t WHERE a = 't'::regclass",
+            "SELECT 1 FROM t WHERE a = regclassin('t')",
+        ),
         (
             "SELECT a::pg_catalog.regtype::pg_catalog.text FROM t",
             "SELECT regtypeout(regtypein(a)) AS \"a\" FROM t",
@@ -54,5 +65,8 @@ fn correlated_subqueries_on_catalogs_become_joins() {
 #[test]
 fn subqueries_behind_empty_relations_are_null() {
     let sql = "SELECT ARRAY(SELECT rolname FROM pg_roles) AS a FROM pg_policy WHERE polname = 'x'";
-    assert_eq!(rewritten(sql), "SELECT NULL AS a FROM pg_policy WHERE polname = 'x'");
+    assert_eq!(
+        rewritten(sql),
+        "SELECT NULL AS a FROM pg_policy WHERE polname = 'x'"
+    );
 }
