@@ -35,6 +35,7 @@ impl Driver {
             (Some(_), 0) => self.drop_table(slot, number),
             (Some(_), 1) => self.truncate(slot, number),
             (Some(table), 2..5) => self.toggle_index(slot, number, &table),
+            (Some(table), 5) => self.empty(slot, number, &table),
             // Most of the time tables are used, not made.
             (Some(table), _) => self.insert_run(slot, number, &table),
         }
@@ -121,6 +122,25 @@ impl Driver {
         };
         self.switch(slot, number, files)?;
         self.note(slot, number, Some(files))
+    }
+
+    /// Deletes all rows but the first few, and has what they leave cleaned up.
+    fn empty(&mut self, slot: usize, number: u64, table: &Arc<Table>) -> EngineResult<()> {
+        // A transaction with an older snapshot would go on seeing rows that are its to change.
+        if self
+            .others(slot)
+            .any(|other| other.txn.isolation() == Isolation::RepeatableRead)
+        {
+            return Ok(());
+        }
+        for key in self.random.random_range(0..KEYS / 4)..KEYS {
+            self.delete(slot, number, table, key)?;
+        }
+        self.commit(slot)?;
+        if let Some(table) = self.handles.get(&number).cloned() {
+            self.vacuum(number, &table)?;
+        }
+        Ok(())
     }
 
     /// Drops the second index, or builds it.

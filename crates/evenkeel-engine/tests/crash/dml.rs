@@ -116,7 +116,7 @@ impl Driver {
         Ok(())
     }
 
-    fn delete(
+    pub fn delete(
         &mut self,
         slot: usize,
         number: u64,

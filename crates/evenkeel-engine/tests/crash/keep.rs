@@ -34,7 +34,8 @@ fn copy(disk: &SimDisk, from: &Path, root: &Path) -> Option<()> {
     std::fs::write(to, bytes).ok()
 }
 
-fn log(disk: &SimDisk) -> String {
+/// The log from the redo point on, in words.
+pub fn log(disk: &SimDisk) -> String {
     let names = Names {
         record: record_name,
         operation: operation_name,

@@ -12,6 +12,7 @@ mod keep;
 mod model;
 mod mutants;
 mod races;
+mod reach;
 mod schema;
 mod settings;
 mod transfers;

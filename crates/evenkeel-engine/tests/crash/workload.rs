@@ -181,7 +181,7 @@ impl Driver {
         self.others(slot).any(|other| other.used.contains(&table))
     }
 
-    fn others(&self, slot: usize) -> impl Iterator<Item = &Slot> {
+    pub fn others(&self, slot: usize) -> impl Iterator<Item = &Slot> {
         let others = self.slots.iter().enumerate();
         others.filter_map(move |(at, other)| other.as_ref().filter(|_| at != slot))
     }
@@ -319,6 +319,12 @@ impl Driver {
         if self.is_taken(nobody, table) {
             return Ok(());
         }
+        self.vacuum(table, &handle)
+    }
+
+    /// Cleans a table up that no transaction has to itself.
+    pub fn vacuum(&mut self, table: u64, handle: &Table) -> EngineResult<()> {
+        let nobody = self.slots.len();
         let options = VacuumOptions {
             freeze: self.one_in(3),
             freeze_min_age: 20,
