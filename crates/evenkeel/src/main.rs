@@ -51,7 +51,11 @@ enum Command {
 
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
-        Command::Serve { data, port, settings } => serve::serve(&data, port, &settings),
+        Command::Serve {
+            data,
+            port,
+            settings,
+        } => serve::serve(&data, port, &settings),
         Command::Check { data } => check::check(&data),
         Command::Waldump { data, stats } => waldump::waldump(&data, stats),
     };

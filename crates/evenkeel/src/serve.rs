@@ -17,13 +17,21 @@ const SETTINGS_FILE: &str = "evenkeel.conf";
 
 /// The settings, for `evenkeel serve --help`.
 pub fn settings_help() -> String {
-    format!("Settings (in evenkeel.conf or by -c):\n{}", Settings::describe("  "))
+    format!(
+        "Settings (in evenkeel.conf or by -c):\n{}",
+        Settings::describe("  ")
+    )
 }
 
 pub fn serve(data: &Path, port: Option<u16>, overrides: &[String]) -> Result<(), Failure> {
-    tracing_subscriber::fmt().with_target(false).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_target(false)
+        .with_writer(std::io::stderr)
+        .init();
     let settings = read_settings(data, port, overrides)?;
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     // A page miss blocks its thread: the runtime moves the other sessions off it first.
     evenkeel_io::set_blocking_hook(|work| tokio::task::block_in_place(work))?;
     let disk = Arc::new(FileDisk::new(settings.io_method));
@@ -66,12 +74,22 @@ fn serve_database(
 fn announce(server: &Server) -> Result<(), Failure> {
     let port = server.address()?.port();
     let mut out = std::io::stdout().lock();
-    writeln!(out, "evenkeel is ready: it listens on 127.0.0.1, port {port}")?;
+    writeln!(
+        out,
+        "evenkeel is ready: it listens on 127.0.0.1, port {port}"
+    )?;
     if let Some(directory) = server.socket_directory() {
-        writeln!(out, "and on the Unix socket {}/.s.PGSQL.{port}", directory.display())?;
+        writeln!(
+            out,
+            "and on the Unix socket {}/.s.PGSQL.{port}",
+            directory.display()
+        )?;
     }
     writeln!(out, "(loopback only: every client is trusted). Try:")?;
-    writeln!(out, "\n  psql -h 127.0.0.1 -p {port} -U postgres postgres\n")?;
+    writeln!(
+        out,
+        "\n  psql -h 127.0.0.1 -p {port} -U postgres postgres\n"
+    )?;
     out.flush()?;
     tracing::info!("database system is ready to accept connections");
     Ok(())
@@ -86,14 +104,17 @@ fn read_settings(
     let file = data.join(SETTINGS_FILE);
     match std::fs::read_to_string(&file) {
         Ok(text) => {
-            settings.apply_file(&text).map_err(|e| format!("{}: {e}", file.display()))?;
+            settings
+                .apply_file(&text)
+                .map_err(|e| format!("{}: {e}", file.display()))?;
         }
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
         Err(e) => return Err(format!("cannot read {}: {e}", file.display()).into()),
     }
     for text in overrides {
-        let (name, value) =
-            text.split_once('=').ok_or_else(|| format!("-c {text}: not of the form NAME=VALUE"))?;
+        let (name, value) = text
+            .split_once('=')
+            .ok_or_else(|| format!("-c {text}: not of the form NAME=VALUE"))?;
         settings.apply(name.trim(), value.trim())?;
     }
     if let Some(port) = port {

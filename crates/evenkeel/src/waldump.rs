@@ -15,7 +15,10 @@ use crate::Failure;
 /// Prints the records from the redo point on, or counts of them. Nothing is changed, so that it
 /// may also be run beside a server.
 pub fn waldump(data: &Path, stats: bool) -> Result<(), Failure> {
-    let names = Names { record: record_name, operation: operation_name };
+    let names = Names {
+        record: record_name,
+        operation: operation_name,
+    };
     let disk = Arc::new(FileDisk::new(IoMethod::Sync));
     let (control, mut reader) = dump::open(disk, data)?;
     let mut out = BufWriter::new(std::io::stdout().lock());
