@@ -24,8 +24,11 @@ const TABLES: &str = "
     create unique index odd_uniq on \"Odd Name\" (a desc nulls last)";
 
 /// Oids in the captured queries, and whose they are.
-const OIDS: [(&str, &str); 3] =
-    [("16384", "accounts"), ("16392", "accounts_pkey"), ("16395", "\"Odd Name\"")];
+const OIDS: [(&str, &str); 3] = [
+    ("16384", "accounts"),
+    ("16392", "accounts_pkey"),
+    ("16395", "\"Odd Name\""),
+];
 
 async fn rows(session: &mut Session, sql: &str) -> SqlResult<Vec<String>> {
     let mut query = session.simple(sql);
@@ -91,9 +94,12 @@ async fn oids(session: &mut Session) -> BTreeMap<&'static str, String> {
 
 fn fixtures() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/psql");
-    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
-    let mut files: Vec<PathBuf> =
-        files.filter(|path| path.extension().is_some_and(|e| e == "sql")).collect();
+    let files = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = files
+        .filter(|path| path.extension().is_some_and(|e| e == "sql"))
+        .collect();
     files.sort();
     files
 }
@@ -111,7 +117,11 @@ fn with_oids(query: &str, oids: &BTreeMap<&'static str, String>) -> String {
 
 /// A row with the captured oids.
 fn with_captured(row: &str, oids: &BTreeMap<&'static str, String>) -> String {
-    let captured = |field| oids.iter().find(|(_, oid)| *oid == field).map(|(name, _)| *name);
+    let captured = |field| {
+        oids.iter()
+            .find(|(_, oid)| *oid == field)
+            .map(|(name, _)| *name)
+    };
     let fields = row.split('|').map(|field| captured(field).unwrap_or(field));
     fields.collect::<Vec<_>>().join("|")
 }
@@ -123,7 +133,12 @@ async fn transcript(
     oids: &BTreeMap<&'static str, String>,
 ) -> String {
     let mut out = String::new();
-    for (number, query) in text.split(";\n").map(str::trim).filter(|q| !q.is_empty()).enumerate() {
+    for (number, query) in text
+        .split(";\n")
+        .map(str::trim)
+        .filter(|q| !q.is_empty())
+        .enumerate()
+    {
         let sql = with_oids(query, oids);
         writeln!(out, "-- {}", number + 1).unwrap();
         match rows(session, &sql).await {
@@ -183,6 +198,8 @@ async fn named_oids_show_as_names_and_compare_as_numbers() {
                where oid = '\"Odd Name\"'::regclass and oid::regclass = '\"Odd Name\"'::regclass";
     let shown = rows(&mut session, sql).await.unwrap();
     assert_eq!(shown, ["\"Odd Name\"|\"Odd Name\"|Odd Name"]);
-    let missing = rows(&mut session, "select 'nothing'::regclass").await.unwrap_err();
+    let missing = rows(&mut session, "select 'nothing'::regclass")
+        .await
+        .unwrap_err();
     assert_eq!(missing.sqlstate.0, "42P01");
 }

@@ -44,6 +44,4 @@ SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%' ORDER BY nspname
 
 SELECT conname, pg_get_constraintdef(c.oid) FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid WHERE t.relname = 'Odd Name' ORDER BY 1;
 
-SELECT c.conname, array_to_string(ARRAY(SELECT a.attname FROM pg_attribute a WHERE a.attrelid = c.conrelid AND a.attnum = ANY (c.conkey) ORDER BY a.attnum), ', ') FROM pg_constraint c WHERE c.conrelid = 'accounts'::regclass ORDER BY 1;
-
 SELECT i.relname, array_position(ix.indkey, a.attnum) IS NOT NULL FROM pg_class t JOIN pg_index ix ON t.oid = ix.indrelid JOIN pg_class i ON i.oid = ix.indexrelid JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = ANY (ix.indkey) WHERE t.relname = 'accounts' ORDER BY 1;
