@@ -58,7 +58,7 @@ fn run_failing(disk: &SimDisk, seed: u64, turns: usize) -> Result<(History, Vec<
     if let Err(error) = driver.finish() {
         is_explained(&error)?;
     }
-    if seed % 2 == 0
+    if seed.is_multiple_of(2)
         && let Err(error) = driver.db.close()
     {
         is_explained(&error)?;
@@ -68,7 +68,7 @@ fn run_failing(disk: &SimDisk, seed: u64, turns: usize) -> Result<(History, Vec<
 }
 
 /// One run with one fault, then reopened after the end of the process, or of power.
-fn check_fault(seed: u64, turns: usize, fault: Fault, ends: &[Ending]) -> Result<bool, String> {
+fn check_fault(seed: u64, turns: usize, fault: &Fault, ends: &[Ending]) -> Result<bool, String> {
     let disk = SimDisk::new(seed);
     disk.inject(fault.clone());
     let (history, trace) = run_failing(&disk, seed, turns)?;
@@ -116,7 +116,7 @@ fn any_failing_call_is_an_error_and_loses_nothing() {
         // The database itself first: it changes the disk.
         let ends = [Ending::Killed, Ending::Power(torn), Ending::Closed];
         let what = format!("seed {seed}, call {nth} of {calls} fails with {kind:?}");
-        let met = guarded(what, || check_fault(seed, TURNS, fault, &ends));
+        let met = guarded(&what, || check_fault(seed, TURNS, &fault, &ends));
         fired += u64::from(met.unwrap_or_else(|error| panic!("{error}")));
     }
     println!("{wanted} runs of about {calls} calls, {fired} met the fault");
@@ -126,7 +126,7 @@ fn any_failing_call_is_an_error_and_loses_nothing() {
 /// How many calls a run without faults makes; threads make it vary a little.
 fn calls_of(seed: u64) -> u64 {
     let disk = SimDisk::new(seed);
-    let history = guarded(format!("seed {seed}, no fault"), || {
+    let history = guarded(&format!("seed {seed}, no fault"), || {
         run_failing(&disk, seed, TURNS)
     });
     let (history, _) = history.unwrap_or_else(|error| panic!("{error}"));
@@ -168,7 +168,7 @@ fn a_disk_that_stays_broken_loses_nothing() {
             let what = format!("seed {run}, {fault:?}");
             let torn = Outcome::ALL[at % Outcome::ALL.len()];
             let ends = [Ending::Killed, Ending::Power(torn), Ending::Closed];
-            let met = guarded(what, || check_fault(run, TURNS, fault, &ends));
+            let met = guarded(&what, || check_fault(run, TURNS, &fault, &ends));
             met.unwrap_or_else(|error| panic!("{error}"));
         }
     }
@@ -192,7 +192,7 @@ fn failing_calls_of_a_recovery_lose_nothing() {
         let kind = KINDS[turn as usize / Outcome::ALL.len() % KINDS.len()];
         let what = format!("seed {seed}, {outcome:?} at {index}, then call {nth}: {kind:?}");
         let image = images.image(outcome, image_seed);
-        let result = guarded(what, || {
+        let result = guarded(&what, || {
             image.fail_nth(nth, kind);
             match open(Arc::new(image.clone()), small()) {
                 Ok(db) => drop(db),

@@ -30,7 +30,7 @@ pub struct Run {
 
 /// Runs the workload, closing the database at the end of every other seed.
 pub fn run(seed: u64, turns: usize) -> Result<Run, String> {
-    guarded(format!("workload of seed {seed}"), || {
+    guarded(&format!("workload of seed {seed}"), || {
         let disk = SimDisk::new(seed);
         let db = open(Arc::new(disk.clone()), small()).map_err(|error| error.to_string())?;
         let random = StdRng::seed_from_u64(seed);
@@ -45,7 +45,7 @@ pub fn run(seed: u64, turns: usize) -> Result<Run, String> {
             &found,
             driver.history.states.len() - 1..driver.history.states.len(),
         )?;
-        if seed % 2 == 0 {
+        if seed.is_multiple_of(2) {
             driver.db.close().map_err(|error| error.to_string())?;
         }
         let history = std::mem::take(&mut driver.history);
@@ -108,7 +108,7 @@ pub fn check_image(
     let before = disk.process_crash();
     let start = disk.op_count();
     let mut trace = trace.to_vec();
-    guarded(String::new(), || {
+    guarded("", || {
         try_image(disk, history, (start, index), depth, random, &mut trace)
     })
     .map_err(|error| {
@@ -193,7 +193,7 @@ pub fn check_at(
         run.seed
     );
     let mut random = StdRng::seed_from_u64(image_seed);
-    guarded(what, || {
+    guarded(&what, || {
         let twice = u32::from(twice);
         check_image(&image, &run.history, index, twice, &mut random, &run.trace)
     })
@@ -227,7 +227,7 @@ pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
             }
             let index = at * places / count;
             let failure = FAILURES[at as usize % FAILURES.len()];
-            check_at(run, &mut images, index, failure, at % 4 == 0).inspect_err(|_| {
+            check_at(run, &mut images, index, failure, at.is_multiple_of(4)).inspect_err(|_| {
                 next.store(count, Ordering::Relaxed);
             })?;
         }

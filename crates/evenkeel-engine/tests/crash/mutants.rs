@@ -185,7 +185,7 @@ impl File for BuggyFile {
 
 /// The workload on a disk with the bug. The journal is the honest disk's below.
 fn run_with(bug: Bug, seed: u64) -> Result<Run, String> {
-    guarded(format!("seed {seed}, {bug:?}"), || {
+    guarded(&format!("seed {seed}, {bug:?}"), || {
         let disk = SimDisk::new(seed);
         let committing = Arc::new(AtomicBool::new(false));
         let armed = Arc::new(AtomicBool::new(false));

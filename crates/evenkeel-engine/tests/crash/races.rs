@@ -152,7 +152,7 @@ fn a_commit_during_a_checkpoint_leaves_no_file_behind() {
         assert_eq!(is_there.unwrap_or(false), committed, "{file} of {xid:?}");
         Ok(())
     };
-    let result = guarded("a commit during a checkpoint".into(), || {
+    let result = guarded("a commit during a checkpoint", || {
         work().map_err(|error| error.to_string())
     });
     result.unwrap_or_else(|error| panic!("{error}"));

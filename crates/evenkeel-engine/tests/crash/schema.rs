@@ -71,7 +71,7 @@ impl Files {
         TableDef {
             id: table,
             heap: self.heap,
-            fillfactor: if table % 2 == 0 { 100 } else { 80 },
+            fillfactor: if table.is_multiple_of(2) { 100 } else { 80 },
             indexes,
         }
     }

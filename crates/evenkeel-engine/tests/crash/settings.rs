@@ -70,7 +70,7 @@ fn settings_change_no_content() {
                 };
                 let what =
                     format!("seed {seed}, {frames} frames, {torn_page_protection:?}, {name}");
-                let found = guarded(what.clone(), || content(&disk, &dir, &storage, seed));
+                let found = guarded(&what, || content(&disk, &dir, &storage, seed));
                 let found = found.unwrap_or_else(|error| panic!("{error}"));
                 assert!(
                     first.get_or_insert_with(|| found.clone()) == &found,

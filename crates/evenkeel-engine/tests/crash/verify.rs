@@ -12,6 +12,7 @@ use evenkeel_engine::{Database, EngineError, Isolation, Table};
 use crate::model::{Rows, State, TableState};
 use crate::schema::{CATALOG_HEAP, CATALOG_INDEX, Files, catalog_def, decode_row, in_group_index};
 
+#[expect(clippy::needless_pass_by_value, reason = "used by map_err")]
 fn text(error: EngineError) -> String {
     format!("error {}: {error}", error.sqlstate())
 }

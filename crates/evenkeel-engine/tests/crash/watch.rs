@@ -26,13 +26,13 @@ fn watch() {
 }
 
 /// Runs `work`; a panic in it becomes an error, a hang ends the process.
-pub fn guarded<T>(what: String, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+pub fn guarded<T>(what: &str, work: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
     START.call_once(|| {
         std::thread::spawn(watch);
     });
     let mut running = RUNNING.lock().unwrap_or_else(|broken| broken.into_inner());
     let id = running.last_key_value().map_or(0, |(last, _)| last + 1);
-    running.insert(id, (Instant::now(), what.clone()));
+    running.insert(id, (Instant::now(), what.to_owned()));
     drop(running);
     let result = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -42,7 +42,10 @@ pub fn guarded<T>(what: String, work: impl FnOnce() -> Result<T, String>) -> Res
     let mut running = RUNNING.lock().unwrap_or_else(|broken| broken.into_inner());
     running.remove(&id);
     drop(running);
-    result.map_err(|error| format!("{what}: {error}"))
+    result.map_err(|error| match what {
+        "" => error,
+        what => format!("{what}: {error}"),
+    })
 }
 
 /// The seed of a test: `EVENKEEL_SEED`, or `otherwise`; printed.

@@ -286,7 +286,7 @@ impl Driver {
                 self.handles.remove(table);
             }
         }
-        self.handles.extend(slot.handles.into_iter());
+        self.handles.extend(slot.handles);
         self.handles
             .retain(|table, _| self.history.last().tables.contains_key(table));
         if changed && sync {
