@@ -39,7 +39,7 @@ fn every_script_runs_in_every_protocol_mode_and_the_books_balance() {
                     "-n", "-b", script, "-M", protocol, "-c", clients, "-j", "2", "-t", "50",
                 ];
                 let output = server.pgbench(&run);
-                let expected = format!("number of failed transactions: 0 (0.000%)");
+                let expected = "number of failed transactions: 0 (0.000%)";
                 let text = format!("{}{}", output.stdout, output.stderr);
                 assert!(
                     text.contains(&expected),
