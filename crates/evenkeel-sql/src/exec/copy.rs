@@ -155,7 +155,11 @@ impl CopyIn {
             return Ok(());
         }
         txn.check_cancel()?;
-        let inserted = self.table.table.insert_many(txn, &self.bulk, self.options).await;
+        let inserted = self
+            .table
+            .table
+            .insert_many(txn, &self.bulk, self.options)
+            .await;
         self.bulk.clear();
         inserted.map_err(|error| {
             let error: SqlError = error.into();
@@ -167,7 +171,9 @@ impl CopyIn {
     fn lines(&mut self, data: &[u8]) -> SqlResult<usize> {
         let mut used = 0;
         while !self.ended {
-            let Some(length) = line_length(&data[used..], &self.shape) else { break };
+            let Some(length) = line_length(&data[used..], &self.shape) else {
+                break;
+            };
             let line = &data[used..used + length];
             used += length + 1;
             let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -199,8 +205,7 @@ impl CopyIn {
 
     fn row(&mut self, line: &str) -> SqlResult<()> {
         let table = Arc::clone(&self.table);
-        let mut fields: smallvec::SmallVec<[Option<Cow<'_, str>>; 8]> =
-            smallvec::SmallVec::new();
+        let mut fields: smallvec::SmallVec<[Option<Cow<'_, str>>; 8]> = smallvec::SmallVec::new();
         match self.shape.format {
             CopyFormat::Text => split_text(line, &self.shape, &mut fields),
             CopyFormat::Csv => split_csv(line, &self.shape, &mut fields),
@@ -232,7 +237,10 @@ impl CopyIn {
                 }
                 Some(None) => maker.push_stored(Datum::Null),
                 None => {
-                    let env = Env { params: &[], cx: &self.cx };
+                    let env = Env {
+                        params: &[],
+                        cx: &self.cx,
+                    };
                     let default = &self.defaults[column];
                     let datum = default.eval(None, env)?;
                     maker.push(datum, default.ty)?;
@@ -249,7 +257,10 @@ impl CopyIn {
         match field {
             None => format!("COPY {table}, line {}", self.line),
             Some((column, text)) => {
-                format!("COPY {table}, line {}, column {column}: \"{text}\"", self.line)
+                format!(
+                    "COPY {table}, line {}, column {column}: \"{text}\"",
+                    self.line
+                )
             }
         }
     }
@@ -267,7 +278,11 @@ fn line_length(data: &[u8], shape: &CopyShape) -> Option<usize> {
         let incomplete = match shape.format {
             // A backslash before the line feed makes it data.
             CopyFormat::Text => {
-                let slashes = data[..end].iter().rev().take_while(|b| **b == b'\\').count();
+                let slashes = data[..end]
+                    .iter()
+                    .rev()
+                    .take_while(|b| **b == b'\\')
+                    .count();
                 slashes % 2 == 1
             }
             CopyFormat::Csv => open_quote(&data[..end], shape),
@@ -349,7 +364,9 @@ fn unescape(field: &str) -> String {
             Some(digit @ b'0'..=b'7') => {
                 let mut value = u32::from(digit - b'0');
                 for _ in 0..2 {
-                    let Some(next @ b'0'..=b'7') = bytes.peek().copied() else { break };
+                    let Some(next @ b'0'..=b'7') = bytes.peek().copied() else {
+                        break;
+                    };
                     value = value * 8 + u32::from(next - b'0');
                     bytes.next();
                 }
@@ -517,7 +534,10 @@ mod tests {
     use super::*;
 
     fn shape(format: CopyFormat) -> CopyShape {
-        CopyShape::new(&CopyOptions { format, ..CopyOptions::default() })
+        CopyShape::new(&CopyOptions {
+            format,
+            ..CopyOptions::default()
+        })
     }
 
     fn split(format: CopyFormat, line: &str) -> Vec<Option<String>> {
@@ -526,7 +546,9 @@ mod tests {
             CopyFormat::Text => split_text(line, &shape(format), &mut out),
             CopyFormat::Csv => split_csv(line, &shape(format), &mut out),
         }
-        out.into_iter().map(|field| field.map(Cow::into_owned)).collect()
+        out.into_iter()
+            .map(|field| field.map(Cow::into_owned))
+            .collect()
     }
 
     fn some(texts: &[Option<&str>]) -> Vec<Option<String>> {
@@ -567,8 +589,15 @@ mod tests {
             for text in rows {
                 let writer = TextWriter::new(shape(format), TypeContext::default());
                 let mut out = BytesMut::new();
-                writer.row(&[Datum::from(text), Datum::Null], &[SqlType::Text; 2], &mut out);
-                let line = std::str::from_utf8(&out).unwrap().strip_suffix('\n').unwrap();
+                writer.row(
+                    &[Datum::from(text), Datum::Null],
+                    &[SqlType::Text; 2],
+                    &mut out,
+                );
+                let line = std::str::from_utf8(&out)
+                    .unwrap()
+                    .strip_suffix('\n')
+                    .unwrap();
                 assert_eq!(split(format, line), some(&[Some(text), None]), "{format:?}");
             }
         }

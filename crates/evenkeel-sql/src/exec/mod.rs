@@ -55,7 +55,14 @@ impl StatementCx {
         seed: Arc<SessionSeed>,
     ) -> StatementCx {
         let vars = OnceLock::new();
-        StatementCx { types, transaction_start, statement_start, view, seed, vars }
+        StatementCx {
+            types,
+            transaction_start,
+            statement_start,
+            view,
+            seed,
+            vars,
+        }
     }
 
     /// What functions look at; made when first asked for.

@@ -31,7 +31,10 @@ impl FailFlag {
 enum Source {
     Ready(std::vec::IntoIter<BytesMut>),
     Cursor(Box<Cursor>),
-    Batches { rows: Box<BatchRows>, formats: Box<[Format]> },
+    Batches {
+        rows: Box<BatchRows>,
+        formats: Box<[Format]>,
+    },
     Done,
 }
 
@@ -53,13 +56,29 @@ impl RowStream {
     /// Rows that are all there.
     pub fn ready(columns: Arc<[Column]>, rows: Vec<BytesMut>, verb: &'static str) -> RowStream {
         let source = Source::Ready(rows.into_iter());
-        RowStream { columns, source, verb, given: 0, failed: FailFlag::default(), timeout: None, counted: true }
+        RowStream {
+            columns,
+            source,
+            verb,
+            given: 0,
+            failed: FailFlag::default(),
+            timeout: None,
+            counted: true,
+        }
     }
 
     /// Rows of a compiled SELECT.
     pub fn cursor(columns: Arc<[Column]>, cursor: Box<Cursor>, failed: FailFlag) -> RowStream {
         let source = Source::Cursor(cursor);
-        RowStream { columns, source, verb: "SELECT", given: 0, failed, timeout: None, counted: true }
+        RowStream {
+            columns,
+            source,
+            verb: "SELECT",
+            given: 0,
+            failed,
+            timeout: None,
+            counted: true,
+        }
     }
 
     /// Rows of a plan.
@@ -70,8 +89,19 @@ impl RowStream {
         verb: &'static str,
         failed: FailFlag,
     ) -> RowStream {
-        let source = Source::Batches { rows: Box::new(rows), formats: formats.into() };
-        RowStream { columns, source, verb, given: 0, failed, timeout: None, counted: true }
+        let source = Source::Batches {
+            rows: Box::new(rows),
+            formats: formats.into(),
+        };
+        RowStream {
+            columns,
+            source,
+            verb,
+            given: 0,
+            failed,
+            timeout: None,
+            counted: true,
+        }
     }
 
     /// Keeps a timer running until the rows are drained or dropped.
@@ -138,13 +168,21 @@ impl RowStream {
 
     /// The command tag for the rows given out so far (`SELECT 5`).
     pub fn tag(&self) -> String {
-        if self.counted { tag(self.verb, self.given) } else { self.verb.to_owned() }
+        if self.counted {
+            tag(self.verb, self.given)
+        } else {
+            self.verb.to_owned()
+        }
     }
 }
 
 /// The command tag of a statement with a row count.
 pub fn tag(verb: &str, count: u64) -> String {
-    if verb == "INSERT" { format!("INSERT 0 {count}") } else { format!("{verb} {count}") }
+    if verb == "INSERT" {
+        format!("INSERT 0 {count}")
+    } else {
+        format!("{verb} {count}")
+    }
 }
 
 /// Gives the data of COPY TO STDOUT.
@@ -168,7 +206,14 @@ impl CopyOutStream {
         header: Option<Bytes>,
         failed: FailFlag,
     ) -> CopyOutStream {
-        CopyOutStream { rows, writer, header, count: 0, failed, done: false }
+        CopyOutStream {
+            rows,
+            writer,
+            header,
+            count: 0,
+            failed,
+            done: false,
+        }
     }
 
     /// Number of columns, for CopyOutResponse.

@@ -1,7 +1,9 @@
 //! Which index, and which part of it, holds the rows that a condition can be true for.
 
+use std::sync::Arc;
+
 use datafusion::common::DFSchema;
-use datafusion::logical_expr::expr::{BinaryExpr, Cast};
+use datafusion::logical_expr::expr::{BinaryExpr, Cast, InList};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Between, Expr, Operator};
 
@@ -12,6 +14,9 @@ use crate::error::SqlResult;
 use crate::exec::oltp::access::{Access, Bound, KeyValue};
 use crate::exec::oltp::expr::Typed;
 use crate::types::SqlType;
+
+/// The score of a range with one end and nothing else.
+const ONE_BOUND: usize = 1;
 
 /// A comparison of a column with something that needs no row.
 struct Comparison {
@@ -38,7 +43,10 @@ pub fn choose(
     schema: &DFSchema,
 ) -> SqlResult<Chosen> {
     let Some(condition) = condition else {
-        return Ok(Chosen { access: Access::Scan, exact: true });
+        return Ok(Chosen {
+            access: Access::Scan,
+            exact: true,
+        });
     };
     let compile = |expr: &Expr| value::compile(binder, expr, &DFSchema::empty());
     choose_among(&compile, table, &split_conjunction(condition), schema)
@@ -60,17 +68,74 @@ pub fn choose_among(
     }
     let mut best: Option<(usize, Access, bool)> = None;
     for (position, index) in table.indexes.iter().enumerate() {
-        let found = match_index(compile, table, position, index, &comparisons, conjuncts.len())?;
+        let found = match_index(
+            compile,
+            table,
+            position,
+            index,
+            &comparisons,
+            conjuncts.len(),
+        )?;
         if let Some((score, access, exact)) = found
             && best.as_ref().is_none_or(|(top, _, _)| score > *top)
         {
             best = Some((score, access, exact));
         }
     }
-    Ok(match best {
-        Some((_, access, exact)) => Chosen { access, exact },
-        None => Chosen { access: Access::Scan, exact: false },
-    })
+    if let Some((score, access, exact)) = best
+        && (score > ONE_BOUND || !conjuncts.iter().any(|c| matches!(c, Expr::InList(_))))
+    {
+        return Ok(Chosen { access, exact });
+    }
+    let listed = match_list(compile, table, conjuncts, schema)?;
+    Ok(listed.unwrap_or(Chosen {
+        access: Access::Scan,
+        exact: false,
+    }))
+}
+
+/// The access for `column IN (…)` on the first column of an index.
+fn match_list(
+    compile: Compile<'_>,
+    table: &TableInfo,
+    conjuncts: &[&Expr],
+    schema: &DFSchema,
+) -> SqlResult<Option<Chosen>> {
+    for conjunct in conjuncts {
+        let Expr::InList(InList {
+            expr,
+            list,
+            negated: false,
+        }) = conjunct
+        else {
+            continue;
+        };
+        let Some(column) = column_of(expr, schema) else {
+            continue;
+        };
+        let first = |index: &Arc<IndexInfo>| {
+            index
+                .columns
+                .first()
+                .is_some_and(|key| key.column == column)
+        };
+        let Some(index) = table.indexes.iter().position(first) else {
+            continue;
+        };
+        if !list.iter().all(is_row_free) {
+            continue;
+        }
+        let keys = list.iter().map(|key| key_of(compile, table, column, key));
+        let keys: Option<Vec<KeyValue>> = keys.collect::<SqlResult<_>>()?;
+        if let Some(keys) = keys {
+            let exact = conjuncts.len() == 1;
+            return Ok(Some(Chosen {
+                access: Access::Points { index, keys },
+                exact,
+            }));
+        }
+    }
+    Ok(None)
 }
 
 /// The part of `index` that the comparisons select, with a score: a whole unique key beats
@@ -87,14 +152,21 @@ fn match_index(
     let mut used = vec![false; conjuncts];
     for key_column in &index.columns {
         let wanted = |c: &&Comparison| c.column == key_column.column && c.op == Operator::Eq;
-        let Some(found) = comparisons.iter().find(wanted) else { break };
-        let Some(key) = key_value(compile, table, found)? else { break };
+        let Some(found) = comparisons.iter().find(wanted) else {
+            break;
+        };
+        let Some(key) = key_value(compile, table, found)? else {
+            break;
+        };
         used[found.conjunct] = true;
         prefix.push(key);
     }
     let all_equal = used.iter().all(|used| *used);
     if prefix.len() == index.columns.len() && index.unique {
-        let access = Access::Point { index: position, key: prefix };
+        let access = Access::Point {
+            index: position,
+            key: prefix,
+        };
         return Ok(Some((usize::MAX, access, all_equal)));
     }
     let (mut low, mut high) = (None, None);
@@ -123,7 +195,12 @@ fn match_index(
         return Ok(None);
     }
     let exact = all_equal && bounds == 0;
-    let access = Access::Range { index: position, prefix, low, high };
+    let access = Access::Range {
+        index: position,
+        prefix,
+        low,
+        high,
+    };
     Ok(Some((score, access, exact)))
 }
 
@@ -133,15 +210,28 @@ fn key_value(
     table: &TableInfo,
     comparison: &Comparison,
 ) -> SqlResult<Option<KeyValue>> {
-    let column = table.columns[comparison.column].ty;
-    let value = compile(&comparison.key)?;
+    key_of(compile, table, comparison.column, &comparison.key)
+}
+
+fn key_of(
+    compile: Compile<'_>,
+    table: &TableInfo,
+    column: usize,
+    key: &Expr,
+) -> SqlResult<Option<KeyValue>> {
+    let column = table.columns[column].ty;
+    let value = compile(key)?;
     let narrow = narrowing(value.ty, column);
-    let same = value.ty.arrow_type() == column.arrow_type()
-        && value.ty.is_string() == column.is_string();
+    let same =
+        value.ty.arrow_type() == column.arrow_type() && value.ty.is_string() == column.is_string();
     if !same && !narrow {
         return Ok(None);
     }
-    Ok(Some(KeyValue { value, column, narrow }))
+    Ok(Some(KeyValue {
+        value,
+        column,
+        narrow,
+    }))
 }
 
 /// An integer column meets a wider integer: the value is narrowed when it is known.
@@ -152,17 +242,17 @@ fn narrowing(value: SqlType, column: SqlType) -> bool {
     )
 }
 
-fn comparisons_of(
-    conjunct: &Expr,
-    number: usize,
-    schema: &DFSchema,
-    out: &mut Vec<Comparison>,
-) {
+fn comparisons_of(conjunct: &Expr, number: usize, schema: &DFSchema, out: &mut Vec<Comparison>) {
     let mut add = |column: &Expr, op: Operator, key: &Expr| {
         if let Some(index) = column_of(column, schema)
             && is_row_free(key)
         {
-            out.push(Comparison { column: index, op, key: key.clone(), conjunct: number });
+            out.push(Comparison {
+                column: index,
+                op,
+                key: key.clone(),
+                conjunct: number,
+            });
         }
     };
     match conjunct {
@@ -172,7 +262,12 @@ fn comparisons_of(
                 add(right, swapped, left);
             }
         }
-        Expr::Between(Between { expr, negated: false, low, high }) => {
+        Expr::Between(Between {
+            expr,
+            negated: false,
+            low,
+            high,
+        }) => {
             add(expr, Operator::GtEq, low);
             add(expr, Operator::LtEq, high);
         }

@@ -109,7 +109,11 @@ impl<'a> Binder<'a> {
     /// The parameters' types; those that nothing told are text, as in PostgreSQL.
     pub fn param_types(&self) -> Vec<SqlType> {
         let params = self.params.lock();
-        params.types.iter().map(|ty| ty.unwrap_or(SqlType::Text)).collect()
+        params
+            .types
+            .iter()
+            .map(|ty| ty.unwrap_or(SqlType::Text))
+            .collect()
     }
 
     /// The type of parameter `index` (from 0), if it is known.
@@ -158,7 +162,11 @@ impl<'a> Binder<'a> {
     /// A planner context whose parameters have the types known so far.
     pub fn planner_context(&self) -> PlannerContext {
         let params = self.params.lock();
-        let fields = params.types.iter().map(|ty| Some(param_field(*ty))).collect();
+        let fields = params
+            .types
+            .iter()
+            .map(|ty| Some(param_field(*ty)))
+            .collect();
         PlannerContext::new().with_prepare_param_data_types(fields)
     }
 
@@ -195,11 +203,15 @@ impl<'a> Binder<'a> {
                     if ty.arrow_type() == *field.data_type() {
                         return Transformed::yes(typed);
                     }
-                    Transformed::yes(Expr::Cast(Cast { expr: Box::new(typed), field }))
+                    Transformed::yes(Expr::Cast(Cast {
+                        expr: Box::new(typed),
+                        field,
+                    }))
                 }
-                other => {
-                    Transformed::no(Expr::Cast(Cast { expr: Box::new(other), field }))
-                }
+                other => Transformed::no(Expr::Cast(Cast {
+                    expr: Box::new(other),
+                    field,
+                })),
             },
             other => Transformed::no(other),
         }
@@ -217,13 +229,18 @@ pub fn param_field(ty: Option<SqlType>) -> FieldRef {
 
 /// Whether nothing has told this parameter's type yet.
 pub fn is_untyped(param: &Placeholder) -> bool {
-    param.field.as_ref().is_none_or(|field| field.data_type().is_null())
+    param
+        .field
+        .as_ref()
+        .is_none_or(|field| field.data_type().is_null())
 }
 
 /// Whether a date or time in text form names a moment relative to the present.
 pub fn means_present(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
-    ["now", "today", "tomorrow", "yesterday"].iter().any(|word| lower.contains(word))
+    ["now", "today", "tomorrow", "yesterday"]
+        .iter()
+        .any(|word| lower.contains(word))
 }
 
 /// The number, from 0, of a `$1`-style parameter.
@@ -236,9 +253,7 @@ pub fn param_index(id: &str) -> Option<usize> {
 pub fn small_literal(expr: Expr) -> Transformed<Expr> {
     match expr {
         Expr::Literal(ScalarValue::Int64(Some(value)), meta) => match i32::try_from(value) {
-            Ok(small) => {
-                Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(small)), meta))
-            }
+            Ok(small) => Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(small)), meta)),
             Err(_) => Transformed::no(Expr::Literal(ScalarValue::Int64(Some(value)), meta)),
         },
         other => Transformed::no(other),
@@ -254,7 +269,9 @@ fn parser_options(state: &SessionState) -> ParserOptions {
 pub fn split_name(name: &ast::ObjectName) -> SqlResult<(Option<String>, String)> {
     let mut parts = Vec::with_capacity(2);
     for part in &name.0 {
-        let ident = part.as_ident().ok_or_else(|| SqlError::syntax("not a name"))?;
+        let ident = part
+            .as_ident()
+            .ok_or_else(|| SqlError::syntax("not a name"))?;
         parts.push(super::utility::ident_text(ident));
     }
     match parts.len() {
@@ -277,7 +294,10 @@ pub fn undefined_table(schema: Option<&str>, table: &str) -> SqlError {
         Some(schema) => format!("{schema}.{table}"),
         None => table.to_owned(),
     };
-    SqlError::new(SqlState::UNDEFINED_TABLE, format!("relation \"{name}\" does not exist"))
+    SqlError::new(
+        SqlState::UNDEFINED_TABLE,
+        format!("relation \"{name}\" does not exist"),
+    )
 }
 
 impl ContextProvider for Binder<'_> {
@@ -357,7 +377,11 @@ impl ContextProvider for Binder<'_> {
     }
 
     fn higher_order_function_names(&self) -> Vec<String> {
-        self.state.higher_order_functions().keys().cloned().collect()
+        self.state
+            .higher_order_functions()
+            .keys()
+            .cloned()
+            .collect()
     }
 
     fn udaf_names(&self) -> Vec<String> {

@@ -65,8 +65,13 @@ impl PlanCache {
     /// What is known of `key` under this catalog version.
     pub fn get(&self, key: &CacheKey, catalog_version: u64) -> Option<Cached> {
         let shard = self.shard(key).read();
-        let entry = shard.get(key).filter(|entry| entry.catalog_version == catalog_version)?;
-        entry.used.store(self.clock.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        let entry = shard
+            .get(key)
+            .filter(|entry| entry.catalog_version == catalog_version)?;
+        entry.used.store(
+            self.clock.fetch_add(1, Ordering::Relaxed),
+            Ordering::Relaxed,
+        );
         Some(entry.cached.clone())
     }
 
@@ -75,13 +80,22 @@ impl PlanCache {
         let now = self.clock.fetch_add(1, Ordering::Relaxed);
         let mut shard = self.shard(&key).write();
         if shard.len() >= self.capacity_per_shard && !shard.contains_key(&key) {
-            let mut ages: Vec<u64> =
-                shard.values().map(|entry| entry.used.load(Ordering::Relaxed)).collect();
+            let mut ages: Vec<u64> = shard
+                .values()
+                .map(|entry| entry.used.load(Ordering::Relaxed))
+                .collect();
             ages.sort_unstable();
             let limit = ages[ages.len() / 4];
             shard.retain(|_, entry| entry.used.load(Ordering::Relaxed) > limit);
         }
-        shard.insert(key, Entry { cached, catalog_version, used: AtomicU64::new(now) });
+        shard.insert(
+            key,
+            Entry {
+                cached,
+                catalog_version,
+                used: AtomicU64::new(now),
+            },
+        );
     }
 }
 
@@ -90,7 +104,11 @@ mod tests {
     use super::*;
 
     fn key(text: &str) -> CacheKey {
-        CacheKey { text: text.into(), params: Arc::from([]), environment: 0 }
+        CacheKey {
+            text: text.into(),
+            params: Arc::from([]),
+            environment: 0,
+        }
     }
 
     #[test]

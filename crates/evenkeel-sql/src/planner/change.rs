@@ -46,9 +46,9 @@ pub fn update(binder: &Binder<'_>, mut update: Update) -> SqlResult<Compiled> {
     }
     let mut from = vec![rename(update.table.clone())];
     match update.from.take() {
-        Some(
-            UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables),
-        ) => from.extend(tables),
+        Some(UpdateTableFromKind::BeforeSet(tables) | UpdateTableFromKind::AfterSet(tables)) => {
+            from.extend(tables);
+        }
         None => {}
     }
     let query = select(items, from, update.selection.take())?;
@@ -58,17 +58,26 @@ pub fn update(binder: &Binder<'_>, mut update: Update) -> SqlResult<Compiled> {
         let ty = from.unwrap_or(plan.types[number + 1]);
         let info = &target.table.columns[column];
         check_assignable(ty, info.ty, &info.name)?;
-        list.push(Assignment { column, source: number + 1, ty });
+        list.push(Assignment {
+            column,
+            source: number + 1,
+            ty,
+        });
     }
-    let hint = key_hint(&target.table, list.iter().map(|assignment| assignment.column));
-    let verb = Verb::Update { assignments: list, hint };
+    let hint = key_hint(
+        &target.table,
+        list.iter().map(|assignment| assignment.column),
+    );
+    let verb = Verb::Update {
+        assignments: list,
+        hint,
+    };
     finish(binder, target, plan, verb, update.returning.as_deref())
 }
 
 /// Compiles a DELETE whose rows come from a plan.
 pub fn delete(binder: &Binder<'_>, delete: Delete) -> SqlResult<Compiled> {
-    let (FromTable::WithFromKeyword(mut from) | FromTable::WithoutKeyword(mut from)) =
-        delete.from;
+    let (FromTable::WithFromKeyword(mut from) | FromTable::WithoutKeyword(mut from)) = delete.from;
     let Some(first) = from.pop() else {
         return Err(SqlError::syntax("DELETE without a table"));
     };
@@ -77,7 +86,13 @@ pub fn delete(binder: &Binder<'_>, delete: Delete) -> SqlResult<Compiled> {
     tables.extend(delete.using.unwrap_or_default());
     let query = select(vec![row_id(&target.label)], tables, delete.selection)?;
     let plan = query::plan_query(binder, &query)?;
-    finish(binder, target, plan, Verb::Delete, delete.returning.as_deref())
+    finish(
+        binder,
+        target,
+        plan,
+        Verb::Delete,
+        delete.returning.as_deref(),
+    )
 }
 
 fn finish(
@@ -94,8 +109,15 @@ fn finish(
             None => return Err(SqlError::unsupported("this expression in RETURNING")),
         },
     };
-    let columns = returning.as_ref().map(|returning| Arc::clone(&returning.columns));
-    let change = PlannedChange { table: target.table, plan, verb, returning };
+    let columns = returning
+        .as_ref()
+        .map(|returning| Arc::clone(&returning.columns));
+    let change = PlannedChange {
+        table: target.table,
+        plan,
+        verb,
+        returning,
+    };
     Ok(with(binder, Kind::Change(Box::new(change)), columns))
 }
 
@@ -120,7 +142,9 @@ fn rename(mut from: TableWithJoins) -> TableWithJoins {
                 at: None,
             });
         }
-        *name = ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote('"', TARGET))]);
+        *name = ObjectName(vec![ObjectNamePart::Identifier(Ident::with_quote(
+            '"', TARGET,
+        ))]);
     }
     from
 }

@@ -141,8 +141,14 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         Statement::CreateTable(_) => "CREATE TABLE",
         Statement::CreateIndex(_) => "CREATE INDEX",
         Statement::AlterTable(_) => "ALTER TABLE",
-        Statement::Drop { object_type: ObjectType::Table, .. } => "DROP TABLE",
-        Statement::Drop { object_type: ObjectType::Index, .. } => "DROP INDEX",
+        Statement::Drop {
+            object_type: ObjectType::Table,
+            ..
+        } => "DROP TABLE",
+        Statement::Drop {
+            object_type: ObjectType::Index,
+            ..
+        } => "DROP INDEX",
         Statement::Truncate(_) => "TRUNCATE TABLE",
         Statement::CreateExtension(_) => "CREATE EXTENSION",
         Statement::Explain { .. } => "EXPLAIN",
@@ -173,11 +179,14 @@ pub fn compile<'a>(
             match select::compile(&attempt, &query) {
                 Ok(Some(select)) => {
                     let columns = Some(Arc::clone(&select.columns));
-                    return Ok(Some(with(&attempt, Kind::Select(Arc::new(select)), columns)));
+                    return Ok(Some(with(
+                        &attempt,
+                        Kind::Select(Arc::new(select)),
+                        columns,
+                    )));
                 }
-                Ok(None) => {}
                 Err(error) if !query.locks.is_empty() => return Err(error),
-                Err(_) => {}
+                Ok(None) | Err(_) => {}
             }
             if compiled_only {
                 return Ok(None);
@@ -212,7 +221,10 @@ fn explain_columns() -> Arc<[Column]> {
 
 fn refuse_locks(query: &datafusion::sql::sqlparser::ast::Query) -> SqlResult<()> {
     match query.locks.first() {
-        Some(lock) => Err(SqlError::unsupported(format!("FOR {} of this query", lock.lock_type))),
+        Some(lock) => Err(SqlError::unsupported(format!(
+            "FOR {} of this query",
+            lock.lock_type
+        ))),
         None => Ok(()),
     }
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::Expr;
 use datafusion::sql::sqlparser::ast::{
-    self, AssignmentTarget, Delete, FromTable, Insert as SqlInsert, ObjectName, Query,
-    SelectItem, SetExpr, TableObject, Update, Value as SqlValue,
+    self, AssignmentTarget, Delete, FromTable, Insert as SqlInsert, ObjectName, Query, SelectItem,
+    SetExpr, TableObject, Update, Value as SqlValue,
 };
 use evenkeel_engine::table::KeyHint;
 
@@ -55,9 +55,15 @@ pub fn insert<'a>(
         },
     };
     let returning = returning(&binder, insert.returning.as_deref(), &target)?;
-    let result = returning.as_ref().map(|returning| Arc::clone(&returning.columns));
+    let result = returning
+        .as_ref()
+        .map(|returning| Arc::clone(&returning.columns));
     if let Some(rows) = rows {
-        let kind = Kind::Insert(Box::new(Insert { table, rows, returning }));
+        let kind = Kind::Insert(Box::new(Insert {
+            table,
+            rows,
+            returning,
+        }));
         return Ok(Some(with(&binder, kind, result)));
     }
     if compiled_only {
@@ -68,13 +74,23 @@ pub fn insert<'a>(
     };
     let plan = query::plan_query(&binder, &query)?;
     if plan.types.len() > columns.len() {
-        return Err(SqlError::syntax("INSERT has more expressions than target columns"));
+        return Err(SqlError::syntax(
+            "INSERT has more expressions than target columns",
+        ));
     }
     let mut row = defaults(&binder, &table)?;
     for (source, column) in columns.iter().take(plan.types.len()).enumerate() {
-        row[*column] = Typed { value: Value::Column(source), ty: plan.types[source] };
+        row[*column] = Typed {
+            value: Value::Column(source),
+            ty: plan.types[source],
+        };
     }
-    let change = PlannedChange { table, plan, verb: Verb::Insert { row }, returning };
+    let change = PlannedChange {
+        table,
+        plan,
+        verb: Verb::Insert { row },
+        returning,
+    };
     Ok(Some(with(&binder, Kind::Change(Box::new(change)), result)))
 }
 
@@ -90,7 +106,10 @@ fn target_columns(table: &TableInfo, names: &[ObjectName]) -> SqlResult<Vec<usiz
         if !seen.insert(column) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,
-                format!("column \"{}\" specified more than once", table.columns[column].name),
+                format!(
+                    "column \"{}\" specified more than once",
+                    table.columns[column].name
+                ),
             ));
         }
         columns.push(column);
@@ -99,12 +118,19 @@ fn target_columns(table: &TableInfo, names: &[ObjectName]) -> SqlResult<Vec<usiz
 }
 
 fn column_of(table: &TableInfo, name: &ObjectName) -> SqlResult<usize> {
-    let last = name.0.last().and_then(|part| part.as_ident()).map(ident_text);
+    let last = name
+        .0
+        .last()
+        .and_then(|part| part.as_ident())
+        .map(ident_text);
     let wanted = last.ok_or_else(|| SqlError::syntax(format!("not a column name: {name}")))?;
     table.column(&wanted).ok_or_else(|| {
         SqlError::new(
             SqlState::UNDEFINED_COLUMN,
-            format!("column \"{wanted}\" of relation \"{}\" does not exist", table.name),
+            format!(
+                "column \"{wanted}\" of relation \"{}\" does not exist",
+                table.name
+            ),
         )
     })
 }
@@ -132,13 +158,17 @@ fn value_rows(
     for items in rows {
         let items = &items.content;
         if items.len() > columns.len() {
-            return Err(SqlError::syntax("INSERT has more expressions than target columns"));
+            return Err(SqlError::syntax(
+                "INSERT has more expressions than target columns",
+            ));
         }
         if items.len() != rows[0].content.len() {
             return Err(SqlError::syntax("VALUES lists must all be the same length"));
         }
         if items.len() < columns.len() && columns.len() != table.columns.len() {
-            return Err(SqlError::syntax("INSERT has more target columns than expressions"));
+            return Err(SqlError::syntax(
+                "INSERT has more target columns than expressions",
+            ));
         }
         let mut row = defaults(binder, table)?;
         for (sql, column) in items.iter().zip(columns) {
@@ -178,17 +208,26 @@ fn assigned(
                     .ok_or_else(|| SqlError::syntax(format!("no such parameter: {id}")))?;
                 let ty = binder.infer_param(index, base_type(info.ty));
                 check_assignable(ty, info.ty, &info.name)?;
-                return Ok(Some(Typed { value: Value::Param(index), ty }));
+                return Ok(Some(Typed {
+                    value: Value::Param(index),
+                    ty,
+                }));
             }
             SqlValue::SingleQuotedString(text) if !info.ty.is_string() => {
                 if is_moment(info.ty) && means_present(text) {
                     binder.do_not_keep();
                 }
                 let datum = Datum::parse_text(info.ty, text, &binder.vars().cx)?;
-                return Ok(Some(Typed { value: Value::Const(datum), ty: info.ty }));
+                return Ok(Some(Typed {
+                    value: Value::Const(datum),
+                    ty: info.ty,
+                }));
             }
             SqlValue::Null => {
-                return Ok(Some(Typed { value: Value::Const(Datum::Null), ty: info.ty }));
+                return Ok(Some(Typed {
+                    value: Value::Const(Datum::Null),
+                    ty: info.ty,
+                }));
             }
             _ => {}
         }
@@ -231,20 +270,30 @@ pub fn check_assignable(from: SqlType, to: SqlType, column: &str) -> SqlResult<(
 }
 
 fn is_moment(ty: SqlType) -> bool {
-    matches!(ty, SqlType::Date | SqlType::Timestamp(_) | SqlType::Timestamptz(_))
+    matches!(
+        ty,
+        SqlType::Date | SqlType::Timestamp(_) | SqlType::Timestamptz(_)
+    )
 }
 
 /// Every column's default.
 pub fn defaults(binder: &Binder<'_>, table: &TableInfo) -> SqlResult<Vec<Typed>> {
-    (0..table.columns.len()).map(|column| default(binder, table, column)).collect()
+    (0..table.columns.len())
+        .map(|column| default(binder, table, column))
+        .collect()
 }
 
 fn default(binder: &Binder<'_>, table: &TableInfo, column: usize) -> SqlResult<Typed> {
     let info = &table.columns[column];
     let Some(text) = &info.default else {
-        return Ok(Typed { value: Value::Const(Datum::Null), ty: info.ty });
+        return Ok(Typed {
+            value: Value::Const(Datum::Null),
+            ty: info.ty,
+        });
     };
-    let sql = parse::parser(text)?.parse_expr().map_err(|e| parse::parser_error(&e, text))?;
+    let sql = parse::parser(text)?
+        .parse_expr()
+        .map_err(|e| parse::parser_error(&e, text))?;
     let typed = assigned(binder, table, column, &sql, &DFSchema::empty())?;
     typed.ok_or_else(|| SqlError::unsupported("a subquery in DEFAULT"))
 }
@@ -300,7 +349,9 @@ pub fn delete<'a>(
 ) -> SqlResult<Option<Compiled>> {
     let binder = bind();
     if delete.limit.is_some() || !delete.order_by.is_empty() || !delete.tables.is_empty() {
-        return Err(SqlError::unsupported("DELETE with ORDER BY, LIMIT or several tables"));
+        return Err(SqlError::unsupported(
+            "DELETE with ORDER BY, LIMIT or several tables",
+        ));
     }
     let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &delete.from;
     let [from] = from.as_slice() else {
@@ -354,7 +405,9 @@ fn modify(
     items: Option<&[SelectItem]>,
 ) -> SqlResult<Compiled> {
     let returning = returning(binder, items, &target)?;
-    let result = returning.as_ref().map(|returning| Arc::clone(&returning.columns));
+    let result = returning
+        .as_ref()
+        .map(|returning| Arc::clone(&returning.columns));
     let condition = match &found.expr {
         Some(expr) => Some(value::row_expr(binder, expr, &target.schema)?),
         None => None,
@@ -375,7 +428,11 @@ pub fn key_hint(table: &TableInfo, columns: impl Iterator<Item = usize>) -> KeyH
     let assigned: HashSet<usize> = columns.collect();
     let keys = table.indexes.iter().flat_map(|index| &index.columns);
     let touched = keys.into_iter().any(|key| assigned.contains(&key.column));
-    if touched { KeyHint::Compare } else { KeyHint::Unchanged }
+    if touched {
+        KeyHint::Compare
+    } else {
+        KeyHint::Unchanged
+    }
 }
 
 /// The columns an UPDATE sets and the expressions it sets them to.
@@ -391,7 +448,9 @@ pub fn assignment_list<'u>(
             }
             AssignmentTarget::Tuple(names) => {
                 let ast::Expr::Tuple(values) = &assignment.value else {
-                    return Err(SqlError::unsupported("UPDATE of several columns from a query"));
+                    return Err(SqlError::unsupported(
+                        "UPDATE of several columns from a query",
+                    ));
                 };
                 if names.len() != values.len() {
                     return Err(SqlError::syntax(

@@ -47,7 +47,10 @@ fn is_word(byte: u8) -> bool {
 
 impl<'a> Lexer<'a> {
     fn new(text: &'a str) -> Lexer<'a> {
-        Lexer { text: text.as_bytes(), pos: 0 }
+        Lexer {
+            text: text.as_bytes(),
+            pos: 0,
+        }
     }
 
     fn peek(&self, ahead: usize) -> u8 {
@@ -302,31 +305,11 @@ pub fn normalise(text: &str) -> Option<Normalised> {
                 sign = Some(range.start);
                 continue;
             }
-            Token::Word => {
-                if first_word && !is_dml_verb(piece) {
-                    return None;
-                }
-                first_word = false;
-                before = if piece.eq_ignore_ascii_case("and")
-                    || piece.eq_ignore_ascii_case("between")
-                {
-                    Before::Operand
-                } else {
-                    Before::Other
-                };
-                out.text.push_str(piece);
-            }
-            Token::Symbol(symbol) => {
-                before = match symbol {
-                    b'=' | b'<' | b'>' | b'+' | b'-' | b'*' | b'/' | b'%' | b'(' | b',' => {
-                        Before::Operand
-                    }
-                    _ => Before::Other,
-                };
-                out.text.push(symbol as char);
+            Token::Word if std::mem::take(&mut first_word) && !is_dml_verb(piece) => {
+                return None;
             }
             _ => {
-                before = Before::Other;
+                before = Before::after(token, piece);
                 out.text.push_str(piece);
             }
         }
@@ -341,8 +324,28 @@ enum Before {
     Other,
 }
 
+impl Before {
+    /// What a token that stays text means for a literal behind it.
+    fn after(token: Token, piece: &str) -> Before {
+        let operand = match token {
+            Token::Word => {
+                piece.eq_ignore_ascii_case("and") || piece.eq_ignore_ascii_case("between")
+            }
+            Token::Symbol(symbol) => b"=<>+-*/%(,".contains(&symbol),
+            _ => false,
+        };
+        if operand {
+            Before::Operand
+        } else {
+            Before::Other
+        }
+    }
+}
+
 fn is_dml_verb(word: &str) -> bool {
-    ["select", "update", "insert", "delete"].iter().any(|verb| word.eq_ignore_ascii_case(verb))
+    ["select", "update", "insert", "delete"]
+        .iter()
+        .any(|verb| word.eq_ignore_ascii_case(verb))
 }
 
 fn number_literal(piece: &str, negative: bool) -> (LiteralKind, String) {
@@ -391,10 +394,10 @@ mod tests {
 
     #[test]
     fn statements_end_at_top_level_semicolons_only() {
-        assert_eq!(pieces("select 1; ;select ';' -- ;\n, \";\" /* ; /* ; */ ; */"), [
-            "select 1",
-            "select ';' -- ;\n, \";\""
-        ]);
+        assert_eq!(
+            pieces("select 1; ;select ';' -- ;\n, \";\" /* ; /* ; */ ; */"),
+            ["select 1", "select ';' -- ;\n, \";\""]
+        );
         assert_eq!(pieces(" -- nothing\n ; ; "), Vec::<&str>::new());
         assert_eq!(pieces("select $x$;$x$;end"), ["select $x$;$x$", "end"]);
         assert_eq!(pieces(r"select E'a\';';x"), [r"select E'a\';'", "x"]);
@@ -418,7 +421,10 @@ mod tests {
         assert_eq!(normalise("SET x = 5"), None);
         assert_eq!(normalise("SELECT $1 + 5"), None);
         let n = normalise("select a-5, x -1 from t where b between 1 and 2").unwrap();
-        assert_eq!(n.text, "select a-$1, x -$2 from t where b between $3 and $4");
+        assert_eq!(
+            n.text,
+            "select a-$1, x -$2 from t where b between $3 and $4"
+        );
     }
 
     #[test]

@@ -65,7 +65,9 @@ fn string_of(expr: &Expr) -> Option<&str> {
 /// The literal as a value of the other side's type; `None` when that is a string, or unknown
 /// itself, or its reading depends on the session.
 fn typed(text: &str, other: &Expr, schema: &DFSchema) -> Result<Option<Expr>> {
-    let Ok((_, field)) = other.to_field(schema) else { return Ok(None) };
+    let Ok((_, field)) = other.to_field(schema) else {
+        return Ok(None);
+    };
     let ty = SqlType::from_arrow_field(&field);
     let wanted = match ty {
         // A char column compares without trailing blanks.

@@ -28,7 +28,9 @@ fn of_set(set: &SetExpr) -> Vec<ItemName> {
         SetExpr::SetOperation { left, .. } => of_set(left),
         SetExpr::Values(values) => {
             let width = values.rows.first().map_or(0, |row| row.len());
-            (1..=width).map(|n| ItemName::One(format!("column{n}"))).collect()
+            (1..=width)
+                .map(|n| ItemName::One(format!("column{n}")))
+                .collect()
         }
         _ => vec![ItemName::Star],
     }
@@ -53,7 +55,10 @@ pub fn of_item(item: &SelectItem) -> ItemName {
 }
 
 fn last(name: &ObjectName) -> Option<String> {
-    name.0.last().and_then(|part| part.as_ident()).map(ident_text)
+    name.0
+        .last()
+        .and_then(|part| part.as_ident())
+        .map(ident_text)
 }
 
 /// PostgreSQL's FigureColname; `None` where it says `?column?`.
@@ -66,18 +71,23 @@ fn of_expr(expr: &Expr) -> Option<String> {
             FunctionArguments::Subquery(_) => fixed("array"),
             _ => last(&function.name),
         },
-        Expr::Cast { expr, data_type, .. } => of_expr(expr).or_else(|| {
-            SqlType::from_ast(data_type).ok().map(|ty| ty.type_name().to_owned())
+        Expr::Cast {
+            expr, data_type, ..
+        } => of_expr(expr).or_else(|| {
+            SqlType::from_ast(data_type)
+                .ok()
+                .map(|ty| ty.type_name().to_owned())
         }),
-        Expr::TypedString(typed) => {
-            SqlType::from_ast(&typed.data_type).ok().map(|ty| ty.type_name().to_owned())
-        }
+        Expr::TypedString(typed) => SqlType::from_ast(&typed.data_type)
+            .ok()
+            .map(|ty| ty.type_name().to_owned()),
         Expr::Nested(inner)
         | Expr::Collate { expr: inner, .. }
         | Expr::CompoundFieldAccess { root: inner, .. } => of_expr(inner),
-        Expr::Case { else_result, .. } => {
-            else_result.as_deref().and_then(of_expr).or_else(|| fixed("case"))
-        }
+        Expr::Case { else_result, .. } => else_result
+            .as_deref()
+            .and_then(of_expr)
+            .or_else(|| fixed("case")),
         Expr::Subquery(query) => match of_query(query).into_iter().next() {
             Some(ItemName::One(name)) => Some(name),
             _ => None,
@@ -107,8 +117,12 @@ mod tests {
     fn columns_are_named_as_in_postgresql() {
         let text = "select a, t.b, count(*), 1, 1 + 1, '5'::int, a::text, case when a then 1 end, \
                     now() as x, current_timestamp, (select c from d), t.*, coalesce(a, 1)";
-        let Ok(Parsed::Sql(statement)) = parse(text) else { panic!("parses") };
-        let Statement::Query(query) = *statement else { panic!("a query") };
+        let Ok(Parsed::Sql(statement)) = parse(text) else {
+            panic!("parses")
+        };
+        let Statement::Query(query) = *statement else {
+            panic!("a query")
+        };
         let names: Vec<String> = of_query(&query)
             .into_iter()
             .map(|name| match name {
@@ -116,9 +130,23 @@ mod tests {
                 ItemName::Star => "*".into(),
             })
             .collect();
-        assert_eq!(names, [
-            "a", "b", "count", "?column?", "?column?", "int4", "a", "case", "x",
-            "current_timestamp", "c", "*", "coalesce"
-        ]);
+        assert_eq!(
+            names,
+            [
+                "a",
+                "b",
+                "count",
+                "?column?",
+                "?column?",
+                "int4",
+                "a",
+                "case",
+                "x",
+                "current_timestamp",
+                "c",
+                "*",
+                "coalesce"
+            ]
+        );
     }
 }

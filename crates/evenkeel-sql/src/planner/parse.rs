@@ -31,7 +31,9 @@ pub fn parse(text: &str) -> SqlResult<Parsed> {
         end_of_statement(&parser, text)?;
         return Ok(Parsed::Utility(utility));
     }
-    let statement = parser.parse_statement().map_err(|e| parser_error(&e, text))?;
+    let statement = parser
+        .parse_statement()
+        .map_err(|e| parser_error(&e, text))?;
     end_of_statement(&parser, text)?;
     Ok(Parsed::Sql(Box::new(statement)))
 }
@@ -89,7 +91,10 @@ fn position(text: &str, line: u64, column: u64) -> Option<u32> {
 pub fn parser_error(error: &ParserError, text: &str) -> SqlError {
     let message = match error {
         ParserError::RecursionLimitExceeded => {
-            return SqlError::new(SqlState::STATEMENT_TOO_COMPLEX, "stack depth limit exceeded");
+            return SqlError::new(
+                SqlState::STATEMENT_TOO_COMPLEX,
+                "stack depth limit exceeded",
+            );
         }
         ParserError::TokenizerError(message) | ParserError::ParserError(message) => message,
     };
@@ -137,7 +142,10 @@ mod tests {
             failure("select 1\n  fromm t where"),
             ("syntax error at or near \"t\"".into(), Some(18))
         );
-        assert_eq!(failure("select a from"), ("syntax error at end of input".into(), Some(14)));
+        assert_eq!(
+            failure("select a from"),
+            ("syntax error at end of input".into(), Some(14))
+        );
         assert_eq!(failure("vacuum (nonsense) t").1, Some(9));
     }
 }

@@ -33,13 +33,19 @@ pub fn plan_query(binder: &Binder<'_>, query: &ast::Query) -> SqlResult<QueryPla
     let statement = ast::Statement::Query(Box::new(query.clone()));
     let plan = plan_statement(binder, statement)?;
     let (types, columns) = describe(&plan, &names);
-    Ok(QueryPlan { plan, types, columns })
+    Ok(QueryPlan {
+        plan,
+        types,
+        columns,
+    })
 }
 
 /// Binds and coerces a statement, and types its parameters.
 pub fn plan_statement(binder: &Binder<'_>, statement: ast::Statement) -> SqlResult<LogicalPlan> {
     let mut context = binder.planner_context();
-    let plan = binder.sql_to_rel().sql_statement_to_plan_with_context(statement, &mut context)?;
+    let plan = binder
+        .sql_to_rel()
+        .sql_statement_to_plan_with_context(statement, &mut context)?;
     finish(binder, plan)
 }
 
@@ -70,7 +76,11 @@ fn rewrite(
                 let changed = expr.transform_up(|e| Ok(rule(e)))?;
                 Ok(changed.update_data(|e| name.restore(e)))
             })?;
-            if node.transformed { node.map_data(LogicalPlan::recompute_schema) } else { Ok(node) }
+            if node.transformed {
+                node.map_data(LogicalPlan::recompute_schema)
+            } else {
+                Ok(node)
+            }
         }
     })?;
     Ok(rewritten.data)
@@ -107,14 +117,24 @@ fn rewrite_values(
 /// The result columns of a plan under PostgreSQL's names.
 pub fn describe(plan: &LogicalPlan, names: &[ItemName]) -> (Arc<[SqlType]>, Arc<[Column]>) {
     let fields = plan.schema().fields();
-    let types: Arc<[SqlType]> =
-        fields.iter().map(|field| SqlType::from_arrow_field(field)).map(known).collect();
+    let types: Arc<[SqlType]> = fields
+        .iter()
+        .map(|field| SqlType::from_arrow_field(field))
+        .map(known)
+        .collect();
     let stars = names.iter().filter(|name| **name == ItemName::Star).count();
     let mut labels: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
     // With one star its width follows; with several, items before the first and behind the
     // last are still certain.
-    let head = names.iter().take_while(|name| **name != ItemName::Star).count();
-    let tail = if stars == 0 { 0 } else { names.len() - head - stars };
+    let head = names
+        .iter()
+        .take_while(|name| **name != ItemName::Star)
+        .count();
+    let tail = if stars == 0 {
+        0
+    } else {
+        names.len() - head - stars
+    };
     for (label, name) in labels.iter_mut().zip(&names[..head.min(names.len())]) {
         set_label(label, name);
     }
@@ -123,7 +143,10 @@ pub fn describe(plan: &LogicalPlan, names: &[ItemName]) -> (Arc<[SqlType]>, Arc<
             set_label(label, name);
         }
     }
-    let columns = labels.into_iter().zip(types.iter()).map(|(name, ty)| column(name, *ty));
+    let columns = labels
+        .into_iter()
+        .zip(types.iter())
+        .map(|(name, ty)| column(name, *ty));
     let columns = columns.collect();
     (types, columns)
 }
@@ -136,7 +159,11 @@ fn set_label(label: &mut String, name: &ItemName) {
 
 /// A result column whose type nothing told is text.
 fn known(ty: SqlType) -> SqlType {
-    if ty == SqlType::Unknown { SqlType::Text } else { ty }
+    if ty == SqlType::Unknown {
+        SqlType::Text
+    } else {
+        ty
+    }
 }
 
 /// A result column that is not a table's.

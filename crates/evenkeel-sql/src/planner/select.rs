@@ -69,13 +69,19 @@ impl Target {
         let schema = table_schema(&table);
         let reference = TableReference::bare(label.clone());
         let schema = DFSchema::try_from_qualified_schema(reference, &schema)?;
-        Ok(Target { table, schema, label })
+        Ok(Target {
+            table,
+            schema,
+            label,
+        })
     }
 }
 
 /// Compiles a query that the compiled executor can run; `None` if it is for the other one.
 pub fn compile(binder: &Binder<'_>, query: &Query) -> SqlResult<Option<Select>> {
-    let Some(select) = plain_select(query) else { return Ok(None) };
+    let Some(select) = plain_select(query) else {
+        return Ok(None);
+    };
     let (target, empty) = match select.from.as_slice() {
         [] => (None, DFSchema::empty()),
         [TableWithJoins { relation, joins }] if joins.is_empty() => {
@@ -96,10 +102,15 @@ pub fn compile(binder: &Binder<'_>, query: &Query) -> SqlResult<Option<Select>> 
     }
     let chosen = match &target {
         Some(target) => access::choose(binder, &target.table, condition.as_ref(), schema)?,
-        None => access::Chosen { access: Access::Scan, exact: condition.is_none() },
+        None => access::Chosen {
+            access: Access::Scan,
+            exact: condition.is_none(),
+        },
     };
     let locking = locking(query)?;
-    let Some(direction) = order(query, target.as_ref(), &chosen.access) else { return Ok(None) };
+    let Some(direction) = order(query, target.as_ref(), &chosen.access) else {
+        return Ok(None);
+    };
     if target.is_some() && locking.is_none() && !is_short(&chosen.access, query) {
         return Ok(None);
     }
@@ -132,7 +143,9 @@ fn plain_select(query: &Query) -> Option<&SqlSelect> {
         && query.for_clause.is_none()
         && query.pipe_operators.is_empty()
         && query.locks.len() <= 1;
-    let SetExpr::Select(select) = &*query.body else { return None };
+    let SetExpr::Select(select) = &*query.body else {
+        return None;
+    };
     let no_groups = matches!(
         &select.group_by,
         GroupByExpr::Expressions(exprs, modifiers) if exprs.is_empty() && modifiers.is_empty()
@@ -153,11 +166,11 @@ fn plain_select(query: &Query) -> Option<&SqlSelect> {
 /// begins with an equality or has two ends, or anything cut off by a LIMIT.
 fn is_short(access: &Access, query: &Query) -> bool {
     match access {
-        Access::Point { .. } => true,
-        Access::Range { prefix, low, high, .. } => {
-            !prefix.is_empty()
-                || (low.is_some() && high.is_some())
-                || query.limit_clause.is_some()
+        Access::Point { .. } | Access::Points { .. } => true,
+        Access::Range {
+            prefix, low, high, ..
+        } => {
+            !prefix.is_empty() || (low.is_some() && high.is_some()) || query.limit_clause.is_some()
         }
         Access::Scan => false,
     }
@@ -166,22 +179,34 @@ fn is_short(access: &Access, query: &Query) -> bool {
 /// The direction to visit the access in so that the rows come in the order asked for; `None`
 /// if neither gives it.
 fn order(query: &Query, target: Option<&Target>, access: &Access) -> Option<Direction> {
-    let Some(order_by) = &query.order_by else { return Some(Direction::Forward) };
+    let Some(order_by) = &query.order_by else {
+        return Some(Direction::Forward);
+    };
     if matches!(access, Access::Point { .. }) {
         return Some(Direction::Forward);
     }
-    let OrderByKind::Expressions(exprs) = &order_by.kind else { return None };
-    let [item] = exprs.as_slice() else { return None };
-    let ast::Expr::Identifier(ident) = &item.expr else { return None };
+    let OrderByKind::Expressions(exprs) = &order_by.kind else {
+        return None;
+    };
+    let [item] = exprs.as_slice() else {
+        return None;
+    };
+    let ast::Expr::Identifier(ident) = &item.expr else {
+        return None;
+    };
     let name = ident_text(ident);
     let target = target?;
-    let SetExpr::Select(select) = &*query.body else { return None };
+    let SetExpr::Select(select) = &*query.body else {
+        return None;
+    };
     // An output alias of that name would be what is ordered by.
     let aliased = select.projection.iter().any(|item| match item {
         SelectItem::ExprWithAlias { alias, .. } => ident_text(alias) == name,
         _ => false,
     });
-    let Access::Range { index, prefix, .. } = access else { return None };
+    let Access::Range { index, prefix, .. } = access else {
+        return None;
+    };
     let key = target.table.indexes[*index].columns.get(prefix.len())?;
     if aliased || *target.table.columns[key.column].name != *name {
         return None;
@@ -199,7 +224,9 @@ fn order(query: &Query, target: Option<&Target>, access: &Access) -> Option<Dire
 }
 
 fn locking(query: &Query) -> SqlResult<Option<Locking>> {
-    let Some(lock) = query.locks.first() else { return Ok(None) };
+    let Some(lock) = query.locks.first() else {
+        return Ok(None);
+    };
     let mode = match lock.lock_type {
         LockType::Share => RowLockMode::Share,
         LockType::Update => RowLockMode::Update,
@@ -240,12 +267,16 @@ pub fn select_list(
                     return Ok(None);
                 }
                 let typed = value::compile(binder, &expr, schema)?;
-                let ItemName::One(name) = names::of_item(item) else { return Ok(None) };
+                let ItemName::One(name) = names::of_item(item) else {
+                    return Ok(None);
+                };
                 columns.push(label(name, &typed, target));
                 output.push(typed);
             }
             SelectItem::Wildcard(options) if is_bare(options) => {
-                let Some(target) = target else { return Ok(None) };
+                let Some(target) = target else {
+                    return Ok(None);
+                };
                 all_columns(target, &mut output, &mut columns);
             }
             SelectItem::QualifiedWildcard(
@@ -292,7 +323,10 @@ fn is_bare(options: &WildcardAdditionalOptions) -> bool {
 
 fn all_columns(target: &Target, output: &mut Vec<Typed>, columns: &mut Vec<Column>) {
     for (index, info) in target.table.columns.iter().enumerate() {
-        let typed = Typed { value: Value::Column(index), ty: info.ty };
+        let typed = Typed {
+            value: Value::Column(index),
+            ty: info.ty,
+        };
         columns.push(label(info.name.to_string(), &typed, Some(target)));
         output.push(typed);
     }
@@ -309,15 +343,25 @@ fn label(name: String, typed: &Typed, target: Option<&Target>) -> Column {
 }
 
 fn limits(binder: &Binder<'_>, query: &Query) -> SqlResult<(Option<Typed>, Option<Typed>)> {
-    let Some(clause) = &query.limit_clause else { return Ok((None, None)) };
-    let LimitClause::LimitOffset { limit, offset, limit_by } = clause else {
+    let Some(clause) = &query.limit_clause else {
+        return Ok((None, None));
+    };
+    let LimitClause::LimitOffset {
+        limit,
+        offset,
+        limit_by,
+    } = clause
+    else {
         return Err(SqlError::unsupported("LIMIT with a comma"));
     };
     if !limit_by.is_empty() {
         return Err(SqlError::unsupported("LIMIT BY"));
     }
     let limit = limit.as_ref().map(|sql| count(binder, sql)).transpose()?;
-    let offset = offset.as_ref().map(|offset| count(binder, &offset.value)).transpose()?;
+    let offset = offset
+        .as_ref()
+        .map(|offset| count(binder, &offset.value))
+        .transpose()?;
     Ok((limit, offset))
 }
 

@@ -30,13 +30,19 @@ impl RelationPlanner for SeriesPlanner {
     ) -> Result<RelationPlanning> {
         let (args, alias) = match &relation {
             TableFactor::Table {
-                name, args: Some(args), alias, with_ordinality: false, ..
+                name,
+                args: Some(args),
+                alias,
+                with_ordinality: false,
+                ..
             } if is_series(name) => (&args.args, alias),
-            TableFactor::Function { name, args, alias, with_ordinality: false, .. }
-                if is_series(name) =>
-            {
-                (args, alias)
-            }
+            TableFactor::Function {
+                name,
+                args,
+                alias,
+                with_ordinality: false,
+                ..
+            } if is_series(name) => (args, alias),
             _ => return Ok(RelationPlanning::Original(Box::new(relation))),
         };
         let mut exprs = Vec::with_capacity(args.len());
@@ -52,17 +58,29 @@ impl RelationPlanner for SeriesPlanner {
         };
         let column = column_name(alias.as_ref());
         let source = Arc::new(SeriesSource::new(exprs, ty, &column));
-        let label = alias.as_ref().map_or("generate_series".into(), |a| ident_text(&a.name));
+        let label = alias
+            .as_ref()
+            .map_or("generate_series".into(), |a| ident_text(&a.name));
         let plan = LogicalPlanBuilder::scan(TableReference::bare(label), source, None)?;
-        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan.build()?, None))))
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(
+            plan.build()?,
+            None,
+        ))))
     }
 }
 
 fn is_series(name: &ObjectName) -> bool {
-    let parts: Vec<String> =
-        name.0.iter().filter_map(|part| part.as_ident()).map(ident_text).collect();
+    let parts: Vec<String> = name
+        .0
+        .iter()
+        .filter_map(|part| part.as_ident())
+        .map(ident_text)
+        .collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    matches!(parts.as_slice(), ["generate_series"] | ["pg_catalog", "generate_series"])
+    matches!(
+        parts.as_slice(),
+        ["generate_series"] | ["pg_catalog", "generate_series"]
+    )
 }
 
 /// As in PostgreSQL the alias of a function with one column names the column too.

@@ -26,14 +26,22 @@ impl CatalogSource {
     /// The table's columns.
     pub fn new(table: Arc<TableInfo>) -> CatalogSource {
         let schema = Arc::new(table_schema(&table));
-        CatalogSource { table, schema, row_id: false }
+        CatalogSource {
+            table,
+            schema,
+            row_id: false,
+        }
     }
 
     /// The table's columns and the hidden row id behind them.
     pub fn with_row_id(table: Arc<TableInfo>) -> CatalogSource {
         let mut fields = table_schema(&table).fields.to_vec();
         fields.push(Arc::new(Field::new(ROW_ID, DataType::Int64, false)));
-        CatalogSource { table, schema: Arc::new(Schema::new(fields)), row_id: true }
+        CatalogSource {
+            table,
+            schema: Arc::new(Schema::new(fields)),
+            row_id: true,
+        }
     }
 
     /// The table.

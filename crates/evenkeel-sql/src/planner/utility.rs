@@ -44,7 +44,10 @@ pub enum TransactionCommand {
 #[derive(Debug)]
 pub enum CopyTarget {
     /// A table and the columns named.
-    Table { name: ObjectName, columns: Vec<Ident> },
+    Table {
+        name: ObjectName,
+        columns: Vec<Ident>,
+    },
     /// The result of a query.
     Query(Box<Query>),
 }
@@ -112,7 +115,11 @@ pub enum Utility {
     /// Transaction control.
     Transaction(TransactionCommand),
     /// SET name = value; `None` for DEFAULT.
-    Set { name: String, value: Option<String>, local: bool },
+    Set {
+        name: String,
+        value: Option<String>,
+        local: bool,
+    },
     /// RESET name; `None` for ALL.
     Reset(Option<String>),
     /// SHOW name; `all` for ALL.
@@ -120,7 +127,11 @@ pub enum Utility {
     /// DISCARD ALL and its parts.
     Discard(Keyword),
     /// PREPARE name (types) AS the statement that starts at `at`.
-    Prepare { name: String, types: Vec<DataType>, at: Location },
+    Prepare {
+        name: String,
+        types: Vec<DataType>,
+        at: Location,
+    },
     /// EXECUTE name (values).
     Execute { name: String, args: Vec<Expr> },
     /// DEALLOCATE name; `None` for ALL.
@@ -128,13 +139,20 @@ pub enum Utility {
     /// COPY.
     Copy(Box<Copy>),
     /// VACUUM of the tables named, or of all.
-    Vacuum { flags: VacuumFlags, tables: Vec<ObjectName> },
+    Vacuum {
+        flags: VacuumFlags,
+        tables: Vec<ObjectName>,
+    },
     /// ANALYZE of the tables named, or of all.
     Analyze(Vec<ObjectName>),
     /// CHECKPOINT.
     Checkpoint,
     /// LOCK TABLE.
-    LockTable { tables: Vec<ObjectName>, mode: String, nowait: bool },
+    LockTable {
+        tables: Vec<ObjectName>,
+        mode: String,
+        nowait: bool,
+    },
 }
 
 /// The lower-case text of an unquoted word, or the text of a quoted one.
@@ -244,7 +262,9 @@ fn transaction(parser: &mut Parser<'_>, verb: &str) -> Parse<TransactionCommand>
         }
         "commit" | "end" => {
             optional(parser, &[Keyword::WORK, Keyword::TRANSACTION]);
-            TransactionCommand::Commit { chain: chain(parser)? }
+            TransactionCommand::Commit {
+                chain: chain(parser)?,
+            }
         }
         _ => {
             optional(parser, &[Keyword::WORK, Keyword::TRANSACTION]);
@@ -252,7 +272,9 @@ fn transaction(parser: &mut Parser<'_>, verb: &str) -> Parse<TransactionCommand>
                 optional(parser, &[Keyword::SAVEPOINT]);
                 TransactionCommand::RollbackTo(name(parser)?)
             } else {
-                TransactionCommand::Rollback { chain: chain(parser)? }
+                TransactionCommand::Rollback {
+                    chain: chain(parser)?,
+                }
             }
         }
     })
@@ -305,7 +327,9 @@ fn set(parser: &mut Parser<'_>) -> Parse<Utility> {
     let scope = parser.parse_one_of_keywords(&[Keyword::SESSION, Keyword::LOCAL]);
     if parser.parse_keyword(Keyword::TRANSACTION) {
         let modes = modes(parser)?;
-        return Ok(Utility::Transaction(TransactionCommand::SetTransaction(modes)));
+        return Ok(Utility::Transaction(TransactionCommand::SetTransaction(
+            modes,
+        )));
     }
     if scope == Some(Keyword::SESSION) && is_word(parser, "characteristics") {
         parser.next_token();
@@ -318,27 +342,47 @@ fn set(parser: &mut Parser<'_>) -> Parse<Utility> {
     if parser.parse_keyword(Keyword::TIME) {
         parser.expect_keyword(Keyword::ZONE)?;
         let default = parser.parse_one_of_keywords(&[Keyword::DEFAULT, Keyword::LOCAL]);
-        let value = if default.is_some() { None } else { Some(setting_value(parser)?) };
-        return Ok(Utility::Set { name: "timezone".into(), value, local });
+        let value = if default.is_some() {
+            None
+        } else {
+            Some(setting_value(parser)?)
+        };
+        return Ok(Utility::Set {
+            name: "timezone".into(),
+            value,
+            local,
+        });
     }
     if is_word(parser, "names") {
         parser.next_token();
         let value = Some(setting_value(parser)?);
-        return Ok(Utility::Set { name: "client_encoding".into(), value, local });
+        return Ok(Utility::Set {
+            name: "client_encoding".into(),
+            value,
+            local,
+        });
     }
     let name = setting_name(parser)?;
     if !parser.consume_token(&Token::Eq) {
         parser.expect_keyword(Keyword::TO)?;
     }
     if parser.parse_keyword(Keyword::DEFAULT) {
-        return Ok(Utility::Set { name, value: None, local });
+        return Ok(Utility::Set {
+            name,
+            value: None,
+            local,
+        });
     }
     let mut value = setting_value(parser)?;
     while parser.consume_token(&Token::Comma) {
         value.push_str(", ");
         value.push_str(&setting_value(parser)?);
     }
-    Ok(Utility::Set { name, value: Some(value), local })
+    Ok(Utility::Set {
+        name,
+        value: Some(value),
+        local,
+    })
 }
 
 fn is_word(parser: &Parser<'_>, wanted: &str) -> bool {
@@ -422,13 +466,24 @@ fn copy(parser: &mut Parser<'_>) -> Parse<Copy> {
         CopyTarget::Table { name, columns }
     };
     let from = parser.expect_one_of_keywords(&[Keyword::FROM, Keyword::TO])? == Keyword::FROM;
-    let wanted = if from { Keyword::STDIN } else { Keyword::STDOUT };
-    if parser.parse_one_of_keywords(&[Keyword::STDIN, Keyword::STDOUT]).is_none() {
+    let wanted = if from {
+        Keyword::STDIN
+    } else {
+        Keyword::STDOUT
+    };
+    if parser
+        .parse_one_of_keywords(&[Keyword::STDIN, Keyword::STDOUT])
+        .is_none()
+    {
         return parser.expected(&format!("{wanted:?}"), parser.peek_token());
     }
     optional(parser, &[Keyword::WITH]);
     let options = copy_options(parser)?;
-    Ok(Copy { target, from, options })
+    Ok(Copy {
+        target,
+        from,
+        options,
+    })
 }
 
 fn copy_options(parser: &mut Parser<'_>) -> Parse<CopyOptions> {
@@ -469,7 +524,10 @@ fn copy_option(parser: &mut Parser<'_>, options: &mut CopyOptions) -> Parse<()> 
         }
         "encoding" => {
             let encoding = parser.parse_literal_string()?;
-            if !matches!(encoding.to_ascii_lowercase().as_str(), "utf8" | "utf-8" | "unicode") {
+            if !matches!(
+                encoding.to_ascii_lowercase().as_str(),
+                "utf8" | "utf-8" | "unicode"
+            ) {
                 return parser.expected("ENCODING 'UTF8'", token);
             }
         }
@@ -558,7 +616,11 @@ fn maintenance(parser: &mut Parser<'_>, vacuum: bool) -> Parse<Utility> {
             Ok(name)
         })?;
     }
-    Ok(if vacuum { Utility::Vacuum { flags, tables } } else { Utility::Analyze(tables) })
+    Ok(if vacuum {
+        Utility::Vacuum { flags, tables }
+    } else {
+        Utility::Analyze(tables)
+    })
 }
 
 /// Options that only tune PostgreSQL's own machinery are read and have no effect.
@@ -572,8 +634,13 @@ fn maintenance_option(parser: &mut Parser<'_>, flags: &mut VacuumFlags) -> Parse
         "freeze" => flags.freeze = boolean(parser)?,
         "verbose" => flags.verbose = boolean(parser)?,
         "analyze" | "analyse" => flags.analyze = boolean(parser)?,
-        "disable_page_skipping" | "skip_locked" | "process_main" | "process_toast"
-        | "truncate" | "skip_database_stats" | "only_database_stats" => {
+        "disable_page_skipping"
+        | "skip_locked"
+        | "process_main"
+        | "process_toast"
+        | "truncate"
+        | "skip_database_stats"
+        | "only_database_stats" => {
             boolean(parser)?;
         }
         "index_cleanup" | "parallel" | "buffer_usage_limit" => {
@@ -601,5 +668,9 @@ fn lock_table(parser: &mut Parser<'_>) -> Parse<Utility> {
         parser.next_token();
     }
     let nowait = parser.parse_keyword(Keyword::NOWAIT);
-    Ok(Utility::LockTable { tables, mode, nowait })
+    Ok(Utility::LockTable {
+        tables,
+        mode,
+        nowait,
+    })
 }

@@ -32,7 +32,11 @@ pub fn needs_plan(expr: &Expr) -> bool {
                 | Expr::Unnest(_)
                 | Expr::GroupingSet(_)
         );
-        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        Ok(if found {
+            TreeNodeRecursion::Stop
+        } else {
+            TreeNodeRecursion::Continue
+        })
     });
     found || walked.is_err()
 }
@@ -44,26 +48,39 @@ pub fn compile(binder: &Binder<'_>, expr: &Expr, schema: &DFSchema) -> SqlResult
         Expr::Column(column) => {
             let index = schema.index_of_column(column)?;
             let ty = SqlType::from_arrow_field(schema.field(index));
-            Ok(Typed { value: Value::Column(index), ty })
+            Ok(Typed {
+                value: Value::Column(index),
+                ty,
+            })
         }
         Expr::Placeholder(param) => {
             let index = param_index(&param.id)
                 .ok_or_else(|| SqlError::syntax(format!("no such parameter: {}", param.id)))?;
             let ty = binder.infer_param(index, SqlType::Text);
-            Ok(Typed { value: Value::Param(index), ty })
+            Ok(Typed {
+                value: Value::Param(index),
+                ty,
+            })
         }
         Expr::Literal(scalar, _) => {
             let (_, field) = expr.to_field(schema)?;
             let ty = SqlType::from_arrow_field(&field);
-            Ok(Typed { value: Value::Const(datum_from_scalar(scalar, ty)?), ty })
+            Ok(Typed {
+                value: Value::Const(datum_from_scalar(scalar, ty)?),
+                ty,
+            })
         }
-        Expr::ScalarFunction(call) if call.args.is_empty() && is_now(call.name()) => {
-            Ok(Typed { value: Value::Now, ty: SqlType::Timestamptz(None) })
-        }
+        Expr::ScalarFunction(call) if call.args.is_empty() && is_now(call.name()) => Ok(Typed {
+            value: Value::Now,
+            ty: SqlType::Timestamptz(None),
+        }),
         _ => {
             let expr = row_expr(binder, expr, schema)?;
             let ty = expr.ty;
-            Ok(Typed { value: Value::Expr(Box::new(expr)), ty })
+            Ok(Typed {
+                value: Value::Expr(Box::new(expr)),
+                ty,
+            })
         }
     }
 }
@@ -86,7 +103,10 @@ pub fn row_expr(binder: &Binder<'_>, expr: &Expr, schema: &DFSchema) -> SqlResul
     for &param in &params {
         let ty = binder.infer_param(param, SqlType::Text);
         input_types.push(ty);
-        let field = param_field(Some(ty)).as_ref().clone().with_name(param_name(param));
+        let field = param_field(Some(ty))
+            .as_ref()
+            .clone()
+            .with_name(param_name(param));
         fields.push((None, Arc::new(field)));
     }
     let arrow: Vec<_> = fields.iter().map(|(_, field)| Arc::clone(field)).collect();
@@ -96,8 +116,7 @@ pub fn row_expr(binder: &Binder<'_>, expr: &Expr, schema: &DFSchema) -> SqlResul
     let expr = pg_semantics(expr, &inner)?.data;
     let (_, field) = expr.to_field(&inner)?;
     let props = binder.state().execution_props();
-    let physical =
-        create_physical_expr(&expr, &inner, props, &PhysicalPlanningContext::default())?;
+    let physical = create_physical_expr(&expr, &inner, props, &PhysicalPlanningContext::default())?;
     let mut wanted: Vec<Input> = columns.iter().map(|c| Input::Column(*c)).collect();
     wanted.extend(params.iter().map(|p| Input::Param(*p)));
     Ok(RowExpr {
@@ -153,7 +172,10 @@ fn looks_at_session(expr: &Expr, schema: &DFSchema) -> bool {
         found |= match e {
             Expr::ScalarFunction(_) | Expr::TryCast(_) => true,
             Expr::Cast(cast) => {
-                let from = cast.expr.to_field(schema).map(|(_, f)| SqlType::from_arrow_field(&f));
+                let from = cast
+                    .expr
+                    .to_field(schema)
+                    .map(|(_, f)| SqlType::from_arrow_field(&f));
                 !plain(SqlType::from_arrow_field(&cast.field)) || !from.is_ok_and(plain)
             }
             _ => false,

@@ -88,6 +88,8 @@ pub struct SqlConfig {
     pub work_memory: usize,
     /// Partitions of an analytic plan.
     pub target_partitions: usize,
+    /// Threads that analytic plans run on.
+    pub plan_threads: usize,
     /// Settings that every session starts with.
     pub settings: Vec<(String, String)>,
 }
@@ -98,6 +100,7 @@ impl Default for SqlConfig {
             plan_cache_size: 1024,
             work_memory: 256 << 20,
             target_partitions: 1,
+            plan_threads: std::thread::available_parallelism().map_or(1, usize::from),
             settings: Vec::new(),
         }
     }
@@ -183,7 +186,10 @@ impl Prepared {
             param_types: compiled.param_types.iter().map(|ty| ty.oid()).collect(),
             columns: compiled.columns.clone(),
             tag: compiled.kind.tag(),
-            latest: Mutex::new(Latest { compiled, environment }),
+            latest: Mutex::new(Latest {
+                compiled,
+                environment,
+            }),
         }
     }
 
@@ -202,7 +208,10 @@ impl Prepared {
             (None, None) => true,
             (Some(old), Some(new)) => {
                 old.len() == new.len()
-                    && old.iter().zip(new.iter()).all(|(a, b)| a.type_oid == b.type_oid)
+                    && old
+                        .iter()
+                        .zip(new.iter())
+                        .all(|(a, b)| a.type_oid == b.type_oid)
             }
             _ => false,
         };
@@ -212,7 +221,10 @@ impl Prepared {
                 "cached plan must not change result type",
             ));
         }
-        *self.latest.lock() = Latest { compiled: Arc::clone(compiled), environment };
+        *self.latest.lock() = Latest {
+            compiled: Arc::clone(compiled),
+            environment,
+        };
         Ok(())
     }
 }

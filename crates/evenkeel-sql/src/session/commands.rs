@@ -59,9 +59,11 @@ impl Session {
             Utility::Vacuum { flags, tables } => self.vacuum(*flags, tables).await,
             Utility::Analyze(tables) => self.analyze(tables).await,
             Utility::Checkpoint => self.checkpoint().await,
-            Utility::LockTable { tables, mode, nowait } => {
-                self.lock_table_command(tables, mode, *nowait).await
-            }
+            Utility::LockTable {
+                tables,
+                mode,
+                nowait,
+            } => self.lock_table_command(tables, mode, *nowait).await,
         }
     }
 
@@ -100,9 +102,7 @@ impl Session {
             "transaction_isolation" => {
                 Ok(super::settings::isolation_name(self.tx.isolation).to_owned())
             }
-            "transaction_read_only" => {
-                Ok(if self.tx.read_only { "on" } else { "off" }.to_owned())
-            }
+            "transaction_read_only" => Ok(if self.tx.read_only { "on" } else { "off" }.to_owned()),
             _ => self.settings.show(name),
         }
     }
@@ -117,7 +117,9 @@ impl Session {
         } else {
             rows.push(text_row(&[&self.setting(name)?]));
         }
-        Ok(StatementResult::Rows(RowStream::ready(show_columns(name), rows, "SHOW").untagged()))
+        Ok(StatementResult::Rows(
+            RowStream::ready(show_columns(name), rows, "SHOW").untagged(),
+        ))
     }
 
     fn discard(&mut self, what: Keyword) -> SqlResult<StatementResult> {
@@ -131,7 +133,11 @@ impl Session {
         if what == Keyword::PLANS {
             return done("DISCARD PLANS");
         }
-        done(if what == Keyword::SEQUENCES { "DISCARD SEQUENCES" } else { "DISCARD TEMP" })
+        done(if what == Keyword::SEQUENCES {
+            "DISCARD SEQUENCES"
+        } else {
+            "DISCARD TEMP"
+        })
     }
 
     fn prepare_sql(
@@ -146,7 +152,10 @@ impl Session {
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        let types = types.iter().map(SqlType::from_ast).collect::<SqlResult<Vec<_>>>()?;
+        let types = types
+            .iter()
+            .map(SqlType::from_ast)
+            .collect::<SqlResult<Vec<_>>>()?;
         let oids: Vec<u32> = types.iter().map(|ty| ty.oid()).collect();
         let text = self.current_text.clone();
         let start = offset_of(&text, at);
@@ -194,7 +203,10 @@ impl Session {
         }
         let view = self.view();
         let cx = self.statement_cx(Arc::clone(&view));
-        let env = Env { params: &[], cx: &cx };
+        let env = Env {
+            params: &[],
+            cx: &cx,
+        };
         let binder = Binder::new(self.engine.base(), &view, cx.vars(), &[], 0);
         let schema = DFSchema::empty();
         let mut data = Vec::with_capacity(args.len());
@@ -246,7 +258,11 @@ impl Session {
             "access exclusive" => TableLockMode::AccessExclusive,
             other => return Err(SqlError::syntax(format!("no such lock mode: {other}"))),
         };
-        let policy = if nowait { WaitPolicy::NoWait } else { WaitPolicy::Block };
+        let policy = if nowait {
+            WaitPolicy::NoWait
+        } else {
+            WaitPolicy::Block
+        };
         for name in tables {
             self.locked_table(name, mode, policy).await?;
         }
@@ -255,7 +271,9 @@ impl Session {
 
     /// The result columns of commands that have some.
     pub(super) fn complete_columns(&self, compiled: &mut Compiled) -> SqlResult<()> {
-        let Kind::Utility(utility) = &compiled.kind else { return Ok(()) };
+        let Kind::Utility(utility) = &compiled.kind else {
+            return Ok(());
+        };
         compiled.columns = match &**utility {
             Utility::Show(name) => Some(show_columns(name)),
             Utility::Execute { name, .. } => self.sql_statement(name)?.columns.clone(),
@@ -290,9 +308,17 @@ pub(super) fn text_row(texts: &[&str]) -> BytesMut {
 
 /// The byte offset of a parser's location; the end of the text if it lies outside.
 fn offset_of(text: &str, at: Location) -> usize {
-    let line = usize::try_from(at.line).unwrap_or(usize::MAX).saturating_sub(1);
-    let column = usize::try_from(at.column).unwrap_or(usize::MAX).saturating_sub(1);
+    let line = usize::try_from(at.line)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(1);
+    let column = usize::try_from(at.column)
+        .unwrap_or(usize::MAX)
+        .saturating_sub(1);
     let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
     let rest = text.get(start..).unwrap_or("");
-    start + rest.char_indices().nth(column).map_or(rest.len(), |(offset, _)| offset)
+    start
+        + rest
+            .char_indices()
+            .nth(column)
+            .map_or(rest.len(), |(offset, _)| offset)
 }

@@ -94,7 +94,8 @@ impl Session {
                     let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
                     names.join(", ")
                 };
-                self.copy_out(&format!("SELECT {list} FROM {name}"), &copy.options).await
+                self.copy_out(&format!("SELECT {list} FROM {name}"), &copy.options)
+                    .await
             }
             (CopyTarget::Query(query), false) => {
                 self.copy_out(&query.to_string(), &copy.options).await
@@ -108,8 +109,9 @@ impl Session {
         columns: &[Ident],
         options: &CopyOptions,
     ) -> SqlResult<StatementResult> {
-        let table =
-            self.locked_table(name, TableLockMode::RowExclusive, WaitPolicy::Block).await?;
+        let table = self
+            .locked_table(name, TableLockMode::RowExclusive, WaitPolicy::Block)
+            .await?;
         let columns = copy_columns(&table, columns)?;
         let freeze = options.freeze;
         if freeze && !self.tx.ddl.has_new_heap(table.oid) {
@@ -131,11 +133,7 @@ impl Session {
         Ok(StatementResult::CopyIn(CopyInSink { copy, autocommit }))
     }
 
-    async fn copy_out(
-        &mut self,
-        text: &str,
-        options: &CopyOptions,
-    ) -> SqlResult<StatementResult> {
+    async fn copy_out(&mut self, text: &str, options: &CopyOptions) -> SqlResult<StatementResult> {
         let Parsed::Sql(mut statement) = parse::parse(text)? else {
             return Err(SqlError::syntax("COPY needs a query"));
         };
@@ -152,17 +150,23 @@ impl Session {
         for table in tables {
             let txn = self.tx.txn()?;
             let id = u64::from(table.oid);
-            txn.lock_table(id, TableLockMode::AccessShare, WaitPolicy::Block).await?;
+            txn.lock_table(id, TableLockMode::AccessShare, WaitPolicy::Block)
+                .await?;
         }
         let writer = TextWriter::new(CopyShape::new(options), cx.types.clone());
         let header = options.header.then(|| {
             let mut line = BytesMut::new();
-            writer.names(plan.columns.iter().map(|column| column.name.as_str()), &mut line);
+            writer.names(
+                plan.columns.iter().map(|column| column.name.as_str()),
+                &mut line,
+            );
             line.freeze()
         });
         let rows = self.start_plan(&plan, &[], &[], cx).await?;
         let failed = self.failed.clone();
-        Ok(StatementResult::CopyOut(CopyOutStream::new(rows, writer, header, failed)))
+        Ok(StatementResult::CopyOut(CopyOutStream::new(
+            rows, writer, header, failed,
+        )))
     }
 
     /// A table, locked, as the catalog has it once the lock is there.
@@ -174,7 +178,10 @@ impl Session {
     ) -> SqlResult<Arc<TableInfo>> {
         loop {
             let table = self.find_table(name)?;
-            self.tx.txn()?.lock_table(u64::from(table.oid), mode, policy).await?;
+            self.tx
+                .txn()?
+                .lock_table(u64::from(table.oid), mode, policy)
+                .await?;
             let again = self.find_table(name)?;
             if again.oid == table.oid {
                 return Ok(again);
@@ -202,7 +209,10 @@ fn copy_columns(table: &TableInfo, names: &[Ident]) -> SqlResult<Vec<usize>> {
         let column = found.ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_COLUMN,
-                format!("column \"{name}\" of relation \"{}\" does not exist", table.name),
+                format!(
+                    "column \"{name}\" of relation \"{}\" does not exist",
+                    table.name
+                ),
             )
         })?;
         if !seen.insert(column) {
@@ -234,12 +244,10 @@ fn check_options(options: &CopyOptions, from: bool) -> SqlResult<()> {
             SqlState::INVALID_PARAMETER_VALUE,
             "COPY delimiter cannot be newline or carriage return",
         )),
-        Some(c) if !csv && (c == '\\' || c == '.' || bad_text_delimiter(c)) => {
-            Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("COPY delimiter cannot be \"{c}\""),
-            ))
-        }
+        Some(c) if !csv && (c == '\\' || c == '.' || bad_text_delimiter(c)) => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("COPY delimiter cannot be \"{c}\""),
+        )),
         _ => Ok(()),
     }
 }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use datafusion::common::DFSchema;
 use datafusion::sql::sqlparser::ast::{
     self, AlterTable, AlterTableOperation, ColumnOption, CreateExtension, CreateIndex,
-    CreateTableOptions, Expr, IndexColumn, IndexType, NullsDistinctOption, ObjectName,
-    ObjectType, SqlOption, Statement, TableConstraint, Truncate, Value as SqlValue,
+    CreateTableOptions, Expr, IndexColumn, IndexType, NullsDistinctOption, ObjectName, ObjectType,
+    SqlOption, Statement, TableConstraint, Truncate, Value as SqlValue,
 };
 use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
 
 use super::Session;
 use crate::catalog::{
-    Catalog, ConstraintKind, CreateTable, DdlLog, NewColumn, NewConstraint,
-    NewIndex, Oid, Relation, TableInfo,
+    Catalog, ConstraintKind, CreateTable, DdlLog, NewColumn, NewConstraint, NewIndex, Oid,
+    Relation, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::planner::binder::{Binder, split_name, undefined_table};
@@ -33,8 +33,15 @@ impl Session {
             Statement::CreateTable(create) => self.create_table(create).await,
             Statement::CreateIndex(create) => self.create_index(create).await,
             Statement::AlterTable(alter) => self.alter_table(alter).await,
-            Statement::Drop { object_type, if_exists, names, cascade, .. } => {
-                self.drop_relations(*object_type, *if_exists, names, *cascade).await
+            Statement::Drop {
+                object_type,
+                if_exists,
+                names,
+                cascade,
+                ..
+            } => {
+                self.drop_relations(*object_type, *if_exists, names, *cascade)
+                    .await
             }
             Statement::Truncate(truncate) => self.truncate(truncate).await,
             Statement::CreateExtension(create) => self.create_extension(create).await,
@@ -46,7 +53,11 @@ impl Session {
     fn ddl_parts(&mut self) -> SqlResult<(Arc<Catalog>, &mut Transaction, &DdlLog)> {
         let catalog = Arc::clone(self.engine.catalog());
         self.tx.ddl_used = true;
-        let txn = self.tx.txn.as_mut().ok_or_else(super::transaction::in_failed_block)?;
+        let txn = self
+            .tx
+            .txn
+            .as_mut()
+            .ok_or_else(super::transaction::in_failed_block)?;
         Ok((catalog, txn, &self.tx.ddl))
     }
 
@@ -58,7 +69,9 @@ impl Session {
         }
         let view = self.view();
         let path = self.effective.search_path.iter();
-        let found = path.into_iter().find(|schema| view.schema_oid(schema).is_some());
+        let found = path
+            .into_iter()
+            .find(|schema| view.schema_oid(schema).is_some());
         match found {
             Some(schema) => Ok((schema.clone(), name)),
             None => Err(SqlError::new(
@@ -103,7 +116,12 @@ impl Session {
     ) -> SqlResult<NewColumn> {
         let name = ident_text(&column.name);
         let ty = SqlType::from_ast(&column.data_type)?;
-        let mut new = NewColumn { name: name.clone(), ty, not_null: false, default: None };
+        let mut new = NewColumn {
+            name: name.clone(),
+            ty,
+            not_null: false,
+            default: None,
+        };
         for option in &column.options {
             let label = option.name.as_ref().map(ident_text);
             match &option.option {
@@ -177,7 +195,11 @@ impl Session {
             if_not_exists: create.if_not_exists,
         };
         let (catalog, txn, ddl) = self.ddl_parts()?;
-        if catalog.create_index(txn, ddl, table.oid, &new).await?.is_none() {
+        if catalog
+            .create_index(txn, ddl, table.oid, &new)
+            .await?
+            .is_none()
+        {
             let name = new.name.unwrap_or_default();
             let message = format!("relation \"{name}\" already exists, skipping");
             self.notice("NOTICE", SqlState::DUPLICATE_TABLE, message);
@@ -187,7 +209,10 @@ impl Session {
 
     async fn alter_table(&mut self, alter: &AlterTable) -> SqlResult<()> {
         let mode = TableLockMode::AccessExclusive;
-        let table = match self.locked_table(&alter.name, mode, WaitPolicy::Block).await {
+        let table = match self
+            .locked_table(&alter.name, mode, WaitPolicy::Block)
+            .await
+        {
             Ok(table) => table,
             Err(error) if alter.if_exists && error.sqlstate == SqlState::UNDEFINED_TABLE => {
                 let message = format!("relation \"{}\" does not exist, skipping", alter.name);
@@ -202,21 +227,25 @@ impl Session {
         Ok(())
     }
 
-    async fn alter(
-        &mut self,
-        table: &TableInfo,
-        operation: &AlterTableOperation,
-    ) -> SqlResult<()> {
+    async fn alter(&mut self, table: &TableInfo, operation: &AlterTableOperation) -> SqlResult<()> {
         match operation {
-            AlterTableOperation::AddConstraint { constraint, not_valid: false } => {
+            AlterTableOperation::AddConstraint {
+                constraint,
+                not_valid: false,
+            } => {
                 let new = new_constraint(constraint)?;
                 let (catalog, txn, ddl) = self.ddl_parts()?;
                 catalog.add_constraint(txn, ddl, table.oid, &new).await?;
                 Ok(())
             }
-            AlterTableOperation::DropConstraint { if_exists, name, .. } => {
+            AlterTableOperation::DropConstraint {
+                if_exists, name, ..
+            } => {
                 let name = ident_text(name);
-                let there = table.constraints.iter().any(|constraint| *constraint.name == *name);
+                let there = table
+                    .constraints
+                    .iter()
+                    .any(|constraint| *constraint.name == *name);
                 if !there && *if_exists {
                     let message = format!(
                         "constraint \"{name}\" of relation \"{}\" does not exist, skipping",
@@ -248,7 +277,11 @@ impl Session {
             match relation {
                 Some(relation) => found.push(relation),
                 None if if_exists => {
-                    let kind = if object == ObjectType::Table { "table" } else { "index" };
+                    let kind = if object == ObjectType::Table {
+                        "table"
+                    } else {
+                        "index"
+                    };
                     let message = format!("{kind} \"{table}\" does not exist, skipping");
                     self.notice("NOTICE", SqlState::SUCCESS, message);
                 }
@@ -278,7 +311,9 @@ impl Session {
         let mut tables: Vec<Oid> = Vec::with_capacity(truncate.table_names.len());
         for target in &truncate.table_names {
             let mode = TableLockMode::AccessExclusive;
-            let table = self.locked_table(&target.name, mode, WaitPolicy::Block).await?;
+            let table = self
+                .locked_table(&target.name, mode, WaitPolicy::Block)
+                .await?;
             if !tables.contains(&table.oid) {
                 tables.push(table.oid);
             }
@@ -293,7 +328,10 @@ impl Session {
     async fn create_extension(&mut self, create: &CreateExtension) -> SqlResult<()> {
         let name = ident_text(&create.name);
         let (catalog, txn, ddl) = self.ddl_parts()?;
-        if !catalog.create_extension(txn, ddl, &name, create.if_not_exists).await? {
+        if !catalog
+            .create_extension(txn, ddl, &name, create.if_not_exists)
+            .await?
+        {
             let message = format!("extension \"{name}\" already exists, skipping");
             self.notice("NOTICE", SqlState::DUPLICATE_OBJECT, message);
         }
@@ -303,10 +341,16 @@ impl Session {
 
 /// A duplicate key met by DDL is one that the rows had before.
 fn of_index_build(error: SqlError) -> SqlError {
-    match error.message.strip_prefix("duplicate key value violates unique constraint ") {
+    match error
+        .message
+        .strip_prefix("duplicate key value violates unique constraint ")
+    {
         Some(index) => {
             let message = format!("could not create unique index {index}");
-            SqlError { message: message.into(), ..error }
+            SqlError {
+                message: message.into(),
+                ..error
+            }
         }
         None => error,
     }
@@ -332,7 +376,10 @@ fn missing(object: ObjectType, schema: Option<&str>, name: &str) -> SqlError {
 }
 
 fn wrong_object(name: &str, wanted: &str) -> SqlError {
-    SqlError::new(SqlState::WRONG_OBJECT_TYPE, format!("\"{name}\" is not {wanted}"))
+    SqlError::new(
+        SqlState::WRONG_OBJECT_TYPE,
+        format!("\"{name}\" is not {wanted}"),
+    )
 }
 
 fn refuse_table_features(create: &ast::CreateTable) -> SqlResult<()> {
@@ -341,9 +388,15 @@ fn refuse_table_features(create: &ast::CreateTable) -> SqlResult<()> {
         (create.query.is_some(), "CREATE TABLE AS"),
         (create.like.is_some(), "CREATE TABLE LIKE"),
         (create.inherits.is_some(), "INHERITS"),
-        (create.partition_by.is_some() || create.partition_of.is_some(), "partitioning"),
+        (
+            create.partition_by.is_some() || create.partition_of.is_some(),
+            "partitioning",
+        ),
         (create.on_commit.is_some(), "ON COMMIT"),
-        (create.or_replace || create.external, "this form of CREATE TABLE"),
+        (
+            create.or_replace || create.external,
+            "this form of CREATE TABLE",
+        ),
     ];
     match features.iter().find(|(used, _)| *used) {
         Some((_, name)) => Err(SqlError::unsupported(name)),
@@ -371,8 +424,7 @@ fn refuse_index_features(create: &CreateIndex) -> SqlResult<()> {
 /// `WITH (fillfactor = n)`; options that PostgreSQL only tunes itself by are taken and have no
 /// effect.
 fn fillfactor(options: &CreateTableOptions) -> SqlResult<Option<u8>> {
-    let (CreateTableOptions::With(options) | CreateTableOptions::Options(options)) = options
-    else {
+    let (CreateTableOptions::With(options) | CreateTableOptions::Options(options)) = options else {
         return Ok(None);
     };
     let mut found = None;
@@ -405,18 +457,33 @@ fn fillfactor(options: &CreateTableOptions) -> SqlResult<Option<u8>> {
 
 fn new_constraint(constraint: &TableConstraint) -> SqlResult<NewConstraint> {
     let (name, kind, columns, nulls_not_distinct) = match constraint {
-        TableConstraint::PrimaryKey(primary) => {
-            (&primary.name, ConstraintKind::Primary, &primary.columns, false)
-        }
+        TableConstraint::PrimaryKey(primary) => (
+            &primary.name,
+            ConstraintKind::Primary,
+            &primary.columns,
+            false,
+        ),
         TableConstraint::Unique(unique) => {
             let not_distinct = unique.nulls_distinct == NullsDistinctOption::NotDistinct;
-            (&unique.name, ConstraintKind::Unique, &unique.columns, not_distinct)
+            (
+                &unique.name,
+                ConstraintKind::Unique,
+                &unique.columns,
+                not_distinct,
+            )
         }
         other => return Err(SqlError::unsupported(format!("constraint {other}"))),
     };
-    let columns =
-        columns.iter().map(|column| Ok(index_column(column)?.0)).collect::<SqlResult<_>>()?;
-    Ok(NewConstraint { name: name.as_ref().map(ident_text), kind, columns, nulls_not_distinct })
+    let columns = columns
+        .iter()
+        .map(|column| Ok(index_column(column)?.0))
+        .collect::<SqlResult<_>>()?;
+    Ok(NewConstraint {
+        name: name.as_ref().map(ident_text),
+        kind,
+        columns,
+        nulls_not_distinct,
+    })
 }
 
 fn index_column(column: &IndexColumn) -> SqlResult<(String, bool, Option<bool>)> {
@@ -427,5 +494,9 @@ fn index_column(column: &IndexColumn) -> SqlResult<(String, bool, Option<bool>)>
         return Err(SqlError::unsupported("an index on an expression"));
     };
     let options = &column.column.options;
-    Ok((ident_text(ident), options.asc == Some(false), options.nulls_first))
+    Ok((
+        ident_text(ident),
+        options.asc == Some(false),
+        options.nulls_first,
+    ))
 }

@@ -15,6 +15,7 @@ use super::api::{SessionParams, SqlConfig};
 use super::settings::Effective;
 use crate::catalog::Catalog;
 use crate::error::SqlResult;
+use crate::exec::analytic::pool::Pool;
 use crate::functions::{self, PgSemantics};
 use crate::planner::cache::PlanCache;
 use crate::planner::literals::PgLiterals;
@@ -36,6 +37,7 @@ pub struct SqlEngine {
     /// Functions, rules and settings of DataFusion; cloned by sessions, never built anew.
     base: SessionState,
     cache: PlanCache,
+    pool: Pool,
     environments: Mutex<HashMap<Environment, u64>>,
 }
 
@@ -48,8 +50,17 @@ impl SqlEngine {
         let catalog = Catalog::open(&db)?;
         let base = base_state(&config)?;
         let cache = PlanCache::new(config.plan_cache_size);
+        let pool = Pool::new(config.plan_threads)?;
         let environments = Mutex::default();
-        Ok(Arc::new(SqlEngine { db, config, catalog, base, cache, environments }))
+        Ok(Arc::new(SqlEngine {
+            db,
+            config,
+            catalog,
+            base,
+            cache,
+            pool,
+            environments,
+        }))
     }
 
     /// The engine below.
@@ -68,6 +79,10 @@ impl SqlEngine {
 
     pub(crate) fn base(&self) -> &SessionState {
         &self.base
+    }
+
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
     }
 
     pub(crate) fn cache(&self) -> &PlanCache {
@@ -105,7 +120,9 @@ fn base_state(config: &SqlConfig) -> SqlResult<SessionState> {
     options.sql_parser.default_null_ordering = "nulls_max".into();
     options.execution.time_zone = Some("+00:00".into());
     options.optimizer.expand_views_at_output = false;
-    let runtime = RuntimeEnvBuilder::new().with_memory_limit(config.work_memory, 1.0).build_arc()?;
+    let runtime = RuntimeEnvBuilder::new()
+        .with_memory_limit(config.work_memory, 1.0)
+        .build_arc()?;
     let mut state = SessionStateBuilder::new()
         .with_config(session)
         .with_runtime_env(runtime)

@@ -24,7 +24,10 @@ impl Session {
         &mut self,
         explain: &Statement,
     ) -> SqlResult<StatementResult> {
-        let Statement::Explain { analyze, statement, .. } = explain else {
+        let Statement::Explain {
+            analyze, statement, ..
+        } = explain
+        else {
             return Err(SqlError::internal("not an EXPLAIN"));
         };
         if *analyze {
@@ -36,15 +39,18 @@ impl Session {
         let lines = self.plan_lines(&compiled).await?;
         let rows = lines.iter().map(|line| text_row(&[line])).collect();
         let columns = Arc::from([column("QUERY PLAN".into(), SqlType::Text)]);
-        Ok(StatementResult::Rows(RowStream::ready(columns, rows, "EXPLAIN").untagged()))
+        Ok(StatementResult::Rows(
+            RowStream::ready(columns, rows, "EXPLAIN").untagged(),
+        ))
     }
 
     async fn plan_lines(&mut self, compiled: &Compiled) -> SqlResult<Vec<String>> {
         match &compiled.kind {
             Kind::Select(select) => Ok(select_lines(select)),
-            Kind::Insert(insert) => {
-                Ok(vec![format!("Insert on {}", insert.table.name), "  ->  Values".into()])
-            }
+            Kind::Insert(insert) => Ok(vec![
+                format!("Insert on {}", insert.table.name),
+                "  ->  Values".into(),
+            ]),
             Kind::Modify(modify) => {
                 let verb = match modify.action {
                     Action::Update { .. } => "Update",
@@ -81,12 +87,15 @@ impl Session {
 fn select_lines(select: &Select) -> Vec<String> {
     let mut lines = Vec::new();
     let mut indent = String::new();
-    for (there, name) in
-        [(select.limit.is_some() || select.offset.is_some(), "Limit"),
-         (select.locking.is_some(), "LockRows")]
-    {
+    for (there, name) in [
+        (select.limit.is_some() || select.offset.is_some(), "Limit"),
+        (select.locking.is_some(), "LockRows"),
+    ] {
         if there {
-            lines.push(format!("{indent}{}{name}", if indent.is_empty() { "" } else { "->  " }));
+            lines.push(format!(
+                "{indent}{}{name}",
+                if indent.is_empty() { "" } else { "->  " }
+            ));
             indent.push_str("  ");
         }
     }
@@ -94,14 +103,22 @@ fn select_lines(select: &Select) -> Vec<String> {
         Some(table) => access_line(table, &select.access),
         None => "Result".into(),
     };
-    lines.push(format!("{indent}{}{line}", if indent.is_empty() { "" } else { "->  " }));
+    lines.push(format!(
+        "{indent}{}{line}",
+        if indent.is_empty() { "" } else { "->  " }
+    ));
     lines
 }
 
 fn access_line(table: &TableInfo, access: &Access) -> String {
     match access {
-        Access::Point { index, .. } | Access::Range { index, .. } => {
-            format!("Index Scan using {} on {}", table.indexes[*index].name, table.name)
+        Access::Point { index, .. }
+        | Access::Points { index, .. }
+        | Access::Range { index, .. } => {
+            format!(
+                "Index Scan using {} on {}",
+                table.indexes[*index].name, table.name
+            )
         }
         Access::Scan => format!("Seq Scan on {}", table.name),
     }

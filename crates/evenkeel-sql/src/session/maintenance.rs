@@ -28,16 +28,27 @@ impl Session {
             self.ensure_transaction()?;
             let id = u64::from(table.oid);
             let mode = TableLockMode::ShareUpdateExclusive;
-            self.tx.txn()?.lock_table(id, mode, WaitPolicy::Block).await?;
-            let Some(current) = self.view().table(table.oid).cloned() else { continue };
+            self.tx
+                .txn()?
+                .lock_table(id, mode, WaitPolicy::Block)
+                .await?;
+            let Some(current) = self.view().table(table.oid).cloned() else {
+                continue;
+            };
             let freeze = flags.freeze;
             let cancel = self.cancel.clone();
             let work = tokio::task::spawn_blocking(move || {
                 let cancel = Some(cancel);
-                let options = VacuumOptions { freeze, cancel, ..VacuumOptions::default() };
+                let options = VacuumOptions {
+                    freeze,
+                    cancel,
+                    ..VacuumOptions::default()
+                };
                 current.table.vacuum(&options, &mut |_| {})
             });
-            let stats = work.await.map_err(|e| SqlError::internal(e.to_string()))??;
+            let stats = work
+                .await
+                .map_err(|e| SqlError::internal(e.to_string()))??;
             if flags.verbose {
                 let message = format!("finished vacuuming \"{}\": {stats:?}", table.name);
                 self.notice("INFO", crate::SqlState::SUCCESS, message);
@@ -70,7 +81,8 @@ impl Session {
     pub(super) async fn checkpoint(&mut self) -> SqlResult<StatementResult> {
         let db = self.engine.database().clone();
         let work = tokio::task::spawn_blocking(move || db.checkpoint());
-        work.await.map_err(|e| SqlError::internal(e.to_string()))??;
+        work.await
+            .map_err(|e| SqlError::internal(e.to_string()))??;
         Ok(StatementResult::Command("CHECKPOINT".into()))
     }
 }

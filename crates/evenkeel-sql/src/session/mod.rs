@@ -137,8 +137,13 @@ impl Session {
         result_formats: &[Format],
     ) -> SqlResult<StatementResult> {
         self.begin_call();
-        let arguments = Arguments::Wire { values: params, formats: param_formats };
-        let result = self.run(Source::Prepared(prepared), arguments, result_formats).await;
+        let arguments = Arguments::Wire {
+            values: params,
+            formats: param_formats,
+        };
+        let result = self
+            .run(Source::Prepared(prepared), arguments, result_formats)
+            .await;
         self.settle(result)
     }
 
@@ -169,7 +174,9 @@ impl Session {
 
     /// For cancel requests.
     pub fn cancel_handle(&self) -> CancelHandle {
-        CancelHandle { flag: self.cancel.clone() }
+        CancelHandle {
+            flag: self.cancel.clone(),
+        }
     }
 
     /// The parameters to report at the start (`server_version`, …).
@@ -184,7 +191,10 @@ impl Session {
         }
         self.told_at = self.settings.generation();
         let now = self.settings.reported();
-        let changed = now.iter().zip(&self.told).filter(|(now, before)| now != before);
+        let changed = now
+            .iter()
+            .zip(&self.told)
+            .filter(|(now, before)| now != before);
         let changed = changed.map(|(now, _)| now.clone()).collect();
         self.told = now;
         changed
@@ -196,7 +206,11 @@ impl Session {
     }
 
     fn notice(&mut self, severity: &'static str, sqlstate: SqlState, message: impl Into<String>) {
-        self.notices.push(Notice { severity, sqlstate, message: message.into() });
+        self.notices.push(Notice {
+            severity,
+            sqlstate,
+            message: message.into(),
+        });
     }
 
     fn warn(&mut self, sqlstate: SqlState, message: impl Into<String>) {
@@ -246,16 +260,29 @@ impl Session {
 
     /// What a statement that begins now sees of the session.
     fn statement_cx(&self, view: Arc<CatalogState>) -> StatementCx {
-        let started = if self.tx.txn.is_some() { self.tx.started } else { self.statement_start };
-        let types =
-            TypeContext { time_zone: self.effective.time_zone.clone(), now_micros: started };
-        StatementCx::new(types, started, self.statement_start, view, Arc::clone(&self.seed))
+        let started = if self.tx.txn.is_some() {
+            self.tx.started
+        } else {
+            self.statement_start
+        };
+        let types = TypeContext {
+            time_zone: self.effective.time_zone.clone(),
+            now_micros: started,
+        };
+        StatementCx::new(
+            types,
+            started,
+            self.statement_start,
+            view,
+            Arc::clone(&self.seed),
+        )
     }
 
     /// Puts the settings into force that functions of the last statement asked for.
     fn take_wishes(&mut self) -> SqlResult<()> {
         for wish in self.seed.settings.take_wishes() {
-            self.settings.set(&wish.name, Some(&wish.value), wish.local)?;
+            self.settings
+                .set(&wish.name, Some(&wish.value), wish.local)?;
         }
         self.refresh()
     }
@@ -277,7 +304,12 @@ impl Session {
         let text: Arc<str> = single_statement(sql)?.into();
         let given: Arc<[Oid]> = param_types.into();
         let compiled = self.obtain_text(&text, &given)?;
-        Ok(Arc::new(Prepared::new(text, given, compiled, self.environment)))
+        Ok(Arc::new(Prepared::new(
+            text,
+            given,
+            compiled,
+            self.environment,
+        )))
     }
 }
 
@@ -287,7 +319,9 @@ fn single_statement(sql: &str) -> SqlResult<&str> {
     match pieces.as_slice() {
         [] => Ok(""),
         [range] => Ok(&sql[range.clone()]),
-        _ => Err(SqlError::syntax("cannot insert multiple commands into a prepared statement")),
+        _ => Err(SqlError::syntax(
+            "cannot insert multiple commands into a prepared statement",
+        )),
     }
 }
 

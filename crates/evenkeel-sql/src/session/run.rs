@@ -42,7 +42,10 @@ pub(super) enum Arguments<'a> {
     /// None.
     None,
     /// From Bind.
-    Wire { values: &'a [Option<Bytes>], formats: &'a [Format] },
+    Wire {
+        values: &'a [Option<Bytes>],
+        formats: &'a [Format],
+    },
     /// From EXECUTE.
     Data(Vec<Datum>),
 }
@@ -77,9 +80,10 @@ impl Session {
         formats: &[Format],
     ) -> SqlResult<StatementResult> {
         self.take_wishes()?;
-        let timeout = self.effective.statement_timeout.map(|after| {
-            Timeout::start(after, self.cancel.clone(), Arc::clone(&self.timed_out))
-        });
+        let timeout = self
+            .effective
+            .statement_timeout
+            .map(|after| Timeout::start(after, self.cancel.clone(), Arc::clone(&self.timed_out)));
         let (compiled, literals) = self.ready(&source).await?;
         if let Kind::Utility(_) = &compiled.kind {
             self.current_text = match source {
@@ -117,15 +121,14 @@ impl Session {
                 return Ok((compiled, literals));
             }
             let mode = match &compiled.kind {
-                Kind::Insert(_) | Kind::Modify(_) | Kind::Change(_) => {
-                    TableLockMode::RowExclusive
-                }
+                Kind::Insert(_) | Kind::Modify(_) | Kind::Change(_) => TableLockMode::RowExclusive,
                 Kind::Select(select) if select.locking.is_some() => TableLockMode::RowShare,
                 _ => TableLockMode::AccessShare,
             };
             let txn = self.tx.txn()?;
             for table in &compiled.tables {
-                txn.lock_table(u64::from(table.oid), mode, WaitPolicy::Block).await?;
+                txn.lock_table(u64::from(table.oid), mode, WaitPolicy::Block)
+                    .await?;
             }
             if self.view().version == compiled.version {
                 return Ok((compiled, literals));
@@ -133,10 +136,7 @@ impl Session {
         }
     }
 
-    fn obtain(
-        &mut self,
-        source: &Source<'_>,
-    ) -> SqlResult<(Arc<Compiled>, Option<Normalised>)> {
+    fn obtain(&mut self, source: &Source<'_>) -> SqlResult<(Arc<Compiled>, Option<Normalised>)> {
         match source {
             Source::Prepared(prepared) => {
                 let version = self.view().version;
@@ -161,10 +161,17 @@ impl Session {
     /// kind.
     fn obtain_normalised(&mut self, text: &str) -> Option<(Arc<Compiled>, Normalised)> {
         let normalised = lexer::normalise(text)?;
-        let params = normalised.kinds.iter().map(|kind| literal_type(*kind).map_or(0, SqlType::oid));
+        let params = normalised
+            .kinds
+            .iter()
+            .map(|kind| literal_type(*kind).map_or(0, SqlType::oid));
         let params: Arc<[u32]> = params.collect();
         let text = Arc::from(normalised.text.as_str());
-        let key = CacheKey { text, params, environment: self.environment };
+        let key = CacheKey {
+            text,
+            params,
+            environment: self.environment,
+        };
         let view = self.view();
         let shared = self.tx.ddl.is_empty();
         if shared {
@@ -174,8 +181,15 @@ impl Session {
                 None => {}
             }
         }
-        let types: Vec<_> = normalised.kinds.iter().map(|kind| literal_type(*kind)).collect();
-        let compiled = self.compile_text(&normalised.text, &types, true).ok().flatten();
+        let types: Vec<_> = normalised
+            .kinds
+            .iter()
+            .map(|kind| literal_type(*kind))
+            .collect();
+        let compiled = self
+            .compile_text(&normalised.text, &types, true)
+            .ok()
+            .flatten();
         let compiled = compiled.filter(|compiled| compiled.kind.is_compiled() && compiled.keep);
         let cached = match &compiled {
             Some(compiled) => Cached::Ready(Arc::clone(compiled)),
@@ -203,12 +217,16 @@ impl Session {
         if shared && let Some(Cached::Ready(compiled)) = self.engine.cache().get(&key, version) {
             return Ok(compiled);
         }
-        let types = given.iter().map(|oid| given_type(*oid)).collect::<SqlResult<Vec<_>>>()?;
+        let types = given
+            .iter()
+            .map(|oid| given_type(*oid))
+            .collect::<SqlResult<Vec<_>>>()?;
         let compiled = self.compile_text(text, &types, false)?;
-        let compiled =
-            compiled.ok_or_else(|| SqlError::internal("a statement did not compile"))?;
+        let compiled = compiled.ok_or_else(|| SqlError::internal("a statement did not compile"))?;
         if shared && compiled.keep && compiled.version == version {
-            self.engine.cache().put(key, version, Cached::Ready(Arc::clone(&compiled)));
+            self.engine
+                .cache()
+                .put(key, version, Cached::Ready(Arc::clone(&compiled)));
         }
         Ok(compiled)
     }
@@ -231,7 +249,9 @@ impl Session {
         let count = lexer::parameter_count(text);
         let bind = || Binder::new(self.engine.base(), &view, cx.vars(), types, count);
         let compiled = compile::compile(parsed, bind, compiled_only)?;
-        let Some(mut compiled) = compiled else { return Ok(None) };
+        let Some(mut compiled) = compiled else {
+            return Ok(None);
+        };
         compiled.version = view.version;
         self.complete_columns(&mut compiled)?;
         Ok(Some(Arc::new(compiled)))
@@ -240,14 +260,23 @@ impl Session {
     fn literal_data(&self, compiled: &Compiled, literals: &Normalised) -> SqlResult<Data> {
         let cx = self.type_context();
         let types = compiled.param_types.iter();
-        let values = types.zip(&literals.values).map(|(ty, text)| Datum::parse_text(*ty, text, &cx));
+        let values = types
+            .zip(&literals.values)
+            .map(|(ty, text)| Datum::parse_text(*ty, text, &cx));
         values.collect()
     }
 
     fn type_context(&self) -> TypeContext {
         let time_zone = self.effective.time_zone.clone();
-        let started = if self.tx.txn.is_some() { self.tx.started } else { self.statement_start };
-        TypeContext { time_zone, now_micros: started }
+        let started = if self.tx.txn.is_some() {
+            self.tx.started
+        } else {
+            self.statement_start
+        };
+        TypeContext {
+            time_zone,
+            now_micros: started,
+        }
     }
 
     fn argument_data(&self, compiled: &Compiled, arguments: Arguments<'_>) -> SqlResult<Data> {
@@ -306,7 +335,10 @@ impl Session {
         if self.tx.read_only && compiled.kind.writes() {
             return Err(SqlError::new(
                 SqlState::READ_ONLY_SQL_TRANSACTION,
-                format!("cannot execute {} in a read-only transaction", compiled.kind.tag()),
+                format!(
+                    "cannot execute {} in a read-only transaction",
+                    compiled.kind.tag()
+                ),
             ));
         }
         match &compiled.kind {
@@ -344,7 +376,9 @@ impl Session {
                 let changed = planned::run(change, &run, txn).await?;
                 Ok(changed_result(compiled, changed))
             }
-            _ => Err(SqlError::internal("a kind of statement without an executor")),
+            _ => Err(SqlError::internal(
+                "a kind of statement without an executor",
+            )),
         }
     }
 
@@ -358,16 +392,16 @@ impl Session {
         let columns = Arc::clone(&plan.columns);
         if plan.locking.is_some() {
             let rows = select::run_locking(plan, data, &cx, formats, self.tx.txn()?).await?;
-            return Ok(StatementResult::Rows(RowStream::ready(columns, rows, "SELECT")));
+            return Ok(StatementResult::Rows(RowStream::ready(
+                columns, rows, "SELECT",
+            )));
         }
         let cancel = self.cancel.clone();
         let snapshot = self.tx.txn()?.snapshot()?;
         Ok(StatementResult::Rows(
             match select::run(plan, data, cx, formats, &snapshot, &cancel)? {
                 Selected::Rows(rows) => RowStream::ready(columns, rows, "SELECT"),
-                Selected::Cursor(cursor) => {
-                    RowStream::cursor(columns, cursor, self.failed.clone())
-                }
+                Selected::Cursor(cursor) => RowStream::cursor(columns, cursor, self.failed.clone()),
             },
         ))
     }
@@ -380,7 +414,9 @@ impl Session {
         cx: StatementCx,
         formats: &[Format],
     ) -> SqlResult<StatementResult> {
-        let rows = self.start_plan(plan, &compiled.param_types, data, cx).await?;
+        let rows = self
+            .start_plan(plan, &compiled.param_types, data, cx)
+            .await?;
         let columns = Arc::clone(&plan.columns);
         let failed = self.failed.clone();
         let stream = RowStream::batches(columns, rows, formats, "SELECT", failed);
@@ -401,6 +437,7 @@ impl Session {
         let (state, txn) = self.state_and_txn()?;
         let binding = Binding::new(txn.snapshot()?, Arc::clone(&cx), cancel, data, types)?;
         let stream = binding.start(&plan.plan, state).await?;
+        let stream = self.engine.pool().run(stream);
         Ok(BatchRows::new(stream, Arc::clone(&plan.types), cx))
     }
 
@@ -408,7 +445,11 @@ impl Session {
     pub(super) fn set_vars(&mut self, cx: &StatementCx) {
         let state = self.state.get_or_insert_with(|| self.engine.base().clone());
         let extension = SessionVarsExtension(Arc::clone(cx.vars()));
-        state.config_mut().options_mut().extensions.insert(extension);
+        state
+            .config_mut()
+            .options_mut()
+            .extensions
+            .insert(extension);
         // Expressions are given the options that were there when execution was last marked.
         state.mark_start_execution();
     }

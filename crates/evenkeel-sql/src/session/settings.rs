@@ -33,21 +33,25 @@ struct Def {
 }
 
 const fn def(name: &'static str, default: &'static str, kind: Kind) -> Def {
-    Def { name, default, kind, report: None }
+    Def {
+        name,
+        default,
+        kind,
+        report: None,
+    }
 }
 
-const fn told(
-    name: &'static str,
-    default: &'static str,
-    kind: Kind,
-    report: &'static str,
-) -> Def {
-    Def { name, default, kind, report: Some(report) }
+const fn told(name: &'static str, default: &'static str, kind: Kind, report: &'static str) -> Def {
+    Def {
+        name,
+        default,
+        kind,
+        report: Some(report),
+    }
 }
 
 const LEVELS: Kind = Kind::Enum(&[
-    "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "info", "warning",
-    "error",
+    "debug5", "debug4", "debug3", "debug2", "debug1", "log", "notice", "info", "warning", "error",
 ]);
 const ISOLATION: Kind = Kind::Enum(&[
     "read uncommitted",
@@ -63,7 +67,12 @@ pub const SERVER_VERSION: &str = "18.0";
 static DEFS: &[Def] = &[
     told("application_name", "", Kind::Text, "application_name"),
     def("bytea_output", "hex", Kind::Enum(&["hex", "escape"])),
-    told("client_encoding", "UTF8", Kind::Enum(&["utf8", "unicode", "utf-8"]), "client_encoding"),
+    told(
+        "client_encoding",
+        "UTF8",
+        Kind::Enum(&["utf8", "unicode", "utf-8"]),
+        "client_encoding",
+    ),
     def("client_min_messages", "notice", LEVELS),
     told("datestyle", "ISO, MDY", Kind::Text, "DateStyle"),
     def("default_table_access_method", "heap", Kind::Fixed),
@@ -80,7 +89,12 @@ static DEFS: &[Def] = &[
     def("idle_in_transaction_session_timeout", "0", MILLIS),
     told("in_hot_standby", "off", Kind::Fixed, "in_hot_standby"),
     told("integer_datetimes", "on", Kind::Fixed, "integer_datetimes"),
-    told("intervalstyle", "postgres", Kind::Enum(&["postgres"]), "IntervalStyle"),
+    told(
+        "intervalstyle",
+        "postgres",
+        Kind::Enum(&["postgres"]),
+        "IntervalStyle",
+    ),
     told("is_superuser", "on", Kind::Fixed, "is_superuser"),
     def("jit", "off", Kind::Bool),
     def("lc_collate", "C", Kind::Fixed),
@@ -90,15 +104,34 @@ static DEFS: &[Def] = &[
     def("lc_numeric", "C", Kind::Text),
     def("lc_time", "C", Kind::Text),
     def("lock_timeout", "0", MILLIS),
-    def("log_statement", "none", Kind::Enum(&["none", "ddl", "mod", "all"])),
+    def(
+        "log_statement",
+        "none",
+        Kind::Enum(&["none", "ddl", "mod", "all"]),
+    ),
     def("maintenance_work_mem", "65536", Kind::Text),
     def("max_identifier_length", "63", Kind::Fixed),
     def("row_security", "on", Kind::Bool),
-    told("search_path", "\"$user\", public", Kind::Text, "search_path"),
+    told(
+        "search_path",
+        "\"$user\", public",
+        Kind::Text,
+        "search_path",
+    ),
     told("server_encoding", "UTF8", Kind::Fixed, "server_encoding"),
-    told("server_version", SERVER_VERSION, Kind::Fixed, "server_version"),
+    told(
+        "server_version",
+        SERVER_VERSION,
+        Kind::Fixed,
+        "server_version",
+    ),
     def("server_version_num", "180000", Kind::Fixed),
-    told("session_authorization", "", Kind::Fixed, "session_authorization"),
+    told(
+        "session_authorization",
+        "",
+        Kind::Fixed,
+        "session_authorization",
+    ),
     told(
         "standard_conforming_strings",
         "on",
@@ -159,7 +192,9 @@ fn number(value: &str, time: bool) -> Option<i64> {
     if !time {
         return value.parse().ok();
     }
-    let split = value.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(value.len());
+    let split = value
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(value.len());
     let (digits, unit) = value.split_at(split);
     let number: f64 = digits.trim().parse().ok()?;
     let factor = match unit {
@@ -268,8 +303,12 @@ pub struct SettingsView {
 impl SettingsAccess for SettingsView {
     fn get(&self, name: &str) -> Option<String> {
         let wished = self.wishes.lock();
-        let last = wished.iter().rev().find(|wish| wish.name.eq_ignore_ascii_case(name));
-        last.map(|wish| wish.value.clone()).or_else(|| self.value(name))
+        let last = wished
+            .iter()
+            .rev()
+            .find(|wish| wish.name.eq_ignore_ascii_case(name));
+        last.map(|wish| wish.value.clone())
+            .or_else(|| self.value(name))
     }
 
     fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
@@ -279,7 +318,11 @@ impl SettingsAccess for SettingsView {
             None if name.contains('.') => value.to_owned(),
             None => return Err(unknown(&name)),
         };
-        self.wishes.lock().push(Wish { name, value: value.clone(), local });
+        self.wishes.lock().push(Wish {
+            name,
+            value: value.clone(),
+            local,
+        });
         Ok(value)
     }
 
@@ -292,7 +335,11 @@ impl SettingsView {
     /// What functions have asked for since the last call.
     pub fn take_wishes(&self) -> Vec<Wish> {
         let mut wishes = self.wishes.lock();
-        if wishes.is_empty() { Vec::new() } else { std::mem::take(&mut wishes) }
+        if wishes.is_empty() {
+            Vec::new()
+        } else {
+            std::mem::take(&mut wishes)
+        }
     }
 
     /// The value of a setting; `None` when there is none of that name.
@@ -306,8 +353,10 @@ impl SettingsView {
 
     /// All settings in order of name.
     pub fn all(&self) -> Vec<(String, String)> {
-        let mut all: BTreeMap<String, String> =
-            DEFS.iter().map(|def| (def.name.to_owned(), def.default.to_owned())).collect();
+        let mut all: BTreeMap<String, String> = DEFS
+            .iter()
+            .map(|def| (def.name.to_owned(), def.default.to_owned()))
+            .collect();
         for (name, value) in &*self.values {
             all.insert(name.to_string(), value.to_string());
         }
@@ -374,7 +423,10 @@ impl Settings {
 
     /// The settings as they are.
     pub fn view(&self) -> SettingsView {
-        SettingsView { values: Arc::clone(&self.current), wishes: Arc::default() }
+        SettingsView {
+            values: Arc::clone(&self.current),
+            wishes: Arc::default(),
+        }
     }
 
     /// A number that changes whenever a setting may have changed.
@@ -425,7 +477,9 @@ impl Settings {
 
     /// The transaction ends.
     pub fn end(&mut self, committed: bool) {
-        let Some(saved) = self.saved.take() else { return };
+        let Some(saved) = self.saved.take() else {
+            return;
+        };
         if !committed {
             self.lasting = saved;
         }
@@ -437,7 +491,10 @@ impl Settings {
 
     /// A savepoint.
     pub fn mark(&self) -> SettingsMark {
-        SettingsMark { current: Arc::clone(&self.current), lasting: Arc::clone(&self.lasting) }
+        SettingsMark {
+            current: Arc::clone(&self.current),
+            lasting: Arc::clone(&self.lasting),
+        }
     }
 
     /// Back to a savepoint.
@@ -449,8 +506,11 @@ impl Settings {
 
     /// The settings that clients are told of, under the names they know them by.
     pub fn reported(&self) -> Vec<(&'static str, String)> {
-        let told = DEFS.iter().filter_map(|def| def.report.map(|report| (def, report)));
-        told.map(|(def, report)| (report, self.text(def.name))).collect()
+        let told = DEFS
+            .iter()
+            .filter_map(|def| def.report.map(|report| (def, report)));
+        told.map(|(def, report)| (report, self.text(def.name)))
+            .collect()
     }
 
     fn text(&self, name: &str) -> String {
@@ -534,12 +594,25 @@ pub fn isolation_name(level: Isolation) -> &'static str {
 }
 
 fn search_path(value: &str, user: &str) -> Arc<[String]> {
-    let names = value.split(',').map(str::trim).filter(|name| !name.is_empty());
-    let names = names.map(|name| match name.strip_prefix('"').and_then(|n| n.strip_suffix('"')) {
-        Some(quoted) => quoted.replace("\"\"", "\""),
-        None => name.trim_matches('\'').to_lowercase(),
-    });
-    names.map(|name| if name == "$user" { user.to_owned() } else { name }).collect()
+    let names = value
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    let names = names.map(
+        |name| match name.strip_prefix('"').and_then(|n| n.strip_suffix('"')) {
+            Some(quoted) => quoted.replace("\"\"", "\""),
+            None => name.trim_matches('\'').to_lowercase(),
+        },
+    );
+    names
+        .map(|name| {
+            if name == "$user" {
+                user.to_owned()
+            } else {
+                name
+            }
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -564,7 +637,10 @@ mod tests {
         assert_eq!(state(s.set("nonsense", Some("1"), false)), "42704");
         assert_eq!(state(s.set("server_version", Some("1"), false)), "55P02");
         assert_eq!(state(s.set("lock_timeout", Some("x"), false)), "22023");
-        assert_eq!(state(s.set("timezone", Some("Mars/Phobos"), false)), "22023");
+        assert_eq!(
+            state(s.set("timezone", Some("Mars/Phobos"), false)),
+            "22023"
+        );
         s.set("app.user", Some("5"), false).unwrap();
         assert_eq!(s.show("app.user").unwrap(), "5");
     }
@@ -590,6 +666,9 @@ mod tests {
 
     #[test]
     fn the_search_path_is_split_as_identifiers() {
-        assert_eq!(search_path("\"$user\", Public", "me").to_vec(), ["me", "public"]);
+        assert_eq!(
+            search_path("\"$user\", Public", "me").to_vec(),
+            ["me", "public"]
+        );
     }
 }

@@ -21,7 +21,11 @@ pub struct SimpleQuery {
 impl Session {
     /// Begins a simple-protocol query. Parsing errors come from `next_result`.
     pub fn simple(&mut self, sql: &str) -> SimpleQuery {
-        SimpleQuery { text: Arc::from(sql), left: None, many: false }
+        SimpleQuery {
+            text: Arc::from(sql),
+            left: None,
+            many: false,
+        }
     }
 
     /// The next statement's result; `None` when the text is done (the implicit transaction is

@@ -93,7 +93,9 @@ pub fn in_failed_block() -> SqlError {
 
 /// Microseconds since 1970 UTC.
 pub fn now_micros() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
@@ -219,11 +221,13 @@ impl Session {
                 return Err(SqlError::unsupported("isolation level SERIALIZABLE"));
             }
             let name = isolation_name(isolation);
-            self.settings.set("default_transaction_isolation", Some(name), false)?;
+            self.settings
+                .set("default_transaction_isolation", Some(name), false)?;
         }
         if let Some(read_only) = modes.read_only {
             let value = if read_only { "on" } else { "off" };
-            self.settings.set("default_transaction_read_only", Some(value), false)?;
+            self.settings
+                .set("default_transaction_read_only", Some(value), false)?;
         }
         Ok(())
     }
@@ -275,8 +279,10 @@ impl Session {
 
     fn chain(&mut self, (isolation, read_only): (Isolation, bool)) -> SqlResult<()> {
         self.ensure_transaction()?;
-        let modes =
-            TransactionModes { isolation: Some(isolation), read_only: Some(read_only) };
+        let modes = TransactionModes {
+            isolation: Some(isolation),
+            read_only: Some(read_only),
+        };
         self.set_modes(modes)?;
         self.tx.block = Block::Explicit;
         Ok(())
@@ -289,7 +295,11 @@ impl Session {
         let ddl = self.tx.ddl.mark();
         let settings = self.settings.mark();
         self.tx.txn()?.savepoint(name);
-        self.tx.savepoints.push(Savepoint { name: name.to_owned(), ddl, settings });
+        self.tx.savepoints.push(Savepoint {
+            name: name.to_owned(),
+            ddl,
+            settings,
+        });
         Ok(())
     }
 
@@ -297,7 +307,11 @@ impl Session {
         if matches!(self.tx.block, Block::Idle | Block::Implicit) {
             return Err(no_block(what));
         }
-        let found = self.tx.savepoints.iter().rposition(|savepoint| savepoint.name == name);
+        let found = self
+            .tx
+            .savepoints
+            .iter()
+            .rposition(|savepoint| savepoint.name == name);
         found.ok_or_else(|| {
             SqlError::new(
                 SqlState::INVALID_SAVEPOINT,

@@ -30,12 +30,18 @@ async fn table_with_a_row() -> (Arc<SqlEngine>, evenkeel_sql::Session) {
 }
 
 async fn number(session: &mut evenkeel_sql::Session) -> String {
-    run(session, "SELECT n FROM t WHERE id = 1").await.unwrap().0.remove(0)
+    run(session, "SELECT n FROM t WHERE id = 1")
+        .await
+        .unwrap()
+        .0
+        .remove(0)
 }
 
 async fn count_on_newest(update: &'static str) -> (String, String) {
     let (engine, mut main) = table_with_a_row().await;
-    run(&mut main, "BEGIN; UPDATE t SET n = n + 5 WHERE id = 1").await.unwrap();
+    run(&mut main, "BEGIN; UPDATE t SET n = n + 5 WHERE id = 1")
+        .await
+        .unwrap();
     let other = background(&engine, update);
     until_blocked(&engine).await;
     run(&mut main, "COMMIT").await.unwrap();
@@ -65,7 +71,9 @@ async fn a_planned_update_starts_over() {
 #[tokio::test]
 async fn a_deleted_row_is_not_updated() {
     let (engine, mut main) = table_with_a_row().await;
-    run(&mut main, "BEGIN; DELETE FROM t WHERE id = 1").await.unwrap();
+    run(&mut main, "BEGIN; DELETE FROM t WHERE id = 1")
+        .await
+        .unwrap();
     let other = background(&engine, "UPDATE t SET n = 0 WHERE id = 1");
     until_blocked(&engine).await;
     run(&mut main, "COMMIT").await.unwrap();
@@ -75,11 +83,15 @@ async fn a_deleted_row_is_not_updated() {
 #[tokio::test]
 async fn a_cancelled_statement_ends_with_57014() {
     let (engine, mut main) = table_with_a_row().await;
-    run(&mut main, "BEGIN; UPDATE t SET n = 0 WHERE id = 1").await.unwrap();
+    run(&mut main, "BEGIN; UPDATE t SET n = 0 WHERE id = 1")
+        .await
+        .unwrap();
     let mut waiting = session(&engine);
     let handle = waiting.cancel_handle();
     let update = tokio::spawn(async move {
-        run(&mut waiting, "UPDATE t SET n = 1 WHERE id = 1").await.map(|(_, tag)| tag)
+        run(&mut waiting, "UPDATE t SET n = 1 WHERE id = 1")
+            .await
+            .map(|(_, tag)| tag)
     });
     until_blocked(&engine).await;
     handle.cancel();
@@ -90,15 +102,22 @@ async fn a_cancelled_statement_ends_with_57014() {
     let mut impatient = session(&engine);
     let sql = "SET statement_timeout = 20; UPDATE t SET n = 1 WHERE id = 1";
     let error = run(&mut impatient, sql).await.unwrap_err();
-    assert_eq!(&*error.message, "canceling statement due to statement timeout");
+    assert_eq!(
+        &*error.message,
+        "canceling statement due to statement timeout"
+    );
 }
 
 #[tokio::test]
 async fn row_locks_are_skipped_refused_or_waited_for() {
     let (engine, mut main) = table_with_a_row().await;
-    run(&mut main, "BEGIN; SELECT * FROM t WHERE id = 1 FOR UPDATE").await.unwrap();
+    run(&mut main, "BEGIN; SELECT * FROM t WHERE id = 1 FOR UPDATE")
+        .await
+        .unwrap();
     let mut other = session(&engine);
-    let (rows, _) = run(&mut other, "SELECT id FROM t FOR UPDATE SKIP LOCKED").await.unwrap();
+    let (rows, _) = run(&mut other, "SELECT id FROM t FOR UPDATE SKIP LOCKED")
+        .await
+        .unwrap();
     assert_eq!(rows, ["2"]);
     let nowait = "SELECT id FROM t WHERE id = 1 FOR SHARE NOWAIT";
     let error = run(&mut other, nowait).await.unwrap_err();
@@ -116,15 +135,22 @@ async fn a_dropped_table_is_gone_for_those_who_waited() {
     let reader = background(&engine, "SELECT n FROM t WHERE id = 1");
     until_blocked(&engine).await;
     run(&mut main, "COMMIT").await.unwrap();
-    assert_eq!(reader.await.unwrap().unwrap_err().sqlstate.as_str(), "42P01");
+    assert_eq!(
+        reader.await.unwrap().unwrap_err().sqlstate.as_str(),
+        "42P01"
+    );
 }
 
 #[tokio::test]
 async fn a_deadlock_fails_one_of_the_two() {
     let (engine, mut main) = table_with_a_row().await;
-    run(&mut main, "BEGIN; UPDATE t SET n = 0 WHERE id = 1").await.unwrap();
+    run(&mut main, "BEGIN; UPDATE t SET n = 0 WHERE id = 1")
+        .await
+        .unwrap();
     let mut other = session(&engine);
-    run(&mut other, "BEGIN; UPDATE t SET n = 0 WHERE id = 2").await.unwrap();
+    run(&mut other, "BEGIN; UPDATE t SET n = 0 WHERE id = 2")
+        .await
+        .unwrap();
     let crossing = tokio::spawn(async move {
         let outcome = run(&mut other, "UPDATE t SET n = 0 WHERE id = 1").await;
         outcome.map(|_| ()).map_err(|error| error.sqlstate.as_str())
@@ -134,6 +160,9 @@ async fn a_deadlock_fails_one_of_the_two() {
     let mine = outcome.map(|_| ()).map_err(|error| error.sqlstate.as_str());
     run(&mut main, "ROLLBACK").await.unwrap();
     let theirs = crossing.await.unwrap();
-    let failures = [mine, theirs].into_iter().filter(|o| *o == Err("40P01")).count();
+    let failures = [mine, theirs]
+        .into_iter()
+        .filter(|o| *o == Err("40P01"))
+        .count();
     assert_eq!(failures, 1, "{mine:?} {theirs:?}");
 }

@@ -60,10 +60,18 @@ fn parse(text: &str) -> Vec<Step> {
                 sqlstate: words.next().unwrap_or("").to_owned(),
                 part: words.next().unwrap_or("").to_owned(),
             },
-            ("query", order) => Expect::Rows { sorted: order == "sorted", rows },
+            ("query", order) => Expect::Rows {
+                sorted: order == "sorted",
+                rows,
+            },
             _ => panic!("line {}: {line}", number + 1),
         };
-        steps.push(Step { line: number + 1, session: session.clone(), sql, expect });
+        steps.push(Step {
+            line: number + 1,
+            session: session.clone(),
+            sql,
+            expect,
+        });
     }
     steps
 }
@@ -78,16 +86,30 @@ async fn run_file(path: &Path) -> Result<(), String> {
     let text = std::fs::read_to_string(path).unwrap();
     let mut failures = String::new();
     for step in parse(&text) {
-        let session =
-            sessions.entry(step.session.clone()).or_insert_with(|| session(&engine));
-        let sql = step.sql.split_once("<<\n").map_or(step.sql.as_str(), |(head, _)| head);
+        let session = sessions
+            .entry(step.session.clone())
+            .or_insert_with(|| session(&engine));
+        let sql = step
+            .sql
+            .split_once("<<\n")
+            .map_or(step.sql.as_str(), |(head, _)| head);
         let outcome = run_with_data(session, sql, &step.sql).await;
         if let Some(problem) = compare(&step.expect, outcome) {
-            let _ = writeln!(failures, "{}:{}: {}{problem}", path.display(), step.line, step.sql);
+            let _ = writeln!(
+                failures,
+                "{}:{}: {}{problem}",
+                path.display(),
+                step.line,
+                step.sql
+            );
         }
     }
     drop(sessions);
-    if failures.is_empty() { Ok(()) } else { Err(failures) }
+    if failures.is_empty() {
+        Ok(())
+    } else {
+        Err(failures)
+    }
 }
 
 /// Runs `sql`; a COPY in it finds its data in `whole`, behind `<<`.
@@ -96,7 +118,9 @@ async fn run_with_data(
     sql: &str,
     whole: &str,
 ) -> SqlResult<(Vec<String>, String)> {
-    let Some((_, data)) = whole.split_once("<<\n") else { return run(session, sql).await };
+    let Some((_, data)) = whole.split_once("<<\n") else {
+        return run(session, sql).await;
+    };
     let mut query = session.simple(sql);
     let mut tag = String::new();
     while let Some(result) = session.next_result(&mut query).await? {
@@ -127,9 +151,10 @@ fn compare(expect: &Expect, outcome: SqlResult<(Vec<String>, String)>) -> Option
             }
             (*rows != got).then(|| format!("  got:\n{}", got.join("\n")))
         }
-        (_, Err(error)) => {
-            Some(format!("  error {}: {} {:?}", error.sqlstate, error.message, error.fields))
-        }
+        (_, Err(error)) => Some(format!(
+            "  error {}: {} {:?}",
+            error.sqlstate, error.message, error.fields
+        )),
         (Expect::Error { .. }, Ok((rows, tag))) => {
             Some(format!("  no error, but {tag}\n{}", rows.join("\n")))
         }

@@ -57,7 +57,11 @@ fn decode(body: &[u8], width: usize) -> String {
     if text.is_empty() {
         text.push_str("(empty)");
     }
-    assert_eq!(at, body.len(), "a DataRow holds its fields and nothing else");
+    assert_eq!(
+        at,
+        body.len(),
+        "a DataRow holds its fields and nothing else"
+    );
     text
 }
 

@@ -29,13 +29,23 @@ impl BatchRows {
         types: Arc<[SqlType]>,
         cx: Arc<StatementCx>,
     ) -> BatchRows {
-        BatchRows { stream, types, cx, batch: None, next: 0 }
+        BatchRows {
+            stream,
+            types,
+            cx,
+            batch: None,
+            next: 0,
+        }
     }
 
     /// Whether there is a row at hand; fetches the next batch if the last one is used up.
     async fn advance(&mut self) -> SqlResult<bool> {
         loop {
-            if self.batch.as_ref().is_some_and(|batch| self.next < batch.num_rows()) {
+            if self
+                .batch
+                .as_ref()
+                .is_some_and(|batch| self.next < batch.num_rows())
+            {
                 return Ok(true);
             }
             self.next = 0;
@@ -61,12 +71,13 @@ impl BatchRows {
             if !self.advance().await? {
                 return Ok(false);
             }
-            let Some(batch) = &self.batch else { return Ok(false) };
+            let Some(batch) = &self.batch else {
+                return Ok(false);
+            };
             let upto = batch.num_rows().min(self.next + (wanted - out.len()));
             for row in self.next..upto {
                 let mut body = BytesMut::with_capacity(self.types.len() * 12);
-                for (number, (array, ty)) in batch.columns().iter().zip(&*self.types).enumerate()
-                {
+                for (number, (array, ty)) in batch.columns().iter().zip(&*self.types).enumerate() {
                     let format = Format::of(formats, number);
                     arrow::put_field(array, row, *ty, format, &self.cx.types, &mut body)?;
                 }
@@ -83,7 +94,9 @@ impl BatchRows {
         if !self.advance().await? {
             return Ok(false);
         }
-        let Some(batch) = &self.batch else { return Ok(false) };
+        let Some(batch) = &self.batch else {
+            return Ok(false);
+        };
         for (array, ty) in batch.columns().iter().zip(&*self.types) {
             out.push(arrow::datum_at(array, self.next, *ty)?);
         }

@@ -3,10 +3,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, ParamValues, ScalarValue};
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, ParamValues, ScalarValue};
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::session_state::SessionState;
@@ -43,22 +43,33 @@ impl Binding {
         params: &[Datum],
         types: &[SqlType],
     ) -> SqlResult<Binding> {
-        let scalars = params.iter().zip(types).map(|(datum, ty)| scalar_from_datum(datum, *ty));
+        let scalars = params
+            .iter()
+            .zip(types)
+            .map(|(datum, ty)| scalar_from_datum(datum, *ty));
         let params = scalars.collect::<SqlResult<Vec<_>>>()?;
-        Ok(Binding { snapshot, cx, cancel, params })
+        Ok(Binding {
+            snapshot,
+            cx,
+            cancel,
+            params,
+        })
     }
 
     /// The plan with its sources bound and its parameters replaced by their values.
     pub fn bind(&self, plan: &LogicalPlan, state: &SessionState) -> SqlResult<LogicalPlan> {
-        let bound = plan.clone().transform_up_with_subqueries(|node| match node {
-            LogicalPlan::TableScan(scan) => match self.source(&scan.source, state)? {
-                Some(source) => {
-                    Ok(Transformed::yes(LogicalPlan::TableScan(TableScan { source, ..scan })))
-                }
-                None => Ok(Transformed::no(LogicalPlan::TableScan(scan))),
-            },
-            other => Ok(Transformed::no(other)),
-        })?;
+        let bound = plan
+            .clone()
+            .transform_up_with_subqueries(|node| match node {
+                LogicalPlan::TableScan(scan) => match self.source(&scan.source, state)? {
+                    Some(source) => Ok(Transformed::yes(LogicalPlan::TableScan(TableScan {
+                        source,
+                        ..scan
+                    }))),
+                    None => Ok(Transformed::no(LogicalPlan::TableScan(scan))),
+                },
+                other => Ok(Transformed::no(other)),
+            })?;
         if self.params.is_empty() {
             return Ok(bound.data);
         }
@@ -106,9 +117,19 @@ impl Binding {
             ));
         }
         // A NULL argument makes an empty series.
-        let (start, stop, step) = if has_null { (1, 0, 1) } else { (start, stop, step) };
+        let (start, stop, step) = if has_null {
+            (1, 0, 1)
+        } else {
+            (start, stop, step)
+        };
         let schema = source.schema();
-        Ok(Series { schema, start, stop, step, cancel: self.cancel.clone() })
+        Ok(Series {
+            schema,
+            start,
+            stop,
+            step,
+            cancel: self.cancel.clone(),
+        })
     }
 
     /// The value of an expression without columns, as a bigint.
@@ -124,11 +145,8 @@ impl Binding {
         })?;
         let physical = state.create_physical_expr(expr.data, &DFSchema::empty())?;
         let options = datafusion::arrow::array::RecordBatchOptions::new().with_row_count(Some(1));
-        let batch = RecordBatch::try_new_with_options(
-            Arc::new(Schema::empty()),
-            Vec::new(),
-            &options,
-        )?;
+        let batch =
+            RecordBatch::try_new_with_options(Arc::new(Schema::empty()), Vec::new(), &options)?;
         let scalar = match physical.evaluate(&batch)? {
             ColumnarValue::Scalar(scalar) => scalar,
             ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0)?,

@@ -3,6 +3,7 @@
 pub mod batches;
 pub mod bind;
 pub mod modify;
+pub mod pool;
 pub mod provider;
 pub mod scan;
 pub mod series;

@@ -42,7 +42,10 @@ pub enum Verb {
     /// plan's.
     Insert { row: Vec<Typed> },
     /// Update the row whose id is in the first column.
-    Update { assignments: Vec<Assignment>, hint: KeyHint },
+    Update {
+        assignments: Vec<Assignment>,
+        hint: KeyHint,
+    },
     /// Delete the row whose id is in the first column.
     Delete,
 }
@@ -97,7 +100,11 @@ impl ChangeCx<'_> {
             self.param_types,
         )?;
         let stream = binding.start(&change.plan.plan, self.state).await?;
-        Ok(BatchRows::new(stream, Arc::clone(&change.plan.types), Arc::clone(&self.cx)))
+        Ok(BatchRows::new(
+            stream,
+            Arc::clone(&change.plan.types),
+            Arc::clone(&self.cx),
+        ))
     }
 }
 
@@ -137,7 +144,10 @@ async fn insert(
     run: &ChangeCx<'_>,
     txn: &mut Transaction,
 ) -> SqlResult<Changed> {
-    let env = Env { params: run.params, cx: &run.cx };
+    let env = Env {
+        params: run.params,
+        cx: &run.cx,
+    };
     let table = &change.table;
     let mut rows = run.rows(change, txn).await?;
     let mut data = Vec::new();
@@ -156,18 +166,29 @@ async fn insert(
         maker.finish()?;
         changed.count += 1;
         if let Some(returning) = &change.returning {
-            let row = RowRef { layout: &table.layout, bytes: &maker.bytes };
-            changed.rows.push(encode_row(&returning.output, Some(row), env, run.formats)?);
+            let row = RowRef {
+                layout: &table.layout,
+                bytes: &maker.bytes,
+            };
+            changed
+                .rows
+                .push(encode_row(&returning.output, Some(row), env, run.formats)?);
         }
         bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes);
         if bulk.bytes() >= BULK_BYTES {
             txn.check_cancel()?;
-            table.table.insert_many(txn, &bulk, InsertOptions::default()).await?;
+            table
+                .table
+                .insert_many(txn, &bulk, InsertOptions::default())
+                .await?;
             bulk.clear();
         }
     }
     if !bulk.is_empty() {
-        table.table.insert_many(txn, &bulk, InsertOptions::default()).await?;
+        table
+            .table
+            .insert_many(txn, &bulk, InsertOptions::default())
+            .await?;
     }
     Ok(changed)
 }
@@ -178,7 +199,10 @@ async fn modify(
     run: &ChangeCx<'_>,
     txn: &mut Transaction,
 ) -> SqlResult<Option<Changed>> {
-    let env = Env { params: run.params, cx: &run.cx };
+    let env = Env {
+        params: run.params,
+        cx: &run.cx,
+    };
     let table = &change.table;
     let snapshot = txn.snapshot()?;
     let mut rows = run.rows(change, txn).await?;
@@ -191,26 +215,11 @@ async fn modify(
         };
         let tid = unpack(*id);
         let Some(old) = table.table.fetch(&snapshot, tid)? else {
-            return Err(SqlError::internal("a planned change of a row that is not there"));
+            return Err(SqlError::internal(
+                "a planned change of a row that is not there",
+            ));
         };
-        let modified = match &change.verb {
-            Verb::Update { assignments, hint } => {
-                maker.begin_from(&old.bytes)?;
-                for assignment in assignments {
-                    let value = data[assignment.source].clone();
-                    maker.set(assignment.column, value, assignment.ty)?;
-                }
-                maker.finish()?;
-                match table.table.update(txn, tid, &maker.bytes, *hint).await {
-                    Ok(modified) => modified,
-                    Err(error) => {
-                        let types = &run.cx.types;
-                        return Err(describe_violation(error, table, &maker.bytes, types));
-                    }
-                }
-            }
-            _ => table.table.delete(txn, tid).await?,
-        };
+        let modified = change_row(change, run, txn, tid, &old.bytes, &data, &mut maker).await?;
         match modified {
             Modified::Done(_) => {}
             // Joined twice: the first time counts.
@@ -223,10 +232,43 @@ async fn modify(
         changed.count += 1;
         if let Some(returning) = &change.returning {
             let is_delete = matches!(change.verb, Verb::Delete);
-            let bytes = if is_delete { old.bytes.as_slice() } else { maker.bytes.as_slice() };
-            let row = RowRef { layout: &table.layout, bytes };
-            changed.rows.push(encode_row(&returning.output, Some(row), env, run.formats)?);
+            let bytes = if is_delete {
+                old.bytes.as_slice()
+            } else {
+                maker.bytes.as_slice()
+            };
+            let row = RowRef {
+                layout: &table.layout,
+                bytes,
+            };
+            changed
+                .rows
+                .push(encode_row(&returning.output, Some(row), env, run.formats)?);
         }
     }
     Ok(Some(changed))
+}
+
+/// Changes one row; for an update the new version is then in `maker`.
+async fn change_row(
+    change: &PlannedChange,
+    run: &ChangeCx<'_>,
+    txn: &mut Transaction,
+    tid: Tid,
+    old: &[u8],
+    data: &[Datum],
+    maker: &mut RowMaker<'_>,
+) -> SqlResult<Modified> {
+    let table = &change.table;
+    let Verb::Update { assignments, hint } = &change.verb else {
+        return Ok(table.table.delete(txn, tid).await?);
+    };
+    maker.begin_from(old)?;
+    for assignment in assignments {
+        let value = data[assignment.source].clone();
+        maker.set(assignment.column, value, assignment.ty)?;
+    }
+    maker.finish()?;
+    let updated = table.table.update(txn, tid, &maker.bytes, *hint).await;
+    updated.map_err(|error| describe_violation(error, table, &maker.bytes, &run.cx.types))
 }

@@ -46,7 +46,13 @@ impl BoundTable {
         cx: Arc<StatementCx>,
         cancel: CancelFlag,
     ) -> BoundTable {
-        BoundTable { table, schema, snapshot, cx, cancel }
+        BoundTable {
+            table,
+            schema,
+            snapshot,
+            cx,
+            cancel,
+        }
     }
 
     /// The index range that the filters select, if it is worth it.
@@ -54,30 +60,35 @@ impl BoundTable {
         let schema = DFSchema::try_from(self.schema.as_ref().clone())?;
         let compile = |expr: &Expr| match expr {
             Expr::Literal(scalar, meta) => {
-                let field = datafusion::arrow::datatypes::Field::new(
-                    "",
-                    scalar.data_type(),
-                    true,
-                );
+                let field = datafusion::arrow::datatypes::Field::new("", scalar.data_type(), true);
                 let field = match meta {
                     Some(meta) => meta.add_to_field(field),
                     None => field,
                 };
                 let ty = SqlType::from_arrow_field(&field);
-                Ok(Typed { value: Value::Const(datum_from_scalar(scalar, ty)?), ty })
+                Ok(Typed {
+                    value: Value::Const(datum_from_scalar(scalar, ty)?),
+                    ty,
+                })
             }
             _ => Err(SqlError::internal("not a literal")),
         };
-        let literal: Vec<&Expr> =
-            filters.iter().copied().filter(|filter| compares_literal(filter)).collect();
+        let literal: Vec<&Expr> = filters
+            .iter()
+            .copied()
+            .filter(|filter| compares_literal(filter))
+            .collect();
         if literal.is_empty() {
             return Ok(Access::Scan);
         }
         let chosen = choose_among(&compile, &self.table, &literal, &schema)?;
         Ok(match chosen.access {
-            Access::Range { prefix, low, high, index }
-                if prefix.is_empty() && (low.is_none() || high.is_none()) =>
-            {
+            Access::Range {
+                prefix,
+                low,
+                high,
+                index,
+            } if prefix.is_empty() && (low.is_none() || high.is_none()) => {
                 // One end alone may select most of the table.
                 let _ = index;
                 Access::Scan
@@ -100,6 +111,13 @@ fn compares_literal(filter: &Expr) -> bool {
             matches!(*between.expr, Expr::Column(_))
                 && matches!(*between.low, Expr::Literal(..))
                 && matches!(*between.high, Expr::Literal(..))
+        }
+        Expr::InList(list) => {
+            matches!(*list.expr, Expr::Column(_))
+                && list
+                    .list
+                    .iter()
+                    .all(|item| matches!(item, Expr::Literal(..)))
         }
         _ => false,
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, Int64Array};
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -59,8 +59,12 @@ impl Reader {
     fn next_batch(&mut self) -> SqlResult<Option<RecordBatch>> {
         self.cancel.check()?;
         let width = self.table.columns.len();
-        let stored: Vec<usize> =
-            self.columns.iter().copied().filter(|column| *column < width).collect();
+        let stored: Vec<usize> = self
+            .columns
+            .iter()
+            .copied()
+            .filter(|column| *column < width)
+            .collect();
         let wants_id = stored.len() < self.columns.len();
         let mut decoder = ArrowRowDecoder::new(&self.table.layout, &stored)?;
         let mut ids = Vec::new();
@@ -80,18 +84,28 @@ impl Reader {
             return decoder.finish(&self.schema).map(Some);
         }
         let fields: Vec<_> = self.schema.fields().iter().cloned().collect();
-        let inner = fields.iter().zip(&self.columns).filter(|(_, column)| **column < width);
+        let inner = fields
+            .iter()
+            .zip(&self.columns)
+            .filter(|(_, column)| **column < width);
         let inner: Vec<_> = inner.map(|(field, _)| Arc::clone(field)).collect();
         let batch = decoder.finish(&Arc::new(Schema::new(inner)))?;
         let ids: ArrayRef = Arc::new(Int64Array::from(ids));
         let mut stored = batch.columns().iter();
         let arrays = self.columns.iter().map(|column| {
-            if *column < width { stored.next().cloned().unwrap_or_else(|| Arc::clone(&ids)) }
-            else { Arc::clone(&ids) }
+            if *column < width {
+                stored.next().cloned().unwrap_or_else(|| Arc::clone(&ids))
+            } else {
+                Arc::clone(&ids)
+            }
         });
         let options = RecordBatchOptions::new().with_row_count(Some(count));
         let schema = Arc::clone(&self.schema);
-        Ok(Some(RecordBatch::try_new_with_options(schema, arrays.collect(), &options)?))
+        Ok(Some(RecordBatch::try_new_with_options(
+            schema,
+            arrays.collect(),
+            &options,
+        )?))
     }
 }
 
@@ -112,9 +126,17 @@ impl PartitionStream for TablePartition {
     }
 
     fn execute(&self, _ctx: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let env = Env { params: &[], cx: &self.cx };
-        let opened =
-            Rows::open(&self.table, &self.access, Direction::Forward, env, &self.snapshot);
+        let env = Env {
+            params: &[],
+            cx: &self.cx,
+        };
+        let opened = Rows::open(
+            &self.table,
+            &self.access,
+            Direction::Forward,
+            env,
+            &self.snapshot,
+        );
         let reader = opened.map(|rows| Reader {
             table: Arc::clone(&self.table),
             rows,
@@ -137,4 +159,3 @@ impl PartitionStream for TablePartition {
         Box::pin(RecordBatchStreamAdapter::new(schema, Box::pin(batches)))
     }
 }
-

@@ -44,7 +44,13 @@ impl Position {
     fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         self.series.cancel.check().map_err(SqlError::from)?;
         let Series { stop, step, .. } = self.series;
-        let within = |value: i64| if step > 0 { value <= stop } else { value >= stop };
+        let within = |value: i64| {
+            if step > 0 {
+                value <= stop
+            } else {
+                value >= stop
+            }
+        };
         let mut values = Vec::with_capacity(BATCH_ROWS);
         while let Some(value) = self.next.filter(|value| within(*value)) {
             values.push(value);
@@ -58,12 +64,15 @@ impl Position {
         }
         let array: ArrayRef = match self.series.schema.field(0).data_type() {
             // The ends are of the type, so the values between them are.
-            DataType::Int32 => {
-                Arc::new(Int32Array::from_iter_values(values.iter().map(|v| *v as i32)))
-            }
+            DataType::Int32 => Arc::new(Int32Array::from_iter_values(
+                values.iter().map(|v| *v as i32),
+            )),
             _ => Arc::new(Int64Array::from(values)),
         };
-        Ok(Some(RecordBatch::try_new(Arc::clone(&self.series.schema), vec![array])?))
+        Ok(Some(RecordBatch::try_new(
+            Arc::clone(&self.series.schema),
+            vec![array],
+        )?))
     }
 }
 
@@ -73,9 +82,15 @@ impl PartitionStream for Series {
     }
 
     fn execute(&self, _ctx: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let position = Position { series: self.clone(), next: Some(self.start) };
+        let position = Position {
+            series: self.clone(),
+            next: Some(self.start),
+        };
         let batches = stream::unfold(position, |mut position| async move {
-            position.next_batch().transpose().map(|batch| (batch, position))
+            position
+                .next_batch()
+                .transpose()
+                .map(|batch| (batch, position))
         });
         let schema = Arc::clone(&self.schema);
         Box::pin(RecordBatchStreamAdapter::new(schema, Box::pin(batches)))
@@ -101,8 +116,7 @@ impl TableProvider for Series {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let partitions: Vec<Arc<dyn PartitionStream>> = vec![Arc::new(self.clone())];
         let schema = Arc::clone(&self.schema);
-        let exec =
-            StreamingTableExec::try_new(schema, partitions, projection, [], false, limit)?;
+        let exec = StreamingTableExec::try_new(schema, partitions, projection, [], false, limit)?;
         Ok(Arc::new(exec))
     }
 }

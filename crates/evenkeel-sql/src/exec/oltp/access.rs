@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use evenkeel_engine::Snapshot;
 use evenkeel_engine::heap::rows::RowBatch;
 use evenkeel_engine::table::{Direction, IndexScan, KeyRange, Scan};
-use evenkeel_engine::Snapshot;
 
 use super::expr::{Env, Typed};
 use crate::catalog::TableInfo;
@@ -37,8 +37,15 @@ pub struct Bound {
 pub enum Access {
     /// The row with this key in a unique index.
     Point { index: usize, key: Vec<KeyValue> },
+    /// The rows whose key's first column is one of these.
+    Points { index: usize, keys: Vec<KeyValue> },
     /// The rows whose key begins with `prefix`, and whose next column lies between the bounds.
-    Range { index: usize, prefix: Vec<KeyValue>, low: Option<Bound>, high: Option<Bound> },
+    Range {
+        index: usize,
+        prefix: Vec<KeyValue>,
+        low: Option<Bound>,
+        high: Option<Bound>,
+    },
     /// All rows.
     Scan,
 }
@@ -112,6 +119,30 @@ pub fn lookup(
     Ok(())
 }
 
+/// Appends the rows of every key, each once though it may be given twice.
+fn look_up_all(
+    table: &TableInfo,
+    index: usize,
+    keys: &[KeyValue],
+    env: Env<'_>,
+    snapshot: &Snapshot,
+    out: &mut RowBatch,
+) -> SqlResult<()> {
+    let mut wanted: Vec<Vec<u8>> = Vec::with_capacity(keys.len());
+    for key in keys {
+        let mut bytes = Vec::with_capacity(16);
+        if point_key(table, index, std::slice::from_ref(key), env, &mut bytes)? {
+            wanted.push(bytes);
+        }
+    }
+    wanted.sort_unstable();
+    wanted.dedup();
+    for key in &wanted {
+        table.table.index_lookup(snapshot, index, key, out)?;
+    }
+    Ok(())
+}
+
 /// The keys of a range access; `None` when it is empty.
 fn key_range(
     table: &TableInfo,
@@ -131,10 +162,17 @@ fn key_range(
         }
     }
     let whole = (!head.is_empty()).then(|| (head.clone(), true));
-    let mut range = KeyRange { low: whole.clone(), high: whole };
+    let mut range = KeyRange {
+        low: whole.clone(),
+        high: whole,
+    };
     for (bound, is_low) in [(ends.0, true), (ends.1, false)] {
         let Some(bound) = bound else { continue };
-        let end = if is_low { &mut range.low } else { &mut range.high };
+        let end = if is_low {
+            &mut range.low
+        } else {
+            &mut range.high
+        };
         match bound.value.eval(env)? {
             Key::Nothing => return Ok(None),
             // In an ascending column a low end above all values leaves nothing, and one below
@@ -160,6 +198,10 @@ fn key_range(
 }
 
 /// The rows of an access, a page at a time.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, on the stack"
+)]
 pub enum Rows {
     /// Nothing left.
     Done,
@@ -184,17 +226,35 @@ impl Rows {
             Access::Point { index, key } => {
                 let mut batch = RowBatch::new();
                 lookup(table, *index, key, env, snapshot, &mut batch)?;
-                Ok(if batch.is_empty() { Rows::Done } else { Rows::Ready(batch) })
+                Ok(if batch.is_empty() {
+                    Rows::Done
+                } else {
+                    Rows::Ready(batch)
+                })
             }
-            Access::Range { index, prefix, low, high } => {
-                match key_range(table, *index, prefix, (low, high), env)? {
-                    Some(range) => {
-                        let scan = table.table.index_scan(snapshot, *index, &range, direction)?;
-                        Ok(Rows::Index(scan))
-                    }
-                    None => Ok(Rows::Done),
+            Access::Points { index, keys } => {
+                let mut batch = RowBatch::new();
+                look_up_all(table, *index, keys, env, snapshot, &mut batch)?;
+                Ok(if batch.is_empty() {
+                    Rows::Done
+                } else {
+                    Rows::Ready(batch)
+                })
+            }
+            Access::Range {
+                index,
+                prefix,
+                low,
+                high,
+            } => match key_range(table, *index, prefix, (low, high), env)? {
+                Some(range) => {
+                    let scan = table
+                        .table
+                        .index_scan(snapshot, *index, &range, direction)?;
+                    Ok(Rows::Index(scan))
                 }
-            }
+                None => Ok(Rows::Done),
+            },
             Access::Scan => Ok(Rows::Heap(table.table.scan(snapshot))),
         }
     }

@@ -178,7 +178,9 @@ impl RowExpr {
         }
         let array = self.evaluate(arrays, count, env)?.into_array(count)?;
         let flags = array.as_any().downcast_ref::<BooleanArray>();
-        flags.cloned().ok_or_else(|| SqlError::internal("a condition that is not boolean"))
+        flags
+            .cloned()
+            .ok_or_else(|| SqlError::internal("a condition that is not boolean"))
     }
 
     fn evaluate(
@@ -192,7 +194,9 @@ impl RowExpr {
         let batch = RecordBatch::try_new_with_options(schema, arrays, &options)?;
         if self.needs_session {
             let vars = env.cx.vars();
-            return Ok(functions::with_session(vars, || self.physical.evaluate(&batch))?);
+            return Ok(functions::with_session(vars, || {
+                self.physical.evaluate(&batch)
+            })?);
         }
         Ok(self.physical.evaluate(&batch)?)
     }

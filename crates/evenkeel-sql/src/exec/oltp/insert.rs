@@ -126,13 +126,18 @@ impl<'a> RowMaker<'a> {
     }
 
     fn describe(&self) -> String {
-        let texts = self.table.columns.iter().zip(&self.data).map(|(column, datum)| {
-            if datum.is_null() {
-                "null".to_owned()
-            } else {
-                datum.to_text(column.ty, self.types)
-            }
-        });
+        let texts = self
+            .table
+            .columns
+            .iter()
+            .zip(&self.data)
+            .map(|(column, datum)| {
+                if datum.is_null() {
+                    "null".to_owned()
+                } else {
+                    datum.to_text(column.ty, self.types)
+                }
+            });
         texts.collect::<Vec<_>>().join(", ")
     }
 }
@@ -157,11 +162,17 @@ pub fn describe_violation(
     let mut values = Vec::new();
     for key in &info.columns {
         let column = &table.columns[key.column];
-        let Ok(datum) = table.layout.get(row, key.column) else { return described };
+        let Ok(datum) = table.layout.get(row, key.column) else {
+            return described;
+        };
         names.push(column.name.to_string());
         values.push(datum.to_text(column.ty, types));
     }
-    described.detail(format!("Key ({})=({}) already exists.", names.join(", "), values.join(", ")))
+    described.detail(format!(
+        "Key ({})=({}) already exists.",
+        names.join(", "),
+        values.join(", ")
+    ))
 }
 
 /// Runs an INSERT … VALUES.
@@ -187,8 +198,13 @@ pub async fn run(
         }
         changed.count += 1;
         if let Some(returning) = &insert.returning {
-            let row = RowRef { layout: &table.layout, bytes: &maker.bytes };
-            changed.rows.push(encode_row(&returning.output, Some(row), env, formats)?);
+            let row = RowRef {
+                layout: &table.layout,
+                bytes: &maker.bytes,
+            };
+            changed
+                .rows
+                .push(encode_row(&returning.output, Some(row), env, formats)?);
         }
     }
     Ok(changed)

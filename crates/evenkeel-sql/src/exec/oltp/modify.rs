@@ -21,7 +21,10 @@ use crate::types::Datum;
 #[derive(Debug)]
 pub enum Action {
     /// Set these columns.
-    Update { assignments: Vec<(usize, Typed)>, hint: KeyHint },
+    Update {
+        assignments: Vec<(usize, Typed)>,
+        hint: KeyHint,
+    },
     /// Delete it.
     Delete,
 }
@@ -92,13 +95,18 @@ impl Run<'_> {
         };
         let layout = &self.modify.table.layout;
         if page.len() == 1 {
-            let row = RowRef { layout, bytes: page.row(0) };
+            let row = RowRef {
+                layout,
+                bytes: page.row(0),
+            };
             let holds = condition.holds(row, self.env)?;
             return Ok(all.filter(|_| holds).collect());
         }
         let flags = condition.select(layout, page, self.env)?;
         use datafusion::arrow::array::Array;
-        Ok(all.filter(|row| flags.is_valid(*row) && flags.value(*row)).collect())
+        Ok(all
+            .filter(|row| flags.is_valid(*row) && flags.value(*row))
+            .collect())
     }
 
     async fn row(&mut self, txn: &mut Transaction, tid: Tid, bytes: &[u8]) -> SqlResult<()> {
@@ -111,7 +119,10 @@ impl Run<'_> {
                 Action::Delete => table.table.delete(txn, tid).await?,
                 Action::Update { assignments, hint } => {
                     self.maker.begin_from(old)?;
-                    let row = RowRef { layout: &table.layout, bytes: old };
+                    let row = RowRef {
+                        layout: &table.layout,
+                        bytes: old,
+                    };
                     for (column, value) in assignments {
                         let datum = value.eval(Some(row), self.env)?;
                         self.maker.set(*column, datum, value.ty)?;
@@ -131,15 +142,18 @@ impl Run<'_> {
                 Modified::Done(_) => {
                     self.changed.count += 1;
                     let is_delete = matches!(self.modify.action, Action::Delete);
-                    let bytes = if is_delete { old } else { self.maker.bytes.as_slice() };
+                    let bytes = if is_delete {
+                        old
+                    } else {
+                        self.maker.bytes.as_slice()
+                    };
                     if let Some(returning) = &self.modify.returning {
-                        let row = RowRef { layout: &table.layout, bytes };
-                        let body = encode_row(
-                            &returning.output,
-                            Some(row),
-                            self.env,
-                            self.formats,
-                        )?;
+                        let row = RowRef {
+                            layout: &table.layout,
+                            bytes,
+                        };
+                        let body =
+                            encode_row(&returning.output, Some(row), self.env, self.formats)?;
                         self.changed.rows.push(body);
                     }
                     return Ok(());
@@ -147,8 +161,13 @@ impl Run<'_> {
                 Modified::SelfModified | Modified::Gone | Modified::Skipped => return Ok(()),
                 Modified::Changed { newest } => newest,
             };
-            let Some(row) = table.table.fetch_locked(txn, newest)? else { return Ok(()) };
-            let still = RowRef { layout: &table.layout, bytes: &row.bytes };
+            let Some(row) = table.table.fetch_locked(txn, newest)? else {
+                return Ok(());
+            };
+            let still = RowRef {
+                layout: &table.layout,
+                bytes: &row.bytes,
+            };
             if let Some(condition) = &self.modify.condition
                 && !condition.holds(still, self.env)?
             {

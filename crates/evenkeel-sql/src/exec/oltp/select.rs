@@ -84,7 +84,8 @@ pub fn encode_row(
         let format = Format::of(formats, number);
         match (&item.value, row) {
             (Value::Column(index), Some(row)) => {
-                row.layout.put_field(row.bytes, *index, format, &env.cx.types, &mut body)?;
+                row.layout
+                    .put_field(row.bytes, *index, format, &env.cx.types, &mut body)?;
             }
             _ => {
                 let datum = item.eval(row, env)?;
@@ -106,7 +107,11 @@ fn count_of(value: Option<&Typed>, env: Env<'_>, state: SqlState) -> SqlResult<O
         _ => return Err(SqlError::internal("a LIMIT that is not an integer")),
     };
     u64::try_from(number).map(Some).map_err(|_| {
-        let what = if state == SqlState::INVALID_ROW_COUNT_IN_LIMIT { "LIMIT" } else { "OFFSET" };
+        let what = if state == SqlState::INVALID_ROW_COUNT_IN_LIMIT {
+            "LIMIT"
+        } else {
+            "OFFSET"
+        };
         SqlError::new(state, format!("{what} must not be negative"))
     })
 }
@@ -135,11 +140,20 @@ impl Cursor {
         snapshot: &Snapshot,
         cancel: CancelFlag,
     ) -> SqlResult<Cursor> {
-        let env = Env { params: &params, cx: &cx };
-        let limit =
-            count_of(select.limit.as_ref(), env, SqlState::INVALID_ROW_COUNT_IN_LIMIT)?;
-        let offset =
-            count_of(select.offset.as_ref(), env, SqlState::INVALID_ROW_COUNT_IN_OFFSET)?;
+        let env = Env {
+            params: &params,
+            cx: &cx,
+        };
+        let limit = count_of(
+            select.limit.as_ref(),
+            env,
+            SqlState::INVALID_ROW_COUNT_IN_LIMIT,
+        )?;
+        let offset = count_of(
+            select.offset.as_ref(),
+            env,
+            SqlState::INVALID_ROW_COUNT_IN_OFFSET,
+        )?;
         let rows = match &select.table {
             Some(table) => Rows::open(table, &select.access, select.direction, env, snapshot)?,
             None => Rows::Done,
@@ -172,11 +186,19 @@ impl Cursor {
                     break;
                 }
             }
-            let env = Env { params: &self.params, cx: &self.cx };
-            let Some(table) = &self.select.table else { break };
+            let env = Env {
+                params: &self.params,
+                cx: &self.cx,
+            };
+            let Some(table) = &self.select.table else {
+                break;
+            };
             let bytes = self.page.row(self.next);
             self.next += 1;
-            let row = RowRef { layout: &table.layout, bytes };
+            let row = RowRef {
+                layout: &table.layout,
+                bytes,
+            };
             if !self.select.exact && !self.select.accepts(row, env)? {
                 continue;
             }
@@ -231,7 +253,10 @@ pub fn run(
     lookup(table, *index, key, env, snapshot, &mut found)?;
     let mut out = Vec::with_capacity(found.len());
     for (_, bytes) in found.iter() {
-        let row = RowRef { layout: &table.layout, bytes };
+        let row = RowRef {
+            layout: &table.layout,
+            bytes,
+        };
         if select.exact || select.accepts(row, env)? {
             out.push(select.encode(Some(row), env, formats)?);
         }
@@ -241,8 +266,16 @@ pub fn run(
 
 /// The one row of a SELECT without FROM, unless LIMIT or OFFSET take it away.
 fn no_table(select: &Select, env: Env<'_>, formats: &[Format]) -> SqlResult<Vec<BytesMut>> {
-    let limit = count_of(select.limit.as_ref(), env, SqlState::INVALID_ROW_COUNT_IN_LIMIT)?;
-    let offset = count_of(select.offset.as_ref(), env, SqlState::INVALID_ROW_COUNT_IN_OFFSET)?;
+    let limit = count_of(
+        select.limit.as_ref(),
+        env,
+        SqlState::INVALID_ROW_COUNT_IN_LIMIT,
+    )?;
+    let offset = count_of(
+        select.offset.as_ref(),
+        env,
+        SqlState::INVALID_ROW_COUNT_IN_OFFSET,
+    )?;
     if limit == Some(0) || offset.is_some_and(|n| n > 0) {
         return Ok(Vec::new());
     }
@@ -266,10 +299,18 @@ pub async fn run_locking(
     let (Some(table), Some(locking)) = (&select.table, select.locking) else {
         return Err(SqlError::internal("row locks without a table"));
     };
-    let mut left = count_of(select.limit.as_ref(), env, SqlState::INVALID_ROW_COUNT_IN_LIMIT)?
-        .unwrap_or(u64::MAX);
-    let mut skip = count_of(select.offset.as_ref(), env, SqlState::INVALID_ROW_COUNT_IN_OFFSET)?
-        .unwrap_or(0);
+    let mut left = count_of(
+        select.limit.as_ref(),
+        env,
+        SqlState::INVALID_ROW_COUNT_IN_LIMIT,
+    )?
+    .unwrap_or(u64::MAX);
+    let mut skip = count_of(
+        select.offset.as_ref(),
+        env,
+        SqlState::INVALID_ROW_COUNT_IN_OFFSET,
+    )?
+    .unwrap_or(0);
     let snapshot = txn.snapshot()?;
     let mut rows = Rows::open(table, &select.access, select.direction, env, &snapshot)?;
     let mut page = RowBatch::new();
@@ -279,7 +320,10 @@ pub async fn run_locking(
             if left == 0 {
                 break;
             }
-            let row = RowRef { layout: &table.layout, bytes: page.row(number) };
+            let row = RowRef {
+                layout: &table.layout,
+                bytes: page.row(number),
+            };
             if !select.exact && !select.accepts(row, env)? {
                 continue;
             }
@@ -296,7 +340,10 @@ pub async fn run_locking(
                 },
             };
             let bytes = newest.as_deref().unwrap_or_else(|| page.row(number));
-            let row = RowRef { layout: &table.layout, bytes };
+            let row = RowRef {
+                layout: &table.layout,
+                bytes,
+            };
             if newest.is_some() && !select.accepts(row, env)? {
                 continue;
             }
