@@ -248,10 +248,14 @@ pub fn param_index(id: &str) -> Option<usize> {
     id.strip_prefix('$')?.parse::<usize>().ok()?.checked_sub(1)
 }
 
-/// As in PostgreSQL an integer literal is an `integer` if it fits; DataFusion makes all of them
-/// Int64.
+/// As in PostgreSQL an integer literal is an `integer` if it fits, and a `numeric` if it does
+/// not fit a `bigint`; DataFusion has Int64, then UInt64.
 pub fn small_literal(expr: Expr) -> Transformed<Expr> {
     match expr {
+        Expr::Literal(ScalarValue::UInt64(Some(value)), meta) => {
+            let number = ScalarValue::Decimal128(Some(i128::from(value)), 20, 0);
+            Transformed::yes(Expr::Literal(number, meta))
+        }
         Expr::Literal(ScalarValue::Int64(Some(value)), meta) => match i32::try_from(value) {
             Ok(small) => Transformed::yes(Expr::Literal(ScalarValue::Int32(Some(small)), meta)),
             Err(_) => Transformed::no(Expr::Literal(ScalarValue::Int64(Some(value)), meta)),

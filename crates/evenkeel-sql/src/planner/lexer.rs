@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use smallvec::SmallVec;
 
+use crate::error::{SqlError, SqlState};
+
 /// More literals than this and a text is not worth normalising.
 const MAX_LITERALS: usize = 64;
 
@@ -234,6 +236,48 @@ pub fn parameter_count(text: &str) -> usize {
     count.min(MAX_PARAMETERS)
 }
 
+/// Gives an error about something named in the text the name's position, if it has none yet.
+pub fn locate(error: SqlError, text: &str) -> SqlError {
+    let named = matches!(
+        error.sqlstate,
+        SqlState::UNDEFINED_TABLE
+            | SqlState::UNDEFINED_COLUMN
+            | SqlState::UNDEFINED_FUNCTION
+            | SqlState::AMBIGUOUS_COLUMN
+    );
+    if !named || error.fields.position.is_some() {
+        return error;
+    }
+    let Some(name) = name_in(&error.message) else {
+        return error;
+    };
+    let mut lexer = Lexer::new(text);
+    while let Some((token, range)) = lexer.next() {
+        let piece = &text[range.clone()];
+        let same = match token {
+            Token::Word => piece.eq_ignore_ascii_case(name),
+            Token::Quoted => piece.trim_matches('"') == name,
+            _ => false,
+        };
+        if same {
+            let before = text[..range.start].chars().count();
+            return error.at(u32::try_from(before + 1).unwrap_or(u32::MAX));
+        }
+    }
+    error
+}
+
+/// The last part of the name that a message is about: the first quoted one, or else the word
+/// after its kind (`column t.x does not exist`).
+fn name_in(message: &str) -> Option<&str> {
+    let name = match message.split('"').nth(1) {
+        Some(quoted) => quoted,
+        None => message.split_whitespace().nth(1)?,
+    };
+    let name = name.split('(').next()?;
+    name.rsplit('.').next().filter(|name| !name.is_empty())
+}
+
 /// What a literal can be before it is known where it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LiteralKind {
@@ -412,6 +456,17 @@ mod tests {
             n.kinds.as_slice(),
             [LiteralKind::Int4, LiteralKind::Int4, LiteralKind::Unknown]
         );
+    }
+
+    #[test]
+    fn an_error_is_placed_at_the_name_it_is_about() {
+        let text = "select ä, nope from t";
+        let error = SqlError::new(SqlState::UNDEFINED_COLUMN, "column \"nope\" does not exist");
+        assert_eq!(locate(error, text).fields.position, Some(11));
+        let error = SqlError::new(SqlState::UNDEFINED_COLUMN, "column t.nope does not exist");
+        assert_eq!(locate(error, "select t.nope").fields.position, Some(10));
+        let error = SqlError::new(SqlState::UNDEFINED_TABLE, "relation \"u\" does not exist");
+        assert_eq!(locate(error, text).fields.position, None);
     }
 
     #[test]

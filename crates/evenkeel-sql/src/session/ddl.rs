@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     CreateTableOptions, Expr, IndexColumn, IndexType, NullsDistinctOption, ObjectName, ObjectType,
     SqlOption, Statement, TableConstraint, Truncate, Value as SqlValue,
 };
-use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
+use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy, block_on};
 
 use super::Session;
 use crate::catalog::{
@@ -59,6 +59,25 @@ impl Session {
             .as_mut()
             .ok_or_else(super::transaction::in_failed_block)?;
         Ok((catalog, txn, &self.tx.ddl))
+    }
+
+    /// Runs catalog work that reads a whole table on a thread where it holds nobody up.
+    async fn off_runtime<T: Send + 'static>(
+        &mut self,
+        work: impl FnOnce(&Catalog, &mut Transaction, &DdlLog) -> SqlResult<T> + Send + 'static,
+    ) -> SqlResult<T> {
+        let catalog = Arc::clone(self.engine.catalog());
+        self.tx.ddl_used = true;
+        let ddl = self.tx.ddl.clone();
+        let txn = self.tx.txn.take();
+        let mut txn = txn.ok_or_else(super::transaction::in_failed_block)?;
+        let done = tokio::task::spawn_blocking(move || {
+            let result = work(&catalog, &mut txn, &ddl);
+            (txn, result)
+        });
+        let (txn, result) = done.await.map_err(|e| SqlError::internal(e.to_string()))?;
+        self.tx.txn = Some(txn);
+        result
     }
 
     /// The schema that a new relation goes into, and its name.
@@ -234,8 +253,11 @@ impl Session {
                 not_valid: false,
             } => {
                 let new = new_constraint(constraint)?;
-                let (catalog, txn, ddl) = self.ddl_parts()?;
-                catalog.add_constraint(txn, ddl, table.oid, &new).await?;
+                let oid = table.oid;
+                self.off_runtime(move |catalog, txn, ddl| {
+                    block_on(catalog.add_constraint(txn, ddl, oid, &new))
+                })
+                .await?;
                 Ok(())
             }
             AlterTableOperation::DropConstraint {

@@ -248,7 +248,8 @@ impl Session {
         let cx = self.statement_cx(Arc::clone(&view));
         let count = lexer::parameter_count(text);
         let bind = || Binder::new(self.engine.base(), &view, cx.vars(), types, count);
-        let compiled = compile::compile(parsed, bind, compiled_only)?;
+        let compiled = compile::compile(parsed, bind, compiled_only)
+            .map_err(|error| lexer::locate(error, text))?;
         let Some(mut compiled) = compiled else {
             return Ok(None);
         };

@@ -111,6 +111,7 @@ static DEFS: &[Def] = &[
     ),
     def("maintenance_work_mem", "65536", Kind::Text),
     def("max_identifier_length", "63", Kind::Fixed),
+    def("role", "none", Kind::Enum(&["none"])),
     def("row_security", "on", Kind::Bool),
     told(
         "search_path",

@@ -76,6 +76,8 @@ pub async fn run(
     };
     let mut page = RowBatch::new();
     while rows.next_page(&mut page)? {
+        // A long scan gives way to other sessions.
+        tokio::task::consume_budget().await;
         txn.check_cancel()?;
         let wanted = run.wanted(&page)?;
         for number in wanted {

@@ -316,6 +316,8 @@ pub async fn run_locking(
     let mut page = RowBatch::new();
     let mut out = Vec::new();
     while left > 0 && rows.next_page(&mut page)? {
+        tokio::task::consume_budget().await;
+        txn.check_cancel()?;
         for number in 0..page.len() {
             if left == 0 {
                 break;
