@@ -58,7 +58,7 @@ pub(crate) async fn negotiate<T: Transport>(
                     secret: packet.freeze(),
                 });
             }
-            _ => return session_request(wire, code, packet).map(Request::Session),
+            _ => return session_request(wire, code, &packet).map(Request::Session),
         }
     }
 }
@@ -66,7 +66,7 @@ pub(crate) async fn negotiate<T: Transport>(
 fn session_request<T: Transport>(
     wire: &mut Wire<T>,
     version: u32,
-    packet: BytesMut,
+    packet: &BytesMut,
 ) -> Result<StartupParameters, ConnectionError> {
     let (major, minor) = (version >> 16, version & 0xffff);
     if major != MAJOR {
@@ -78,7 +78,7 @@ fn session_request<T: Transport>(
             ),
         )));
     }
-    let mut settings = parameters(&packet)?;
+    let mut settings = parameters(packet)?;
     let unknown: Vec<String> = settings
         .iter()
         .filter(|(name, _)| name.starts_with("_pq_."))

@@ -478,9 +478,15 @@ fn from_plan(message: &str) -> SqlError {
         || lower.contains("could not be resolved from available columns")
     {
         SqlState::GROUPING_ERROR
-    } else if lower.contains("function '") || lower.contains("no function matches") {
-        SqlState::UNDEFINED_FUNCTION
-    } else if lower.contains("cannot coerce") || lower.contains("cannot infer common") {
+    } else if [
+        "function '",
+        "no function matches",
+        "cannot coerce",
+        "cannot infer common",
+    ]
+    .iter()
+    .any(|words| lower.contains(words))
+    {
         SqlState::UNDEFINED_FUNCTION
     } else if lower.contains("unsupported") || lower.contains("not supported") {
         SqlState::FEATURE_NOT_SUPPORTED

@@ -86,10 +86,8 @@ impl SqlType {
             DataType::Boolean => SqlType::Bool,
             DataType::Int8 | DataType::Int16 | DataType::UInt8 => SqlType::Int2,
             DataType::Int32 | DataType::UInt16 => SqlType::Int4,
-            DataType::Int64 => SqlType::Int8,
-            DataType::UInt32 => SqlType::Int8,
-            // A count: never beyond 63 bits in practice, and an error when it is.
-            DataType::UInt64 => SqlType::Int8,
+            // A 64-bit count is never beyond 63 bits in practice, and an error when it is.
+            DataType::Int64 | DataType::UInt32 | DataType::UInt64 => SqlType::Int8,
             DataType::Float16 | DataType::Float32 => SqlType::Float4,
             DataType::Float64 => SqlType::Float8,
             DataType::Decimal32(..)

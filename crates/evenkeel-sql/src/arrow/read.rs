@@ -15,7 +15,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::session::api::Format;
 use crate::types::{
     Datum, Interval, MICROS_PER_DAY, Numeric, SqlType, TypeContext, put_integer, put_with_length,
-    uuid_text, write_string,
+    write_string,
 };
 
 fn value_of<T: ArrowPrimitiveType>(array: &dyn Array, row: usize) -> SqlResult<T::Native> {
@@ -281,9 +281,4 @@ fn push_list_item(text: &mut String, item: &str, ty: SqlType) {
         text.push(c);
     }
     text.push('"');
-}
-
-/// The text of a `uuid` at a row.
-pub(crate) fn uuid_string(value: &[u8; 16]) -> String {
-    uuid_text(value).iter().map(|b| char::from(*b)).collect()
 }

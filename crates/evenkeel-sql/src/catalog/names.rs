@@ -13,9 +13,9 @@ pub(super) fn object_name(table: &str, columns: &str, label: &str) -> String {
     let (mut first, mut second) = (table.len(), columns.len());
     while first + second > room {
         if first > second {
-            first -= 1
+            first -= 1;
         } else {
-            second -= 1
+            second -= 1;
         }
     }
     let table = &table[..table.floor_char_boundary(first)];

@@ -4,6 +4,7 @@
 //! Entry points: [`register_all`], [`SessionVars`], [`with_session`], [`PgSemantics`]. The rules
 //! are in the README beside this file.
 
+mod aggregates;
 mod arithmetic;
 mod cast;
 mod clock;
@@ -161,6 +162,9 @@ pub fn register_all(registry: &mut dyn FunctionRegistry) -> SqlResult<()> {
     }
     for function in round::functions() {
         registry.register_udf(Arc::new(function.into()))?;
+    }
+    for function in aggregates::functions() {
+        registry.register_udaf(Arc::new(function))?;
     }
     crate::pg_catalog::functions::register(registry)
 }

@@ -9,10 +9,10 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{BinaryExpr, Cast, ScalarFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::arithmetic::checked;
+use super::arithmetic::{are_decimals, checked, quotient};
 use super::cast::pg_cast;
 use crate::types::SqlType;
 
@@ -68,6 +68,9 @@ fn rewrite_expr(expr: Expr, schema: &dyn ExprSchema) -> DfResult<Transformed<Exp
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let types = (left.get_type(schema), right.get_type(schema));
             let function = match types {
+                (Ok(left), Ok(right)) if op == Operator::Divide && are_decimals(&left, &right) => {
+                    Some(quotient())
+                }
                 (Ok(left), Ok(right)) if left == right => checked(op, &left),
                 _ => None,
             };

@@ -123,6 +123,27 @@ async fn values_are_those_of_postgres() {
         ("SELECT current_setting('a.b', true)", "NULL"),
         ("SELECT pg_typeof(1::smallint)", "smallint"),
         ("SELECT uuid_nil()", "00000000-0000-0000-0000-000000000000"),
+        ("SELECT 10.0 / 4", "2.5000000000000000"),
+        ("SELECT 10 / 3.0", "3.3333333333333333"),
+        ("SELECT -2.0 / 3", "-0.6666666666666667"),
+        (
+            "SELECT sum(a) FROM (VALUES (9223372036854775807), (1)) t(a)",
+            "9223372036854775808",
+        ),
+        ("SELECT sum(a) FROM (VALUES (1::int), (2)) t(a)", "3"),
+        (
+            "SELECT avg(a) FROM (VALUES (1), (2)) t(a)",
+            "1.5000000000000000",
+        ),
+        (
+            "SELECT pg_typeof(avg(a)) FROM (VALUES (1::int)) t(a)",
+            "numeric",
+        ),
+        (
+            "SELECT avg(a) FROM (VALUES (1.5::double precision)) t(a)",
+            "1.5",
+        ),
+        ("SELECT sum(a) + 1 FROM (VALUES (1), (2)) t(a)", "4"),
         ("SELECT 7 / 2", "3"),
         ("SELECT -7 % 3", "-1"),
     ] {

@@ -145,7 +145,7 @@ fn to_integer(value: &Datum, from: SqlType, to: SqlType) -> SqlResult<i64> {
 fn float_to_integer(value: f64, to: SqlType) -> SqlResult<i64> {
     let rounded = value.round_ties_even();
     // 2^63 itself is representable and out of range.
-    if rounded >= -9_223_372_036_854_775_808.0 && rounded < 9_223_372_036_854_775_808.0 {
+    if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&rounded) {
         Ok(rounded as i64)
     } else {
         Err(out_of_range(to))

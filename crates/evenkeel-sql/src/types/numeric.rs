@@ -549,9 +549,9 @@ impl fmt::Display for Numeric {
             for group in 0..=self.weight as usize {
                 let digit = self.digits.get(group).copied().unwrap_or(0);
                 if group == 0 {
-                    write!(f, "{digit}")?
+                    write!(f, "{digit}")?;
                 } else {
-                    write!(f, "{digit:04}")?
+                    write!(f, "{digit:04}")?;
                 }
             }
         }

@@ -411,7 +411,7 @@ fn parse_uuid(text: &str) -> SqlResult<[u8; 16]> {
     let mut hyphen_before = false;
     for byte in body.bytes() {
         if byte == b'-' {
-            if digits == 0 || digits % 4 != 0 || hyphen_before || digits == 32 {
+            if digits == 0 || !digits.is_multiple_of(4) || hyphen_before || digits == 32 {
                 return Err(error());
             }
             hyphen_before = true;
@@ -438,7 +438,7 @@ fn parse_bytea(text: &str) -> SqlResult<Vec<u8>> {
             .filter(|b| !b.is_ascii_whitespace())
             .map(|b| hex_value(b).ok_or_else(error))
             .collect::<SqlResult<_>>()?;
-        if nibbles.len() % 2 != 0 {
+        if !nibbles.len().is_multiple_of(2) {
             return Err(error());
         }
         return Ok(nibbles

@@ -45,3 +45,13 @@ SELECT nspname FROM pg_namespace WHERE nspname NOT LIKE 'pg\_%' ORDER BY nspname
 SELECT conname, pg_get_constraintdef(c.oid) FROM pg_constraint c JOIN pg_class t ON t.oid = c.conrelid WHERE t.relname = 'Odd Name' ORDER BY 1;
 
 SELECT i.relname, array_position(ix.indkey, a.attnum) IS NOT NULL FROM pg_class t JOIN pg_index ix ON t.oid = ix.indrelid JOIN pg_class i ON i.oid = ix.indexrelid JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = ANY (ix.indkey) WHERE t.relname = 'accounts' ORDER BY 1;
+
+SELECT tableoid::regclass, oid::regclass FROM pg_class WHERE relname = 'accounts';
+
+SELECT attrelid::regclass, attname FROM pg_attribute WHERE attrelid = 'accounts'::regclass AND attnum = ANY ('{1,2}'::int2[]) ORDER BY attnum;
+
+SELECT c.relname, (SELECT count(*) FROM pg_index i WHERE i.indrelid = c.oid) FROM pg_class c WHERE relname IN ('accounts', 'Odd Name') ORDER BY 1;
+
+SELECT format('%s %I %L %%', 'a', 'b c', 'it''s');
+
+SELECT c.relname, NULL::pg_catalog.text FROM pg_catalog.pg_class c WHERE c.relkind IN ('r', 'S', 'v', 'm', 'f', 'p') AND (c.relname) LIKE 'acc%' AND pg_catalog.pg_table_is_visible(c.oid) AND c.relnamespace <> (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = 'pg_catalog') UNION ALL SELECT NULL::pg_catalog.text, n.nspname FROM pg_catalog.pg_namespace n WHERE n.nspname LIKE 'acc%' AND n.nspname NOT LIKE E'pg\\_%' LIMIT 1000;

@@ -47,7 +47,7 @@ fn count(items: &[Option<String>]) -> i32 {
 }
 
 /// A value as it stands among an array's items.
-fn item_text(value: &Datum) -> Option<String> {
+pub(super) fn item_text(value: &Datum) -> Option<String> {
     let ty = match value {
         Datum::Null => return None,
         Datum::Text(text) => return Some(text.clone()),

@@ -1,5 +1,6 @@
 //! Names of objects, whether they are visible, and the named forms of oids.
 
+use super::array::item_text;
 use super::{Definition, arg, lax, number_arg, oid_arg, strict, text_arg};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pg_catalog::deparse::{format_type, quote_ident};
@@ -11,6 +12,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 pub(super) const FUNCTIONS: &[Definition] = &[
     lax("format_type", SqlType::Text, type_name),
+    lax("format", SqlType::Text, format),
     strict("pg_get_userbyid", SqlType::Name, user),
     strict("pg_encoding_to_char", SqlType::Name, encoding),
     strict("pg_char_to_encoding", SqlType::Int4, encoding_number),
@@ -119,6 +121,47 @@ fn type_name(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
         _ => Some(i32::try_from(number_arg(args, 1)?).unwrap_or(-1)),
     };
     Ok(Datum::Text(format_type(oid_arg(args, 0)?, typmod)))
+}
+
+/// `format(text, …)` with `%s`, `%I`, `%L` and `%%`.
+fn format(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    let Datum::Text(template) = arg(args, 0) else {
+        return Ok(Datum::Null);
+    };
+    let invalid = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
+    let mut out = String::new();
+    let mut values = args.iter().skip(1);
+    let mut chars = template.chars();
+    while let Some(c) = chars.next() {
+        if c != '%' {
+            out.push(c);
+            continue;
+        }
+        let kind = chars.next().unwrap_or(' ');
+        if kind == '%' {
+            out.push('%');
+            continue;
+        }
+        let value = values.next().map(item_text);
+        let value = value.ok_or_else(|| invalid("too few arguments for format()".into()))?;
+        match (kind, value) {
+            ('s', value) => out.push_str(&value.unwrap_or_default()),
+            ('L', None) => out.push_str("NULL"),
+            ('L', Some(value)) => {
+                out.push_str(&format!("'{}'", value.replace('\'', "''")));
+            }
+            ('I', Some(value)) => out.push_str(&quote_ident(&value)),
+            ('I', None) => {
+                let message = "null values cannot be formatted as an SQL identifier";
+                return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+            }
+            (other, _) => {
+                let message = format!("unrecognized format() type specifier \"{other}\"");
+                return Err(invalid(message));
+            }
+        }
+    }
+    Ok(Datum::Text(out))
 }
 
 fn user(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {

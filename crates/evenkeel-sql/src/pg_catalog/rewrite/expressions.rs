@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, Function, ObjectNamePart, Parens, Query, Select,
-    SelectItem, SetExpr, SetOperator, Subscript, UnaryOperator, VisitorMut,
+    SelectItem, SetExpr, SetOperator, Subscript, UnaryOperator, Value, VisitorMut,
 };
 
 use super::{ast, item_names, restore_names};
@@ -150,13 +150,17 @@ fn rewrite_cast(expr: &mut Expr) {
     }
     let dropped = match data_type {
         // Arrays are in their text form, whatever they are of.
-        DataType::Array(_) => is_catalog_array(inner),
+        DataType::Array(_) => is_catalog_array(inner) || is_string(inner),
         _ => type_name(data_type)
             .is_some_and(|name| matches!(name.as_str(), "xid" | "cid" | "pg_lsn" | "aclitem")),
     };
     if dropped {
         *expr = ast::take(inner);
     }
+}
+
+fn is_string(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)))
 }
 
 /// Whether an expression is a column that the catalogs have as an array of numbers.

@@ -331,19 +331,17 @@ pub fn to_joins(select: &mut Select, counter: &mut Counter) {
     }
     // The names that the joins bring must not make others ambiguous.
     let scope = Scope::of(select);
-    let _ = VisitMut::visit(
-        select,
-        &mut Qualify {
-            depth: 0,
-            scope: &scope,
-            renamed: None,
-        },
-    );
     let from = joined(std::mem::take(&mut select.from));
     if let Some(mut from) = from {
         from.joins.extend(joins);
         select.from = vec![from];
     }
+    let mut qualify = Qualify {
+        depth: 0,
+        scope: &scope,
+        renamed: None,
+    };
+    let _ = VisitMut::visit(select, &mut qualify);
 }
 
 /// A FROM list as one chain of joins.
