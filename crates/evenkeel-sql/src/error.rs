@@ -46,6 +46,8 @@ states! {
     STRING_DATA_RIGHT_TRUNCATION = "22001";
     /// A number does not fit its type.
     NUMERIC_VALUE_OUT_OF_RANGE = "22003";
+    /// NULL where there must be a value.
+    NULL_VALUE_NOT_ALLOWED = "22004";
     /// A date or time that does not exist.
     INVALID_DATETIME_FORMAT = "22007";
     /// A date or time field out of range.
