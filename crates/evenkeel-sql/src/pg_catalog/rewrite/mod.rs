@@ -25,7 +25,7 @@ use crate::planner::names::{ItemName, of_item};
 /// Rewrites a statement; one that names no catalog keeps its shape (rule 5).
 ///
 /// # Errors
-/// None at present: what cannot be rewritten is left for the planner to refuse.
+/// None: what cannot be rewritten is left for the planner to refuse.
 pub fn rewrite(statement: &mut Statement, _vars: &Arc<SessionVars>) -> SqlResult<()> {
     rewrite_statement(statement);
     Ok(())
