@@ -299,18 +299,10 @@ pub async fn run_locking(
     let (Some(table), Some(locking)) = (&select.table, select.locking) else {
         return Err(SqlError::internal("row locks without a table"));
     };
-    let mut left = count_of(
-        select.limit.as_ref(),
-        env,
-        SqlState::INVALID_ROW_COUNT_IN_LIMIT,
-    )?
-    .unwrap_or(u64::MAX);
-    let mut skip = count_of(
-        select.offset.as_ref(),
-        env,
-        SqlState::INVALID_ROW_COUNT_IN_OFFSET,
-    )?
-    .unwrap_or(0);
+    let limit = select.limit.as_ref();
+    let mut left = count_of(limit, env, SqlState::INVALID_ROW_COUNT_IN_LIMIT)?.unwrap_or(u64::MAX);
+    let offset = select.offset.as_ref();
+    let mut skip = count_of(offset, env, SqlState::INVALID_ROW_COUNT_IN_OFFSET)?.unwrap_or(0);
     let snapshot = txn.snapshot()?;
     let mut rows = Rows::open(table, &select.access, select.direction, env, &snapshot)?;
     let mut page = RowBatch::new();
