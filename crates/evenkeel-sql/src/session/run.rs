@@ -96,6 +96,12 @@ impl Session {
             None => self.argument_data(&compiled, arguments)?,
         };
         let result = self.execute_compiled(&compiled, &data, formats).await?;
+        // Rows that are still to flow hold a snapshot of their own; an idle block holds none.
+        if !matches!(result, StatementResult::CopyIn(_))
+            && let Ok(txn) = self.tx.txn()
+        {
+            txn.end_statement();
+        }
         Ok(match result {
             StatementResult::Rows(rows) => StatementResult::Rows(rows.with_timeout(timeout)),
             other => other,
