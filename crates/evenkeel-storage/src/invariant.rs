@@ -3,7 +3,7 @@
 /// Checks an internal rule. When it is broken the instance is poisoned and the surrounding
 /// function returns [`StorageError::Internal`](crate::error::StorageError::Internal).
 ///
-/// ```ignore
+/// ```text
 /// invariant!(poison, end >= start, "record ends at {end} before it starts at {start}");
 /// ```
 #[macro_export]
