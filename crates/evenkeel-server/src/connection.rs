@@ -193,7 +193,10 @@ impl<T: Transport> Connection<'_, T> {
         self.ready_for_query();
     }
 
-    #[expect(clippy::needless_pass_by_value, reason = "a message is made to be sent once")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "a message is made to be sent once"
+    )]
     pub fn put(&mut self, message: PgWireBackendMessage) {
         self.wire.put(&message);
     }
