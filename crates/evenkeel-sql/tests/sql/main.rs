@@ -4,4 +4,3 @@
 mod concurrency;
 mod files;
 mod harness;
-mod prepared;

@@ -4,10 +4,9 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, Function, ObjectNamePart, Parens, Query, Select,
-    SelectItem, SetExpr, SetOperator, Subscript, UnaryOperator, Value,
+    SelectItem, SetExpr, SetOperator, Subscript, UnaryOperator, Value, VisitorMut,
 };
 
-use super::visit::HooksMut;
 use super::{ast, item_names, restore_names};
 use crate::planner::names::ItemName;
 
@@ -42,7 +41,9 @@ pub struct Expressions {
     names: Vec<Vec<ItemName>>,
 }
 
-impl HooksMut for Expressions {
+impl VisitorMut for Expressions {
+    type Break = ();
+
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.depth += 1;
         ControlFlow::Continue(())

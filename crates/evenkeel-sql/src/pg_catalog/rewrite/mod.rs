@@ -9,16 +9,14 @@ mod sources;
 mod subqueries;
 #[cfg(test)]
 mod tests;
-mod visit;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{
-    ObjectName, Query, Select, SelectItem, Statement, TableFactor,
+    ObjectName, Query, Select, SelectItem, Statement, TableFactor, Visit, VisitMut, Visitor,
+    VisitorMut,
 };
-
-use visit::{Hooks, HooksMut, walk, walk_mut};
 
 use crate::error::SqlResult;
 use crate::functions::SessionVars;
@@ -35,18 +33,20 @@ pub fn rewrite(statement: &mut Statement, _vars: &Arc<SessionVars>) -> SqlResult
 
 /// As [`rewrite`], for what does not depend on the session, which is all.
 pub(super) fn rewrite_statement(statement: &mut Statement) {
-    walk_mut(statement, &mut expressions::Expressions::default());
+    let _ = statement.visit(&mut expressions::Expressions::default());
     let mut mentions = Mentions(false);
-    walk(statement, &mut mentions);
+    let _ = Visit::visit(statement, &mut mentions);
     if mentions.0 {
-        walk_mut(statement, &mut Shapes::default());
+        let _ = VisitMut::visit(statement, &mut Shapes::default());
     }
 }
 
 /// Whether a catalog is named anywhere.
 struct Mentions(bool);
 
-impl Hooks for Mentions {
+impl Visitor for Mentions {
+    type Break = ();
+
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
         if scope::catalog(relation).is_some() {
             self.0 = true;
@@ -106,7 +106,9 @@ struct Shapes {
     subqueries: subqueries::Counter,
 }
 
-impl HooksMut for Shapes {
+impl VisitorMut for Shapes {
+    type Break = ();
+
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         sources::inline_laterals(query);
         ControlFlow::Continue(())

@@ -5,12 +5,11 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
+    VisitMut, VisitorMut,
 };
-
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::scope::Scope;
-use super::visit::{HooksMut, walk_mut};
 use super::{ast, scope, subqueries};
 use crate::planner::parse::DIALECT;
 use crate::planner::utility::ident_text;
@@ -76,7 +75,7 @@ pub fn inline_laterals(query: &mut Query) {
     if inlined.is_empty() {
         return;
     }
-    walk_mut(query, &mut Inline { inlined });
+    let _ = query.visit(&mut Inline { inlined });
 }
 
 /// A column of an inlined lateral.
@@ -136,7 +135,9 @@ struct Inline {
     inlined: Vec<Inlined>,
 }
 
-impl HooksMut for Inline {
+impl VisitorMut for Inline {
+    type Break = ();
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::CompoundIdentifier(parts) = expr
             && let [table, column] = parts.as_slice()
@@ -161,13 +162,15 @@ pub fn prune(select: &mut Select) {
         return;
     }
     for expr in select.projection.iter_mut().filter_map(ast::item_expr_mut) {
-        walk_mut(expr, &mut Prune);
+        let _ = expr.visit(&mut Prune);
     }
 }
 
 struct Prune;
 
-impl HooksMut for Prune {
+impl VisitorMut for Prune {
+    type Break = ();
+
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let subquery = matches!(expr, Expr::Subquery(_) | Expr::Exists { .. });
         if subquery || ast::array_subquery(expr).is_some() {
@@ -183,7 +186,7 @@ pub fn resolve_tableoid(select: &mut Select) {
     if scope.sources.is_empty() {
         return;
     }
-    walk_mut(select, &mut TableOid { scope });
+    let _ = select.visit(&mut TableOid { scope });
 }
 
 struct TableOid {
@@ -208,7 +211,9 @@ impl TableOid {
     }
 }
 
-impl HooksMut for TableOid {
+impl VisitorMut for TableOid {
+    type Break = ();
+
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let oid = match expr {
             Expr::Identifier(ident) => self.oid(std::slice::from_ref(ident)),

@@ -7,12 +7,11 @@ use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, OrderByKind, Query, Select,
-    SelectItem, TableFactor, TableWithJoins, Value,
+    SelectItem, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
 use super::ast;
 use super::scope::{self, Scope};
-use super::visit::{Hooks, HooksMut, walk, walk_mut};
 use crate::planner::utility::ident_text;
 
 /// The aggregates that catalog queries use.
@@ -62,12 +61,14 @@ pub fn has_aggregate(select: &Select) -> bool {
     let exprs = select.projection.iter().filter_map(ast::item_expr);
     exprs
         .chain(&select.having)
-        .any(|expr| walk(expr, &mut Aggregates(0)))
+        .any(|expr| Visit::visit(expr, &mut Aggregates(0)).is_break())
 }
 
 struct Aggregates(usize);
 
-impl Hooks for Aggregates {
+impl Visitor for Aggregates {
+    type Break = ();
+
     fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
         self.0 += 1;
         ControlFlow::Continue(())
@@ -92,16 +93,18 @@ impl Hooks for Aggregates {
 /// looked at.
 pub fn simplify(select: &mut Select) {
     for expr in select.projection.iter_mut().filter_map(ast::item_expr_mut) {
-        walk_mut(expr, &mut Simplify(0));
+        let _ = expr.visit(&mut Simplify(0));
     }
     if let Some(selection) = &mut select.selection {
-        walk_mut(selection, &mut SimplifyFilter(0));
+        let _ = selection.visit(&mut SimplifyFilter(0));
     }
 }
 
 struct Simplify(usize);
 
-impl HooksMut for Simplify {
+impl VisitorMut for Simplify {
+    type Break = ();
+
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.0 += 1;
         ControlFlow::Continue(())
@@ -125,7 +128,9 @@ impl HooksMut for Simplify {
 /// In a predicate EXISTS is DataFusion's.
 struct SimplifyFilter(usize);
 
-impl HooksMut for SimplifyFilter {
+impl VisitorMut for SimplifyFilter {
+    type Break = ();
+
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.0 += 1;
         ControlFlow::Continue(())
@@ -315,10 +320,10 @@ pub fn to_joins(select: &mut Select, counter: &mut Counter) {
         joins: Vec::new(),
     };
     for expr in select.projection.iter_mut().filter_map(ast::item_expr_mut) {
-        walk_mut(expr, &mut joins);
+        let _ = expr.visit(&mut joins);
     }
     if let Some(selection) = &mut select.selection {
-        walk_mut(selection, &mut joins);
+        let _ = selection.visit(&mut joins);
     }
     let joins = joins.joins;
     if joins.is_empty() {
@@ -336,7 +341,7 @@ pub fn to_joins(select: &mut Select, counter: &mut Counter) {
         scope: &scope,
         renamed: None,
     };
-    walk_mut(select, &mut qualify);
+    let _ = VisitMut::visit(select, &mut qualify);
 }
 
 /// A FROM list as one chain of joins.
@@ -369,7 +374,9 @@ struct ToJoins<'a> {
     joins: Vec<Join>,
 }
 
-impl HooksMut for ToJoins<'_> {
+impl VisitorMut for ToJoins<'_> {
+    type Break = ();
+
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.depth += 1;
         ControlFlow::Continue(())
@@ -424,7 +431,7 @@ fn to_join(query: &Query, counter: &mut Counter) -> Option<(Join, Expr)> {
         scope: &scope,
         renamed: Some(&prefix),
     };
-    walk_mut(&mut select, &mut qualify);
+    let _ = VisitMut::visit(&mut select, &mut qualify);
     let [item] = select.projection.as_slice() else {
         return None;
     };
@@ -482,12 +489,14 @@ fn rename(item: &mut TableWithJoins, prefix: &str) {
 
 /// Whether a subquery names columns that are not its own.
 fn is_correlated(select: &Select, scope: &Scope) -> bool {
-    walk(select, &mut Foreign(scope))
+    Visit::visit(select, &mut Foreign(scope)).is_break()
 }
 
 struct Foreign<'a>(&'a Scope);
 
-impl Hooks for Foreign<'_> {
+impl Visitor for Foreign<'_> {
+    type Break = ();
+
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let foreign = match expr {
             Expr::Identifier(ident) => !self.0.has(std::slice::from_ref(ident)),
@@ -521,7 +530,9 @@ impl Qualify<'_> {
     }
 }
 
-impl HooksMut for Qualify<'_> {
+impl VisitorMut for Qualify<'_> {
+    type Break = ();
+
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.depth += 1;
         ControlFlow::Continue(())
