@@ -42,7 +42,7 @@ fn every_script_runs_in_every_protocol_mode_and_the_books_balance() {
                 let expected = "number of failed transactions: 0 (0.000%)";
                 let text = format!("{}{}", output.stdout, output.stderr);
                 assert!(
-                    text.contains(&expected),
+                    text.contains(expected),
                     "{script} {protocol} {clients}: {text}"
                 );
                 output.ok();
