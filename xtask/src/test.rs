@@ -17,6 +17,11 @@ pub fn test(args: &[String]) -> Result<(), String> {
     let pg_bin = clients::directory()?;
     step("format");
     run::check("formatting", run::cargo().args(["fmt", "--all", "--check"]))?;
+    // Outside the workspace, which must not compile it; its format needs no compiler.
+    let mut bench = run::cargo();
+    bench.args(["fmt", "--check", "--manifest-path"]);
+    bench.arg(run::root().join("bench/embedded/Cargo.toml"));
+    run::check("formatting of bench/embedded", &mut bench)?;
     step("tidy");
     tidy::tidy()?;
     step("clippy");
