@@ -43,6 +43,10 @@ pub enum OpKind {
     Allocate,
     /// Advising the system to begin writing back.
     StartWriteback,
+    /// Waiting for the device to have taken what was written.
+    AwaitWriteback,
+    /// Asking how much space is left.
+    FreeSpace,
 }
 
 impl fmt::Display for OpKind {
@@ -64,6 +68,8 @@ impl fmt::Display for OpKind {
             Self::SetLen => "set length of",
             Self::Allocate => "allocate space in",
             Self::StartWriteback => "start write-back of",
+            Self::AwaitWriteback => "write back",
+            Self::FreeSpace => "free space of",
         })
     }
 }

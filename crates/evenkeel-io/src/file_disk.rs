@@ -194,6 +194,11 @@ impl Disk for FileDisk {
         let elapsed = u64::try_from(self.started.elapsed().as_micros()).unwrap_or(u64::MAX);
         self.epoch_micros.saturating_add(elapsed)
     }
+
+    fn free_space(&self, dir: &Path) -> IoResult<Option<u64>> {
+        let stat = check(OpKind::FreeSpace, dir, retry(|| rustix::fs::statvfs(dir)))?;
+        Ok(Some(stat.f_bavail.saturating_mul(stat.f_frsize)))
+    }
 }
 
 struct OsLock(OsFile);
@@ -211,6 +216,21 @@ struct OsFile {
 }
 
 impl OsFile {
+    fn write_back(&self, op: OpKind, offset: u64, len: u64, wait: bool) -> IoResult<()> {
+        let result = match (i64::try_from(offset), i64::try_from(len)) {
+            (_, Ok(0)) => Ok(()),
+            (Ok(offset), Ok(len)) => {
+                retry(|| syscalls::sync_file_range(self.fd.as_fd(), offset, len, wait))
+            }
+            _ => Err(Errno::INVAL),
+        };
+        match result {
+            // It is advice: a file system that cannot take it is not an error.
+            Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::SPIPE) => Ok(()),
+            other => self.check(op, Some(offset), other),
+        }
+    }
+
     fn check<T>(&self, op: OpKind, offset: Option<u64>, result: Result<T, Errno>) -> IoResult<T> {
         result.map_err(|errno| IoError::from_errno(op, &self.path, offset, errno))
     }
@@ -289,18 +309,11 @@ impl File for OsFile {
     }
 
     fn start_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
-        let result = match (i64::try_from(offset), i64::try_from(len)) {
-            (_, Ok(0)) => Ok(()),
-            (Ok(offset), Ok(len)) => {
-                retry(|| syscalls::sync_file_range(self.fd.as_fd(), offset, len))
-            }
-            _ => Err(Errno::INVAL),
-        };
-        match result {
-            // It is advice: a file system that cannot take it is not an error.
-            Err(Errno::NOSYS | Errno::OPNOTSUPP | Errno::SPIPE) => Ok(()),
-            other => self.check(OpKind::StartWriteback, Some(offset), other),
-        }
+        self.write_back(OpKind::StartWriteback, offset, len, false)
+    }
+
+    fn await_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
+        self.write_back(OpKind::AwaitWriteback, offset, len, true)
     }
 
     fn path(&self) -> &Path {

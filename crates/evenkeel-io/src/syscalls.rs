@@ -25,11 +25,18 @@ pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     }
 }
 
-/// Begins writing a range back. `len` zero means to the end of the file.
-pub(crate) fn sync_file_range(fd: BorrowedFd<'_>, offset: i64, len: i64) -> Result<(), Errno> {
+/// Begins writing a range back, and with `wait` also waits for the device to have taken it.
+/// `len` zero means to the end of the file.
+pub(crate) fn sync_file_range(
+    fd: BorrowedFd<'_>,
+    offset: i64,
+    len: i64,
+    wait: bool,
+) -> Result<(), Errno> {
+    let around = libc::SYNC_FILE_RANGE_WAIT_BEFORE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let flags = libc::SYNC_FILE_RANGE_WRITE | if wait { around } else { 0 };
     // SAFETY: the descriptor is open for the call; no memory is passed.
-    let result =
-        unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, libc::SYNC_FILE_RANGE_WRITE) };
+    let result = unsafe { libc::sync_file_range(fd.as_raw_fd(), offset, len, flags) };
     if result == 0 {
         Ok(())
     } else {

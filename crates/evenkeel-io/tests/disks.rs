@@ -36,6 +36,8 @@ fn files_are_read_as_written() {
         file.write_all_at(b"hello", 3).unwrap();
         file.allocate(0, 20).unwrap();
         file.start_writeback(0, 20).unwrap();
+        file.await_writeback(0, 20).unwrap();
+        assert_ne!(disk.free_space(dir).unwrap(), Some(0));
         file.sync_data().unwrap();
         file.sync_all().unwrap();
         disk.sync_dir(dir).unwrap();

@@ -113,6 +113,10 @@ impl File for WaitingFile {
         self.file.start_writeback(offset, len)
     }
 
+    fn await_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
+        self.file.await_writeback(offset, len)
+    }
+
     fn path(&self) -> &Path {
         self.file.path()
     }

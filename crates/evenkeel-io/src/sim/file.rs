@@ -290,6 +290,27 @@ impl File for SimFile {
         result.map_err(|errno| self.error(op, Some(offset), errno))
     }
 
+    fn await_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
+        let op = OpKind::AwaitWriteback;
+        let result = self.disk.call(op, &self.path, |inner, fault| {
+            inner.charge(|device| device.await_writeback(self.ino, offset, len));
+            if let Some(fault) = fault {
+                let change = Change::FailSync { ino: self.ino };
+                inner.record(op, &self.path, offset, len, true, change);
+                inner.add_write_back_error(self.ino);
+                self.errors_seen
+                    .store(inner.write_back_errors(self.ino), Ordering::Relaxed);
+                return Err(fault.errno(op));
+            }
+            let errors = inner.write_back_errors(self.ino);
+            match self.errors_seen.swap(errors, Ordering::Relaxed) < errors {
+                true => Err(Errno::IO),
+                false => Ok(()),
+            }
+        });
+        result.map_err(|errno| self.error(op, Some(offset), errno))
+    }
+
     fn path(&self) -> &Path {
         &self.given
     }

@@ -8,7 +8,8 @@ use super::state::Ino;
 /// The cost of operations in microseconds.
 ///
 /// Buffered writes cost nothing; a sync pays for the runs of blocks they left, unless
-/// [`crate::File::start_writeback`] has covered them. Reads and direct writes pay at once; going
+/// [`crate::File::start_writeback`] has covered them: then [`crate::File::await_writeback`] does,
+/// if anyone calls it. Reads and direct writes pay at once; going
 /// on where the last one ended saves the access time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LatencyModel {
@@ -73,6 +74,8 @@ pub(crate) struct Device {
     pub(crate) mode: LatencyMode,
     head: Option<(Ino, u64)>,
     dirty: BTreeMap<Ino, BTreeSet<u64>>,
+    /// Blocks being written back, paid for by who waits for them.
+    in_write_back: BTreeMap<Ino, BTreeSet<u64>>,
 }
 
 impl Device {
@@ -82,6 +85,7 @@ impl Device {
             mode,
             head: None,
             dirty: BTreeMap::new(),
+            in_write_back: BTreeMap::new(),
         }
     }
 
@@ -107,8 +111,32 @@ impl Device {
     pub(crate) fn written_back(&mut self, ino: Ino, offset: u64, len: u64) {
         if let Some(dirty) = self.dirty.get_mut(&ino) {
             let end = block_number(offset.saturating_add(len));
-            dirty.retain(|block| !(block_number(offset)..end).contains(block));
+            let taken = dirty.extract_if(block_number(offset)..end, |_| true);
+            self.in_write_back.entry(ino).or_default().extend(taken);
         }
+    }
+
+    /// Cost of waiting for a range to have been written back.
+    pub(crate) fn await_writeback(&mut self, ino: Ino, offset: u64, len: u64) -> u64 {
+        self.written_back(ino, offset, len);
+        let end = block_number(offset.saturating_add(len));
+        let blocks: BTreeSet<u64> = match self.in_write_back.get_mut(&ino) {
+            Some(all) => all
+                .extract_if(block_number(offset)..end, |_| true)
+                .collect(),
+            None => return 0,
+        };
+        self.head = None;
+        self.write_cost(&blocks)
+    }
+
+    /// An access for each run of blocks, and their transfer.
+    fn write_cost(&self, blocks: &BTreeSet<u64>) -> u64 {
+        let starts = blocks
+            .iter()
+            .filter(|&&b| b == 0 || !blocks.contains(&(b - 1)))
+            .count();
+        self.model.access * starts as u64 + self.model.transfer((blocks.len() * BLOCK) as u64)
     }
 
     /// Cost of a sync.
@@ -116,13 +144,10 @@ impl Device {
         let blocks = ino
             .and_then(|ino| self.dirty.remove(&ino))
             .unwrap_or_default();
-        let starts = blocks
-            .iter()
-            .filter(|&&b| b == 0 || !blocks.contains(&(b - 1)))
-            .count();
+        if let Some(ino) = ino {
+            self.in_write_back.remove(&ino);
+        }
         self.head = None;
-        self.model.flush
-            + self.model.access * starts as u64
-            + self.model.transfer((blocks.len() * BLOCK) as u64)
+        self.model.flush + self.write_cost(&blocks)
     }
 }

@@ -49,7 +49,7 @@ impl ForkFiles {
             if last < len {
                 opened.set_len(last)?;
             }
-            segments.push(Segment::new(opened));
+            segments.push(space.sync.register(opened));
         }
         let blocks = (segments.len().saturating_sub(1) as u64) * (full / PAGE) + last / PAGE;
         let blocks = u32::try_from(blocks).map_err(|_| StorageError::FileDamaged {
@@ -121,7 +121,7 @@ impl ForkFiles {
         // A crash may have left a file there although it took back the segment before it, or the
         // cutting of the fork: whatever it holds is not this fork's.
         let opts = OpenOptions::create().truncate().direct(self.space.direct);
-        let segment = Segment::new(self.space.disk.open(&path, opts)?);
+        let segment = self.space.sync.register(self.space.disk.open(&path, opts)?);
         // The entry must be durable before the redo point passes what is written here.
         self.space.sync.note_dir(self.space.dir_of(self.file));
         segments.push(Arc::clone(&segment));
@@ -147,7 +147,7 @@ impl ForkFiles {
             let len = u64::from(blocks.saturating_sub(first)) * PAGE_SIZE as u64;
             if segment.file().len()? > len {
                 segment.file().set_len(len)?;
-                self.space.sync.note_write(segment);
+                segment.count_write();
             }
         }
         Ok(())

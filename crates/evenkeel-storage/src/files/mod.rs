@@ -14,7 +14,7 @@ use crate::ids::{FileId, Fork};
 
 pub(crate) use fork_files::ForkFiles;
 pub(crate) use segment::Segment;
-pub use sync_table::{SyncStats, SyncTable};
+pub use sync_table::{SYNC_TIME_BOUNDS, SyncPass, SyncStats, SyncTable};
 
 /// Blocks in a segment file of 1 GiB.
 pub const SEGMENT_BLOCKS: u32 = (1 << 30) / crate::page::PAGE_SIZE as u32;

@@ -17,7 +17,8 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    pub(crate) fn new(file: Arc<dyn File>) -> Arc<Segment> {
+    /// Through [`super::SyncTable::register`] only, which knows every open segment.
+    pub(super) fn new(file: Arc<dyn File>) -> Arc<Segment> {
         Arc::new(Segment {
             file,
             written: AtomicU64::new(0),
@@ -31,8 +32,9 @@ impl Segment {
         &self.file
     }
 
-    /// Counts a completed write; answers its number. Through the table only (files rule 1).
-    pub(super) fn count_write(&self) -> u64 {
+    /// Counts a completed write; answers its number, for [`Segment::is_synced`]. One addition:
+    /// nothing here can fail, wait or allocate (files rule 1).
+    pub(crate) fn count_write(&self) -> u64 {
         self.written.fetch_add(1, Ordering::AcqRel) + 1
     }
 

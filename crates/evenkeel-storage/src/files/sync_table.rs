@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
-use evenkeel_io::{Disk, IoError};
+use evenkeel_io::{Disk, File, IoError};
 use parking_lot::Mutex;
 
 use super::segment::Segment;
@@ -15,26 +15,34 @@ use crate::poison::Poison;
 
 /// Most syncs in flight at once.
 const PARALLEL_SYNCS: usize = 8;
+/// A sync that takes longer is worth a warning.
+const SLOW_SYNC: Duration = Duration::from_secs(5);
 
-/// The sync bookkeeping of all data files. There is no request queue to overflow: a file is in
-/// the table from its first unsynced write until a sync has caught up with its last one.
+/// Upper bounds of the buckets of [`SyncStats::histogram`], in microseconds; the last bucket has
+/// none.
+pub const SYNC_TIME_BOUNDS: [u64; 9] = [
+    100, 1_000, 5_000, 10_000, 50_000, 100_000, 500_000, 1_000_000, 5_000_000,
+];
+
+/// The sync bookkeeping of all data files. There are no requests, so none to queue, merge or
+/// overflow: a pass looks at the counters of every open segment.
 pub struct SyncTable {
     disk: Arc<dyn Disk>,
     fsync: bool,
     poison: Arc<Poison>,
-    pending: Mutex<Pending>,
-    syncs: AtomicU64,
-    sync_micros: AtomicU64,
+    /// Every open segment, by address: a file made anew under an old name is another one. A
+    /// segment that nobody else has any more stays until it is synced.
+    open: Mutex<HashMap<usize, Arc<Segment>>>,
+    dirs: Mutex<Dirs>,
+    stats: Mutex<SyncStats>,
 }
 
 #[derive(Default)]
-struct Pending {
-    /// By address: a file made anew under an old name is another segment.
-    segments: HashMap<usize, Arc<Segment>>,
+struct Dirs {
     /// Directories whose entries changed, and at which of the changes noted so far.
-    dirs: BTreeMap<PathBuf, u64>,
-    /// Changes of directories noted so far.
-    dir_changes: u64,
+    changed: BTreeMap<PathBuf, u64>,
+    /// Changes noted so far.
+    changes: u64,
 }
 
 /// Counters since the start.
@@ -44,8 +52,38 @@ pub struct SyncStats {
     pub syncs: u64,
     /// Microseconds spent in syncs, summed over files.
     pub sync_micros: u64,
+    /// The longest sync of one file, in microseconds.
+    pub longest_micros: u64,
+    /// Syncs by how long they took; the bounds are [`SYNC_TIME_BOUNDS`].
+    pub histogram: [u64; SYNC_TIME_BOUNDS.len() + 1],
     /// Files that have unsynced writes now.
     pub pending: u64,
+}
+
+/// What one pass over the table did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SyncPass {
+    /// Files synced.
+    pub files: u64,
+    /// Time spent in syncs, summed over files.
+    pub total: Duration,
+    /// The longest sync of one file.
+    pub longest: Duration,
+}
+
+impl SyncPass {
+    fn add(&mut self, other: SyncPass) {
+        self.files += other.files;
+        self.total += other.total;
+        self.longest = self.longest.max(other.longest);
+    }
+
+    /// Mean time of a sync.
+    #[must_use]
+    pub fn average(&self) -> Duration {
+        let files = u32::try_from(self.files.max(1)).unwrap_or(u32::MAX);
+        self.total / files
+    }
 }
 
 fn address(segment: &Arc<Segment>) -> usize {
@@ -60,9 +98,9 @@ impl SyncTable {
             disk,
             fsync,
             poison,
-            pending: Mutex::default(),
-            syncs: AtomicU64::new(0),
-            sync_micros: AtomicU64::new(0),
+            open: Mutex::default(),
+            dirs: Mutex::default(),
+            stats: Mutex::default(),
         })
     }
 
@@ -77,50 +115,53 @@ impl SyncTable {
         self.poison.check()
     }
 
-    /// Counts a completed write of `segment` and puts it into the table. Answers the write's
-    /// number, for [`Segment::is_synced`].
-    pub(crate) fn note_write(&self, segment: &Arc<Segment>) -> u64 {
-        let mut pending = self.pending.lock();
-        let write = segment.count_write();
-        pending
-            .segments
-            .entry(address(segment))
-            .or_insert_with(|| Arc::clone(segment));
-        write
+    /// Takes an opened file into the table, so that a completed write of it has only to be
+    /// counted. It stays open while something written to it is not synced, and as long as the
+    /// caller has it.
+    pub(crate) fn register(&self, file: Arc<dyn File>) -> Arc<Segment> {
+        let segment = Segment::new(file);
+        self.open
+            .lock()
+            .insert(address(&segment), Arc::clone(&segment));
+        segment
     }
 
     /// Notes that entries of `dir` were made or removed.
     pub(crate) fn note_dir(&self, dir: &Path) {
-        let mut pending = self.pending.lock();
-        pending.dir_changes += 1;
-        let change = pending.dir_changes;
-        pending.dirs.insert(dir.to_path_buf(), change);
+        let mut dirs = self.dirs.lock();
+        dirs.changes += 1;
+        let change = dirs.changes;
+        dirs.changed.insert(dir.to_path_buf(), change);
     }
 
     /// Forgets a file that is being unlinked.
     pub(crate) fn forget(&self, segment: &Arc<Segment>) {
         segment.mark_dropped();
-        self.pending.lock().segments.remove(&address(segment));
+        self.open.lock().remove(&address(segment));
     }
 
     /// Makes durable every write and directory change noted before the call, several files at
-    /// once.
+    /// once. What comes while it runs is the next pass's, so it ends.
     ///
     /// # Errors
-    /// A failed sync poisons the instance; the error names the file.
-    pub fn sync_all(&self) -> StorageResult<()> {
+    /// A failed sync poisons the instance; the error names the file. Nothing counts as synced
+    /// then that was not.
+    pub fn sync_all(&self) -> StorageResult<SyncPass> {
         self.poison.check()?;
-        let (segments, dirs) = {
-            let pending = self.pending.lock();
-            let segments: Vec<_> = pending.segments.values().map(Arc::clone).collect();
-            let dirs: Vec<PathBuf> = pending.dirs.keys().cloned().collect();
-            (segments, dirs)
+        let segments: Vec<_> = {
+            let open = self.open.lock();
+            let unsynced = open.values().filter(|segment| segment.needs_sync());
+            unsynced.map(Arc::clone).collect()
         };
-        self.sync_segments(&segments)?;
+        let dirs: Vec<PathBuf> = self.dirs.lock().changed.keys().cloned().collect();
+        let pass = self.sync_segments(&segments)?;
         for dir in &dirs {
             self.sync_dir(dir)?;
         }
-        Ok(())
+        drop(segments);
+        let mut open = self.open.lock();
+        open.retain(|_, segment| Arc::strong_count(segment) > 1 || segment.needs_sync());
+        Ok(pass)
     }
 
     /// Syncs one directory and takes it off the list.
@@ -128,7 +169,7 @@ impl SyncTable {
     /// # Errors
     /// As [`SyncTable::sync_all`].
     pub(crate) fn sync_dir(&self, dir: &Path) -> StorageResult<()> {
-        let change = self.pending.lock().dirs.get(dir).copied();
+        let change = self.dirs.lock().changed.get(dir).copied();
         if self.fsync
             && let Err(error) = self.disk.sync_dir(dir)
         {
@@ -136,40 +177,34 @@ impl SyncTable {
         }
         // Only now, as for files: who looks for what is to be synced meanwhile must find it. A
         // change during the sync keeps it.
-        let mut pending = self.pending.lock();
-        if pending.dirs.get(dir).copied() == change {
-            pending.dirs.remove(dir);
+        let mut dirs = self.dirs.lock();
+        if dirs.changed.get(dir).copied() == change {
+            dirs.changed.remove(dir);
         }
         Ok(())
     }
 
-    /// Makes every write of these files that was noted before the call durable.
+    /// Makes every write of these files that was counted before the call durable.
     ///
     /// # Errors
     /// As [`SyncTable::sync_all`].
-    pub(crate) fn sync_segments(&self, segments: &[Arc<Segment>]) -> StorageResult<()> {
+    pub(crate) fn sync_segments(&self, segments: &[Arc<Segment>]) -> StorageResult<SyncPass> {
         let result = match segments {
-            [] => Ok(()),
+            [] => Ok(SyncPass::default()),
             [one] => self.sync_one(one),
             many => self.sync_in_parallel(many),
         };
-        result.map_err(|error| self.fail(error))?;
-        let mut pending = self.pending.lock();
-        for segment in segments {
-            if !segment.needs_sync() {
-                pending.segments.remove(&address(segment));
-            }
-        }
-        Ok(())
+        result.map_err(|error| self.fail(error))
     }
 
-    fn sync_in_parallel(&self, segments: &[Arc<Segment>]) -> Result<(), IoError> {
+    fn sync_in_parallel(&self, segments: &[Arc<Segment>]) -> Result<SyncPass, IoError> {
         let next = AtomicUsize::new(0);
         let work = || {
+            let mut pass = SyncPass::default();
             while let Some(segment) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
-                self.sync_one(segment)?;
+                pass.add(self.sync_one(segment)?);
             }
-            Ok(())
+            Ok(pass)
         };
         std::thread::scope(|scope| {
             let helpers: Vec<_> = (1..segments.len().min(PARALLEL_SYNCS))
@@ -180,10 +215,15 @@ impl SyncTable {
                         .ok()
                 })
                 .collect();
-            let mut result = work();
+            let mut result: Result<SyncPass, IoError> = work();
             for helper in helpers {
                 match helper.join() {
-                    Ok(theirs) => result = result.and(theirs),
+                    Ok(theirs) => {
+                        result = result.and_then(|mut pass| {
+                            pass.add(theirs?);
+                            Ok(pass)
+                        });
+                    }
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
@@ -191,14 +231,27 @@ impl SyncTable {
         })
     }
 
-    fn sync_one(&self, segment: &Segment) -> Result<(), IoError> {
+    fn sync_one(&self, segment: &Segment) -> Result<SyncPass, IoError> {
         let start = Instant::now();
-        if segment.sync(self.fsync)? {
-            self.syncs.fetch_add(1, Ordering::Relaxed);
-            let micros = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
-            self.sync_micros.fetch_add(micros, Ordering::Relaxed);
+        if !segment.sync(self.fsync)? {
+            return Ok(SyncPass::default());
         }
-        Ok(())
+        let took = start.elapsed();
+        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+        if took > SLOW_SYNC {
+            let path = segment.file().path().display();
+            tracing::warn!("syncing {path} took {:.1} s", took.as_secs_f64());
+        }
+        let mut stats = self.stats.lock();
+        stats.syncs += 1;
+        stats.sync_micros = stats.sync_micros.saturating_add(micros);
+        stats.longest_micros = stats.longest_micros.max(micros);
+        stats.histogram[SYNC_TIME_BOUNDS.partition_point(|bound| *bound < micros)] += 1;
+        Ok(SyncPass {
+            files: 1,
+            total: took,
+            longest: took,
+        })
     }
 
     fn fail(&self, error: IoError) -> crate::error::StorageError {
@@ -206,13 +259,32 @@ impl SyncTable {
         error.into()
     }
 
-    /// Counters since the start.
+    /// Counters since the start, or since [`SyncTable::reset_stats`].
     #[must_use]
     pub fn stats(&self) -> SyncStats {
+        let open = self.open.lock();
+        let pending = open.values().filter(|segment| segment.needs_sync()).count();
         SyncStats {
-            syncs: self.syncs.load(Ordering::Relaxed),
-            sync_micros: self.sync_micros.load(Ordering::Relaxed),
-            pending: self.pending.lock().segments.len() as u64,
+            pending: pending as u64,
+            ..*self.stats.lock()
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn open_files(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    #[cfg(test)]
+    pub(super) fn while_locked<T>(&self, act: impl FnOnce() -> T) -> T {
+        let _open = self.open.lock();
+        let _dirs = self.dirs.lock();
+        let _stats = self.stats.lock();
+        act()
+    }
+
+    /// Begins counting anew.
+    pub fn reset_stats(&self) {
+        *self.stats.lock() = SyncStats::default();
     }
 }

@@ -1,5 +1,10 @@
-use evenkeel_io::{Disk, Fault, FaultKind, OpKind, OpenOptions, Outcome, SimDisk};
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use evenkeel_io::{
+    Disk, Fault, FaultKind, LatencyMode, LatencyModel, OpKind, OpenOptions, Outcome, SimDisk,
+};
+
+use super::SYNC_TIME_BOUNDS;
 use crate::ids::{BlockNumber, FileId, Fork};
 use crate::page::{PAGE_SIZE, PageRead};
 use crate::testing::{DIR, FILE, TEST_SEGMENT, open_pool};
@@ -12,7 +17,7 @@ fn write(pool: &crate::buffer::BufferPool, block: u32) {
         .file()
         .write_all_at(&[1; PAGE_SIZE], offset)
         .expect("written");
-    pool.files().sync_table().note_write(&segment);
+    segment.count_write();
 }
 
 #[test]
@@ -141,4 +146,209 @@ fn growth_that_a_crash_took_back_is_repaired_when_the_fork_is_opened() {
     for block in TEST_SEGMENT + 2..TEST_SEGMENT * 3 + 1 {
         assert!(fork.read(BlockNumber(block)).expect("zeroes").is_new());
     }
+}
+
+/// Opens the fork's segment without keeping the fork, as a pool that has closed it would.
+fn write_and_close(pool: &crate::buffer::BufferPool, name: &str) {
+    let space = pool.files();
+    let path = format!("{DIR}/base/{name}");
+    let file = space
+        .disk()
+        .open(path.as_ref(), OpenOptions::create())
+        .expect("opens");
+    let segment = space.sync_table().register(file);
+    segment
+        .file()
+        .write_all_at(&[1; PAGE_SIZE], 0)
+        .expect("written");
+    segment.count_write();
+}
+
+#[test]
+fn a_file_stays_open_until_it_is_synced_though_nobody_else_has_it() {
+    let disk = SimDisk::new(7);
+    let (pool, poison) = open_pool(&disk, 16);
+    let table = pool.files().sync_table();
+    write_and_close(&pool, "8");
+    assert_eq!(table.open_files(), 1);
+    table.sync_all().expect("sound");
+    assert_eq!((table.open_files(), table.stats().pending), (0, 0));
+    // An error that strikes while nobody else has the file open is still ours to see.
+    write_and_close(&pool, "8");
+    assert_eq!(disk.fail_write_back("base/8"), 1);
+    let error = table.sync_all().expect_err("the content is lost");
+    assert!(error.to_string().contains("base/8"), "{error}");
+    assert!(poison.is_set());
+    assert_eq!(table.open_files(), 1);
+}
+
+#[test]
+fn a_file_that_comes_back_is_synced_as_a_new_one() {
+    let disk = SimDisk::new(8);
+    let (pool, _) = open_pool(&disk, 16);
+    let fork = pool.fork(FILE, Fork::Main).expect("opens");
+    fork.extend(TEST_SEGMENT + 1).expect("space");
+    write(&pool, TEST_SEGMENT);
+    let (old, _) = fork
+        .files()
+        .segment(BlockNumber(TEST_SEGMENT))
+        .expect("there");
+    pool.truncate(FILE, Fork::Main, 1).expect("cut");
+    fork.extend(TEST_SEGMENT).expect("space");
+    write(&pool, TEST_SEGMENT);
+    let (new, _) = fork
+        .files()
+        .segment(BlockNumber(TEST_SEGMENT))
+        .expect("there");
+    assert!(!old.needs_sync() && new.needs_sync());
+    pool.files().sync_table().sync_all().expect("sound");
+    assert!(!new.needs_sync());
+    let after = disk.crash_with(Outcome::Nothing, 1);
+    let (pool, _) = open_pool(&after, 16);
+    let fork = pool.fork(FILE, Fork::Main).expect("opens");
+    assert_eq!(fork.len(), TEST_SEGMENT + 1);
+}
+
+#[test]
+fn cutting_a_file_needs_a_sync() {
+    let disk = SimDisk::new(9);
+    let (pool, _) = open_pool(&disk, 16);
+    let table = pool.files().sync_table();
+    let fork = pool.fork(FILE, Fork::Main).expect("opens");
+    fork.extend(10).expect("space");
+    write(&pool, 9);
+    table.sync_all().expect("sound");
+    pool.truncate(FILE, Fork::Main, 3).expect("cut");
+    assert_eq!(table.stats().pending, 1);
+    table.sync_all().expect("sound");
+    let after = disk.crash_with(Outcome::Nothing, 1);
+    let (pool, _) = open_pool(&after, 16);
+    assert_eq!(pool.fork(FILE, Fork::Main).expect("opens").len(), 3);
+}
+
+#[test]
+fn a_failed_pass_leaves_everything_unsynced_that_it_did_not_sync() {
+    let disk = SimDisk::new(10);
+    let (pool, poison) = open_pool(&disk, 16);
+    let table = pool.files().sync_table();
+    for id in [7, 8, 9] {
+        let fork = pool.fork(FileId(id), Fork::Main).expect("opens");
+        fork.extend(1).expect("space");
+        let (segment, offset) = fork.files().segment(BlockNumber(0)).expect("extended");
+        segment
+            .file()
+            .write_all_at(&[1; PAGE_SIZE], offset)
+            .expect("written");
+        segment.count_write();
+    }
+    disk.inject(
+        Fault::nth(1, FaultKind::Eio)
+            .on(OpKind::SyncData)
+            .path("base/8")
+            .sticky(),
+    );
+    let error = table.sync_all().expect_err("the fault");
+    assert!(error.to_string().contains("base/8"), "{error}");
+    assert!(poison.is_set());
+    disk.clear_faults();
+    // A sync that succeeds after one that failed proves nothing, so there is no second try.
+    assert!(table.sync_all().is_err());
+    assert!(table.stats().pending >= 1);
+    assert_eq!(table.stats().syncs + table.stats().pending, 3);
+}
+
+/// A disk whose syncs take a while: what is written during one is the next pass's.
+#[test]
+fn arrivals_during_a_pass_wait_for_the_next_and_the_pass_ends() {
+    let disk = SimDisk::new(11);
+    let (pool, _) = open_pool(&disk, 16);
+    pool.fork(FILE, Fork::Main)
+        .and_then(|fork| fork.extend(4))
+        .expect("space");
+    let model = LatencyModel {
+        access: 0,
+        per_mib: 0,
+        flush: 20_000,
+        parallel: 8,
+    };
+    disk.set_latency(Some((model, LatencyMode::Sleep)));
+    let table = pool.files().sync_table();
+    write(&pool, 0);
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut writes = 0;
+            while !done.load(Ordering::SeqCst) {
+                write(&pool, 1);
+                writes += 1;
+            }
+            writes
+        });
+        for _ in 0..3 {
+            table.sync_all().expect("sound");
+        }
+        done.store(true, Ordering::SeqCst);
+        assert!(writer.join().expect("no panic") > 0);
+    });
+    // The last write began after the last pass, or was counted after it had looked.
+    write(&pool, 2);
+    assert_eq!(table.stats().pending, 1);
+    table.sync_all().expect("sound");
+    assert_eq!(table.stats().pending, 0);
+    assert!(disk.unsynced().iter().all(|path| !path.starts_with(DIR)));
+}
+
+#[test]
+fn syncs_of_many_files_go_out_together_and_are_timed() {
+    const FILES: u64 = 16;
+    let disk = SimDisk::new(12);
+    let (pool, _) = open_pool(&disk, 16);
+    for id in 0..FILES {
+        let fork = pool.fork(FileId(100 + id), Fork::Main).expect("opens");
+        fork.extend(1).expect("space");
+        let (segment, _) = fork.files().segment(BlockNumber(0)).expect("extended");
+        segment.count_write();
+    }
+    let model = LatencyModel {
+        access: 0,
+        per_mib: 0,
+        flush: 30_000,
+        parallel: 8,
+    };
+    disk.set_latency(Some((model, LatencyMode::Sleep)));
+    let table = pool.files().sync_table();
+    let start = std::time::Instant::now();
+    let pass = table.sync_all().expect("sound");
+    let elapsed = start.elapsed();
+    assert_eq!(pass.files, FILES);
+    assert!(elapsed < pass.total / 2, "{elapsed:?} for {pass:?}");
+    assert!(pass.average() <= pass.longest && pass.longest <= elapsed);
+    let stats = table.stats();
+    assert_eq!(stats.histogram.iter().sum::<u64>(), FILES);
+    // None was quicker than the device.
+    let quick = SYNC_TIME_BOUNDS.partition_point(|bound| *bound <= 10_000);
+    assert_eq!(stats.histogram[..quick].iter().sum::<u64>(), 0);
+    assert_eq!(stats.longest_micros, pass.longest.as_micros() as u64);
+    table.reset_stats();
+    assert_eq!(table.stats().syncs, 0);
+}
+
+/// Counting is all that happens where a page write has just completed, with the table locked by
+/// somebody else too.
+#[test]
+fn a_write_is_counted_while_the_table_is_busy() {
+    let disk = SimDisk::new(13);
+    let (pool, _) = open_pool(&disk, 16);
+    pool.fork(FILE, Fork::Main)
+        .and_then(|fork| fork.extend(1))
+        .expect("space");
+    let fork = pool.fork(FILE, Fork::Main).expect("opens");
+    let (segment, _) = fork.files().segment(BlockNumber(0)).expect("extended");
+    let number = pool
+        .files()
+        .sync_table()
+        .while_locked(|| segment.count_write());
+    assert!(!segment.is_synced(number));
+    pool.files().sync_table().sync_all().expect("sound");
+    assert!(segment.is_synced(number));
 }

@@ -208,7 +208,7 @@ impl Lane {
         result?;
         let mut homes: Vec<(Arc<Segment>, u64)> = Vec::new();
         for run in &runs {
-            let write = shared.pool.files().sync_table().note_write(&run.segment);
+            let write = run.segment.count_write();
             match homes
                 .last_mut()
                 .filter(|(segment, _)| Arc::ptr_eq(segment, &run.segment))

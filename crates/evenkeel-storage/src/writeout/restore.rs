@@ -166,18 +166,17 @@ fn restore_page(
         home = image;
     }
     // Written even if it was whole: the page cache may hold what the disk does not.
-    write_home(pool, &fork, page.block, &home)
+    write_home(&fork, page.block, &home)
 }
 
 fn write_home(
-    pool: &BufferPool,
     fork: &crate::buffer::ForkHandle,
     block: BlockNumber,
     bytes: &[u8],
 ) -> StorageResult<()> {
     let (segment, offset) = fork.files().segment(block)?;
     segment.file().write_all_at(bytes, offset)?;
-    pool.files().sync_table().note_write(&segment);
+    segment.count_write();
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use super::restore::{self, RestoreStats};
 use crate::buffer::BufferPool;
 use crate::config::{StorageConfig, TornPageProtection};
 use crate::error::StorageResult;
+use crate::files::SyncPass;
 use crate::ids::{FrameId, Lsn, PageId};
 
 /// How the writer works.
@@ -202,7 +203,7 @@ impl Writer {
     ///
     /// # Errors
     /// A failed sync poisons the instance.
-    pub fn sync_all(&self) -> StorageResult<()> {
+    pub fn sync_all(&self) -> StorageResult<SyncPass> {
         self.shared.pool.files().sync_table().sync_all()
     }
 

@@ -47,6 +47,26 @@ fn a_sync_pays_for_each_run_that_was_not_written_back() {
 }
 
 #[test]
+fn waiting_for_write_back_pays_once_and_reports_what_was_lost() {
+    let disk = disk();
+    let file = durable(&disk, "d/f", &[]);
+    let model = LatencyModel::spinning();
+    disk.set_latency(Some((model, LatencyMode::Virtual)));
+    for block in [0, 1, 10] {
+        file.write_all_at(&[1; 4096], block * 4096).unwrap();
+    }
+    file.start_writeback(0, 2 * 4096).unwrap();
+    let both = cost(&disk, || file.await_writeback(0, 11 * 4096).unwrap());
+    assert!((2 * model.access..3 * model.access).contains(&both));
+    assert!(cost(&disk, || file.await_writeback(0, 11 * 4096).unwrap()) < 100);
+    assert!(cost(&disk, || file.sync_data().unwrap()) < model.flush + model.access);
+    file.write_all_at(&[2; 4096], 0).unwrap();
+    assert_eq!(disk.fail_write_back("d/f"), 1);
+    assert!(file.await_writeback(0, 4096).is_err());
+    file.sync_data().expect("reported once");
+}
+
+#[test]
 fn going_on_where_the_last_access_ended_saves_the_way() {
     let disk = disk();
     let file = durable(&disk, "d/f", &[1; 16384]);
