@@ -37,6 +37,11 @@ fn str_of(array: &dyn Array, row: usize) -> SqlResult<&str> {
     text.ok_or_else(|| SqlError::internal("an array is not of a string type"))
 }
 
+/// Arrays of type Null have no bitmap that says so.
+fn is_null(array: &dyn Array, row: usize) -> bool {
+    array.is_null(row) || array.data_type().is_null()
+}
+
 /// Appends a DataRow field (length, value) from an array whose type appears as `ty`.
 pub fn put_field(
     array: &dyn Array,
@@ -46,7 +51,7 @@ pub fn put_field(
     cx: &TypeContext,
     out: &mut BytesMut,
 ) -> SqlResult<()> {
-    if array.is_null(row) {
+    if is_null(array, row) {
         out.put_i32(-1);
         return Ok(());
     }
@@ -74,7 +79,7 @@ pub fn datum_at(array: &dyn Array, row: usize, ty: SqlType) -> SqlResult<Datum> 
     if row >= array.len() {
         return Err(SqlError::internal("a row lies beyond its array"));
     }
-    if array.is_null(row) {
+    if is_null(array, row) {
         return Ok(Datum::Null);
     }
     let value = natural(array, row)?;

@@ -42,6 +42,7 @@ pub fn insert<'a>(
     };
     let table = binder.table(name)?;
     let columns = target_columns(&table, &insert.columns)?;
+    let named = !insert.columns.is_empty();
     let label = match &insert.table_alias {
         Some(alias) => ident_text(&alias.alias),
         None => table.name.to_string(),
@@ -50,7 +51,7 @@ pub fn insert<'a>(
     let rows = match &insert.source {
         None => Some(vec![defaults(&binder, &table)?]),
         Some(query) => match values_of(query) {
-            Some(rows) => value_rows(&binder, &table, &columns, rows)?,
+            Some(rows) => value_rows(&binder, &table, &columns, named, rows)?,
             None => None,
         },
     };
@@ -73,6 +74,11 @@ pub fn insert<'a>(
         return Err(SqlError::internal("an INSERT without a source"));
     };
     let plan = query::plan_query(&binder, &query)?;
+    if named && plan.types.len() < columns.len() {
+        return Err(SqlError::syntax(
+            "INSERT has more target columns than expressions",
+        ));
+    }
     if plan.types.len() > columns.len() {
         return Err(SqlError::syntax(
             "INSERT has more expressions than target columns",
@@ -152,6 +158,7 @@ fn value_rows(
     binder: &Binder<'_>,
     table: &TableInfo,
     columns: &[usize],
+    named: bool,
     rows: &[ast::Parens<Vec<ast::Expr>>],
 ) -> SqlResult<Option<Vec<Vec<Typed>>>> {
     let mut compiled = Vec::with_capacity(rows.len());
@@ -165,7 +172,7 @@ fn value_rows(
         if items.len() != rows[0].content.len() {
             return Err(SqlError::syntax("VALUES lists must all be the same length"));
         }
-        if items.len() < columns.len() && columns.len() != table.columns.len() {
+        if named && items.len() < columns.len() {
             return Err(SqlError::syntax(
                 "INSERT has more target columns than expressions",
             ));

@@ -15,5 +15,6 @@ pub mod query;
 pub mod select;
 pub mod series;
 pub mod source;
+pub mod unique;
 pub mod utility;
 pub mod value;

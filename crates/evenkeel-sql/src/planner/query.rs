@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast;
 
 use super::binder::{Binder, small_literal};
 use super::names::{self, ItemName};
+use super::unique::{make_names_unique, original};
 use crate::error::SqlResult;
 use crate::session::api::Column;
 use crate::types::SqlType;
@@ -30,7 +31,9 @@ pub struct QueryPlan {
 /// Binds a query.
 pub fn plan_query(binder: &Binder<'_>, query: &ast::Query) -> SqlResult<QueryPlan> {
     let names = names::of_query(query);
-    let statement = ast::Statement::Query(Box::new(query.clone()));
+    let mut query = Box::new(query.clone());
+    make_names_unique(&mut query);
+    let statement = ast::Statement::Query(query);
     let plan = plan_statement(binder, statement)?;
     let (types, columns) = describe(&plan, &names);
     Ok(QueryPlan {
@@ -123,7 +126,10 @@ pub fn describe(plan: &LogicalPlan, names: &[ItemName]) -> (Arc<[SqlType]>, Arc<
         .map(known)
         .collect();
     let stars = names.iter().filter(|name| **name == ItemName::Star).count();
-    let mut labels: Vec<String> = fields.iter().map(|field| field.name().clone()).collect();
+    let mut labels: Vec<String> = fields
+        .iter()
+        .map(|field| original(field.name()).to_owned())
+        .collect();
     // With one star its width follows; with several, items before the first and behind the
     // last are still certain.
     let head = names

@@ -4,3 +4,4 @@
 mod concurrency;
 mod files;
 mod harness;
+mod prepared;

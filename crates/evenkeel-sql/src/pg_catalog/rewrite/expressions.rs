@@ -4,9 +4,10 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, Function, ObjectNamePart, Parens, Query, Select,
-    SelectItem, SetExpr, SetOperator, Subscript, UnaryOperator, Value, VisitorMut,
+    SelectItem, SetExpr, SetOperator, Subscript, UnaryOperator, Value,
 };
 
+use super::visit::HooksMut;
 use super::{ast, item_names, restore_names};
 use crate::planner::names::ItemName;
 
@@ -41,9 +42,7 @@ pub struct Expressions {
     names: Vec<Vec<ItemName>>,
 }
 
-impl VisitorMut for Expressions {
-    type Break = ();
-
+impl HooksMut for Expressions {
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.depth += 1;
         ControlFlow::Continue(())

@@ -9,14 +9,16 @@ mod sources;
 mod subqueries;
 #[cfg(test)]
 mod tests;
+pub mod visit;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use datafusion::sql::sqlparser::ast::{
-    ObjectName, Query, Select, SelectItem, Statement, TableFactor, Visit, VisitMut, Visitor,
-    VisitorMut,
+    ObjectName, Query, Select, SelectItem, Statement, TableFactor,
 };
+
+use visit::{Hooks, HooksMut, walk, walk_mut};
 
 use crate::error::SqlResult;
 use crate::functions::SessionVars;
@@ -33,20 +35,18 @@ pub fn rewrite(statement: &mut Statement, _vars: &Arc<SessionVars>) -> SqlResult
 
 /// As [`rewrite`], for what does not depend on the session, which is all.
 pub(super) fn rewrite_statement(statement: &mut Statement) {
-    let _ = statement.visit(&mut expressions::Expressions::default());
+    walk_mut(statement, &mut expressions::Expressions::default());
     let mut mentions = Mentions(false);
-    let _ = Visit::visit(statement, &mut mentions);
+    walk(statement, &mut mentions);
     if mentions.0 {
-        let _ = VisitMut::visit(statement, &mut Shapes::default());
+        walk_mut(statement, &mut Shapes::default());
     }
 }
 
 /// Whether a catalog is named anywhere.
 struct Mentions(bool);
 
-impl Visitor for Mentions {
-    type Break = ();
-
+impl Hooks for Mentions {
     fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
         if scope::catalog(relation).is_some() {
             self.0 = true;
@@ -75,18 +75,16 @@ fn item_names(select: &Select) -> Vec<ItemName> {
     select.projection.iter().map(of_item).collect()
 }
 
-/// Gives items whose expression now has another name the one they had; one of several items
-/// with the same name keeps it, as DataFusion wants names to differ.
+/// Gives items whose expression now has another name the one they had.
 fn restore_names(select: &mut Select, names: &[ItemName]) {
     for (at, before) in names.iter().enumerate() {
         let ItemName::One(name) = before else {
             continue;
         };
-        let taken = names.iter().take(at).any(|other| other == before);
         let Some(item) = select.projection.get_mut(at) else {
             continue;
         };
-        if taken || of_item(item) == *before {
+        if of_item(item) == *before {
             continue;
         }
         if let SelectItem::UnnamedExpr(expr) = item {
@@ -106,9 +104,7 @@ struct Shapes {
     subqueries: subqueries::Counter,
 }
 
-impl VisitorMut for Shapes {
-    type Break = ();
-
+impl HooksMut for Shapes {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         sources::inline_laterals(query);
         ControlFlow::Continue(())
@@ -132,25 +128,6 @@ impl VisitorMut for Shapes {
         if let Some(names) = self.names.pop() {
             restore_names(select, &names);
         }
-        tell_nulls_apart(select);
         ControlFlow::Continue(())
-    }
-}
-
-/// DataFusion refuses a list with the same unnamed item twice; psql sends `NULL, NULL`.
-fn tell_nulls_apart(select: &mut Select) {
-    let null = SelectItem::UnnamedExpr(ast::null());
-    let is_null = |item: &SelectItem| item.to_string() == null.to_string();
-    let nulls = select
-        .projection
-        .iter_mut()
-        .filter(|item| is_null(item))
-        .skip(1);
-    for (number, item) in nulls.enumerate() {
-        let alias = ast::quoted(&format!("?column?{}", " ".repeat(number)));
-        *item = SelectItem::ExprWithAlias {
-            expr: ast::null(),
-            alias,
-        };
     }
 }

@@ -5,11 +5,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
-    VisitMut, VisitorMut,
 };
+
 use datafusion::sql::sqlparser::parser::Parser;
 
 use super::scope::Scope;
+use super::visit::{HooksMut, walk_mut};
 use super::{ast, scope, subqueries};
 use crate::planner::parse::DIALECT;
 use crate::planner::utility::ident_text;
@@ -75,7 +76,7 @@ pub fn inline_laterals(query: &mut Query) {
     if inlined.is_empty() {
         return;
     }
-    let _ = query.visit(&mut Inline { inlined });
+    walk_mut(query, &mut Inline { inlined });
 }
 
 /// A column of an inlined lateral.
@@ -135,9 +136,7 @@ struct Inline {
     inlined: Vec<Inlined>,
 }
 
-impl VisitorMut for Inline {
-    type Break = ();
-
+impl HooksMut for Inline {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::CompoundIdentifier(parts) = expr
             && let [table, column] = parts.as_slice()
@@ -162,15 +161,13 @@ pub fn prune(select: &mut Select) {
         return;
     }
     for expr in select.projection.iter_mut().filter_map(ast::item_expr_mut) {
-        let _ = expr.visit(&mut Prune);
+        walk_mut(expr, &mut Prune);
     }
 }
 
 struct Prune;
 
-impl VisitorMut for Prune {
-    type Break = ();
-
+impl HooksMut for Prune {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let subquery = matches!(expr, Expr::Subquery(_) | Expr::Exists { .. });
         if subquery || ast::array_subquery(expr).is_some() {
@@ -186,7 +183,7 @@ pub fn resolve_tableoid(select: &mut Select) {
     if scope.sources.is_empty() {
         return;
     }
-    let _ = select.visit(&mut TableOid { scope });
+    walk_mut(select, &mut TableOid { scope });
 }
 
 struct TableOid {
@@ -211,9 +208,7 @@ impl TableOid {
     }
 }
 
-impl VisitorMut for TableOid {
-    type Break = ();
-
+impl HooksMut for TableOid {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let oid = match expr {
             Expr::Identifier(ident) => self.oid(std::slice::from_ref(ident)),

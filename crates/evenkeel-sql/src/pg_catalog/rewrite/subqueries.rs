@@ -7,11 +7,12 @@ use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
     FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, OrderByKind, Query, Select,
-    SelectItem, TableFactor, TableWithJoins, Value, Visit, VisitMut, Visitor, VisitorMut,
+    SelectItem, TableFactor, TableWithJoins, Value,
 };
 
 use super::ast;
 use super::scope::{self, Scope};
+use super::visit::{Hooks, HooksMut, walk, walk_mut};
 use crate::planner::utility::ident_text;
 
 /// The aggregates that catalog queries use.
@@ -61,14 +62,12 @@ pub fn has_aggregate(select: &Select) -> bool {
     let exprs = select.projection.iter().filter_map(ast::item_expr);
     exprs
         .chain(&select.having)
-        .any(|expr| Visit::visit(expr, &mut Aggregates(0)).is_break())
+        .any(|expr| walk(expr, &mut Aggregates(0)))
 }
 
 struct Aggregates(usize);
 
-impl Visitor for Aggregates {
-    type Break = ();
-
+impl Hooks for Aggregates {
     fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<()> {
         self.0 += 1;
         ControlFlow::Continue(())
@@ -93,18 +92,16 @@ impl Visitor for Aggregates {
 /// looked at.
 pub fn simplify(select: &mut Select) {
     for expr in select.projection.iter_mut().filter_map(ast::item_expr_mut) {
-        let _ = expr.visit(&mut Simplify(0));
+        walk_mut(expr, &mut Simplify(0));
     }
     if let Some(selection) = &mut select.selection {
-        let _ = selection.visit(&mut SimplifyFilter(0));
+        walk_mut(selection, &mut SimplifyFilter(0));
     }
 }
 
 struct Simplify(usize);
 
-impl VisitorMut for Simplify {
-    type Break = ();
-
+impl HooksMut for Simplify {
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.0 += 1;
         ControlFlow::Continue(())
@@ -128,9 +125,7 @@ impl VisitorMut for Simplify {
 /// In a predicate EXISTS is DataFusion's.
 struct SimplifyFilter(usize);
 
-impl VisitorMut for SimplifyFilter {
-    type Break = ();
-
+impl HooksMut for SimplifyFilter {
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.0 += 1;
         ControlFlow::Continue(())
@@ -320,10 +315,10 @@ pub fn to_joins(select: &mut Select, counter: &mut Counter) {
         joins: Vec::new(),
     };
     for expr in select.projection.iter_mut().filter_map(ast::item_expr_mut) {
-        let _ = expr.visit(&mut joins);
+        walk_mut(expr, &mut joins);
     }
     if let Some(selection) = &mut select.selection {
-        let _ = selection.visit(&mut joins);
+        walk_mut(selection, &mut joins);
     }
     let joins = joins.joins;
     if joins.is_empty() {
@@ -341,7 +336,7 @@ pub fn to_joins(select: &mut Select, counter: &mut Counter) {
         scope: &scope,
         renamed: None,
     };
-    let _ = VisitMut::visit(select, &mut qualify);
+    walk_mut(select, &mut qualify);
 }
 
 /// A FROM list as one chain of joins.
@@ -374,9 +369,7 @@ struct ToJoins<'a> {
     joins: Vec<Join>,
 }
 
-impl VisitorMut for ToJoins<'_> {
-    type Break = ();
-
+impl HooksMut for ToJoins<'_> {
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.depth += 1;
         ControlFlow::Continue(())
@@ -431,7 +424,7 @@ fn to_join(query: &Query, counter: &mut Counter) -> Option<(Join, Expr)> {
         scope: &scope,
         renamed: Some(&prefix),
     };
-    let _ = VisitMut::visit(&mut select, &mut qualify);
+    walk_mut(&mut select, &mut qualify);
     let [item] = select.projection.as_slice() else {
         return None;
     };
@@ -489,14 +482,12 @@ fn rename(item: &mut TableWithJoins, prefix: &str) {
 
 /// Whether a subquery names columns that are not its own.
 fn is_correlated(select: &Select, scope: &Scope) -> bool {
-    Visit::visit(select, &mut Foreign(scope)).is_break()
+    walk(select, &mut Foreign(scope))
 }
 
 struct Foreign<'a>(&'a Scope);
 
-impl Visitor for Foreign<'_> {
-    type Break = ();
-
+impl Hooks for Foreign<'_> {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         let foreign = match expr {
             Expr::Identifier(ident) => !self.0.has(std::slice::from_ref(ident)),
@@ -530,9 +521,7 @@ impl Qualify<'_> {
     }
 }
 
-impl VisitorMut for Qualify<'_> {
-    type Break = ();
-
+impl HooksMut for Qualify<'_> {
     fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.depth += 1;
         ControlFlow::Continue(())
