@@ -74,16 +74,7 @@ pub fn insert<'a>(
         return Err(SqlError::internal("an INSERT without a source"));
     };
     let plan = query::plan_query(&binder, &query)?;
-    if named && plan.types.len() < columns.len() {
-        return Err(SqlError::syntax(
-            "INSERT has more target columns than expressions",
-        ));
-    }
-    if plan.types.len() > columns.len() {
-        return Err(SqlError::syntax(
-            "INSERT has more expressions than target columns",
-        ));
-    }
+    check_width(plan.types.len(), &columns, named)?;
     let mut row = defaults(&binder, &table)?;
     for (source, column) in columns.iter().take(plan.types.len()).enumerate() {
         row[*column] = Typed {
@@ -98,6 +89,21 @@ pub fn insert<'a>(
         returning,
     };
     Ok(Some(with(&binder, Kind::Change(Box::new(change)), result)))
+}
+
+/// Columns that are not named may go without an expression.
+fn check_width(expressions: usize, columns: &[usize], named: bool) -> SqlResult<()> {
+    if expressions > columns.len() {
+        return Err(SqlError::syntax(
+            "INSERT has more expressions than target columns",
+        ));
+    }
+    if named && expressions < columns.len() {
+        return Err(SqlError::syntax(
+            "INSERT has more target columns than expressions",
+        ));
+    }
+    Ok(())
 }
 
 /// The columns an INSERT names, or all; 42703 and 42701 as PostgreSQL.
@@ -164,19 +170,10 @@ fn value_rows(
     let mut compiled = Vec::with_capacity(rows.len());
     for items in rows {
         let items = &items.content;
-        if items.len() > columns.len() {
-            return Err(SqlError::syntax(
-                "INSERT has more expressions than target columns",
-            ));
-        }
         if items.len() != rows[0].content.len() {
             return Err(SqlError::syntax("VALUES lists must all be the same length"));
         }
-        if named && items.len() < columns.len() {
-            return Err(SqlError::syntax(
-                "INSERT has more target columns than expressions",
-            ));
-        }
+        check_width(items.len(), columns, named)?;
         let mut row = defaults(binder, table)?;
         for (sql, column) in items.iter().zip(columns) {
             let Some(typed) = assigned(binder, table, *column, sql, &DFSchema::empty())? else {
