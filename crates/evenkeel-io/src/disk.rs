@@ -189,6 +189,12 @@ pub trait File: Send + Sync {
     /// The path it was opened by.
     fn path(&self) -> &Path;
 
+    /// The same file for operations on the account of another thread than the one that carries
+    /// them out; None where nobody keeps accounts.
+    fn on_account(&self, _account: u64) -> Option<Arc<dyn File>> {
+        None
+    }
+
     /// Reads from `offset` on; short at the end of the file only.
     fn read_at(&self, buf: &mut [u8], offset: u64) -> IoResult<usize> {
         self.read_vectored_at(&mut [IoSliceMut::new(buf)], offset)

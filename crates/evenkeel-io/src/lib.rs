@@ -10,6 +10,7 @@ mod buffer;
 mod disk;
 mod error;
 mod file_disk;
+mod metered;
 mod queue;
 mod sim;
 mod syscalls;
@@ -21,6 +22,7 @@ pub use buffer::{AlignedBuf, IO_ALIGN, IoBuf};
 pub use disk::{Disk, File, IoMethod, LockGuard, OpenOptions};
 pub use error::{IoError, IoErrorKind, IoResult, OpKind};
 pub use file_disk::FileDisk;
+pub use metered::{IoObserver, MeteredDisk, Observed};
 pub use queue::{IoCompletion, IoOp, IoQueue, IoWork};
 pub use sim::{
     CrashImage, Fault, FaultKind, ImageSeries, JournalOp, LatencyMode, LatencyModel, Outcome,

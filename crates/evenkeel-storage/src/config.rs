@@ -39,6 +39,16 @@ pub struct StorageConfig {
     pub wal_writer_delay: Duration,
     /// Protection against torn page writes.
     pub torn_page_protection: TornPageProtection,
+    /// Written pages of the cleaner after which write-back is asked for, in bytes; 0 for never.
+    pub bgwriter_flush_after: u64,
+    /// Bytes of the pool that a vacuum may use; 0 for all of it.
+    pub vacuum_buffer_usage_limit: u64,
+    /// Reads ahead of use in flight at once; 0 turns reading ahead off.
+    pub effective_io_concurrency: usize,
+    /// Most bytes of adjacent pages in one read, 8 KiB to 1 MiB.
+    pub io_combine_limit: u64,
+    /// An operation on a file that takes longer is reported; zero for never.
+    pub io_slow_threshold: Duration,
     /// Whether syncs are done at all. Off loses the database in an operating system crash.
     pub fsync: bool,
     /// Bypass the page cache for data files and the double-write area.
@@ -62,6 +72,11 @@ impl Default for StorageConfig {
             checkpoint_completion_target: 0.9,
             wal_writer_delay: Duration::from_millis(10),
             torn_page_protection: TornPageProtection::DoubleWrite,
+            bgwriter_flush_after: 512 << 10,
+            vacuum_buffer_usage_limit: 2 * MIB,
+            effective_io_concurrency: 16,
+            io_combine_limit: 256 << 10,
+            io_slow_threshold: Duration::from_secs(5),
             fsync: true,
             io_direct_data: false,
             io_direct_wal: false,
@@ -81,6 +96,7 @@ impl StorageConfig {
             min_wal_size: 128 << 10,
             wal_segment_size: 64 << 10,
             wal_segments_ahead: 1,
+            io_slow_threshold: Duration::ZERO,
             ..StorageConfig::default()
         }
     }
@@ -89,6 +105,11 @@ impl StorageConfig {
     #[must_use]
     pub fn frames(&self) -> usize {
         usize::try_from(self.shared_buffers / crate::page::PAGE_SIZE as u64).unwrap_or(usize::MAX)
+    }
+
+    /// Most adjacent pages in one read.
+    pub(crate) fn combined_pages(&self) -> usize {
+        usize::try_from(self.io_combine_limit / crate::page::PAGE_SIZE as u64).unwrap_or(1)
     }
 
     /// Largest log record this configuration can write, in bytes.
@@ -136,6 +157,12 @@ impl StorageConfig {
             return fail(format!(
                 "max_wal_size = {} is less than two log segments",
                 self.max_wal_size
+            ));
+        }
+        if !(8 << 10..=MIB).contains(&self.io_combine_limit) {
+            return fail(format!(
+                "io_combine_limit = {} is not between 8 KiB and 1 MiB",
+                self.io_combine_limit
             ));
         }
         if !(0.0..=1.0).contains(&self.checkpoint_completion_target) {

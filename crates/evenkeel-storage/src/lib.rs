@@ -15,6 +15,7 @@ pub mod invariant;
 pub mod page;
 pub mod poison;
 pub mod recovery;
+pub mod stats;
 pub mod store;
 #[cfg(test)]
 pub(crate) mod testing;

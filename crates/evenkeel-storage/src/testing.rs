@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use evenkeel_io::{Disk, SimDisk};
 use parking_lot::Mutex;
 
-use crate::buffer::{BufferPool, WriteGuard};
+use crate::buffer::{BufferPool, ReadAheadOptions, WriteGuard};
 use crate::config::TornPageProtection;
 use crate::error::StorageResult;
 use crate::files::{FileSpace, SyncTable};
 use crate::ids::{BlockNumber, FileId, Fork, Lsn, PageId};
 use crate::page::PageRead;
 use crate::poison::Poison;
+use crate::stats::IoStats;
 use crate::writeout::{LogFlush, Writer, WriterOptions};
 
 /// Where the tests' databases are.
@@ -114,7 +115,10 @@ pub(crate) fn open_pool(disk: &SimDisk, frames: usize) -> (Arc<BufferPool>, Arc<
     let poison = Poison::new();
     let sync = SyncTable::new(Arc::clone(&disk), true, Arc::clone(&poison));
     let space = FileSpace::open(disk, dir, false, TEST_SEGMENT, sync).expect("no fault armed");
-    let pool = BufferPool::new(frames, space, Arc::clone(&poison)).expect("a small pool");
+    let io = IoStats::new(std::time::Duration::ZERO);
+    let ahead = ReadAheadOptions::default();
+    let pool = BufferPool::new(frames, space, Arc::clone(&poison), io, ahead);
+    let pool = pool.expect("a small pool");
     (pool, poison)
 }
 

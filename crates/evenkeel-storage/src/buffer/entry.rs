@@ -55,11 +55,29 @@ impl Entry {
         &self,
         latch_of: impl FnOnce(FrameId) -> &'f Latch,
     ) -> Result<FrameId, PinRefused> {
+        self.pin_by(latch_of, Word::pinned)
+    }
+
+    /// As [`Entry::pin`], without making the page hotter: for who has a ring.
+    #[inline]
+    pub(crate) fn pin_quietly<'f>(
+        &self,
+        latch_of: impl FnOnce(FrameId) -> &'f Latch,
+    ) -> Result<FrameId, PinRefused> {
+        self.pin_by(latch_of, Word::pinned_quietly)
+    }
+
+    #[inline]
+    fn pin_by<'f>(
+        &self,
+        latch_of: impl FnOnce(FrameId) -> &'f Latch,
+        transition: impl Fn(Word) -> Result<Word, PinRefused>,
+    ) -> Result<FrameId, PinRefused> {
         let Place::Frame(id) = self.load() else {
             return Err(PinRefused::NotValid);
         };
         let latch = latch_of(id);
-        latch.pin()?;
+        latch.update(transition)?;
         // Between look-up and pin the frame may have got another page; with the pin it cannot.
         if self.load() == Place::Frame(id) {
             return Ok(id);

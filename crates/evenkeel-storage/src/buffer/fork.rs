@@ -1,47 +1,41 @@
 //! A relation fork in the pool: resolved once, kept by its users, found without a lock.
 
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use evenkeel_io::AlignedBuf;
 use parking_lot::Mutex;
 
 use super::entry::{Entry, ForkArray, Place};
-use super::frame::Owner;
 use super::latch::Latch;
+use super::load::Fill;
 use super::pin::{Pin, ReadGuard, WriteGuard};
 use super::pool_core::PoolCore;
-use super::prefetch::Prefetcher;
-use super::stats::Counters;
+use super::prefetch::{LAST_WINDOW, Prefetcher};
+use super::ring::Strategy;
+use super::stats::{Counters, ForkStats, Hits};
 use super::word::{PinRefused, Word};
 use crate::error::{StorageError, StorageResult};
 use crate::files::ForkFiles;
-use crate::ids::{BlockNumber, FileId, Fork, FrameId, PageId};
-use crate::page::checksum::{self, Verdict};
-use crate::page::{PAGE_SIZE, PageBytes};
+use crate::ids::{BlockNumber, FileId, Fork, FrameId};
+use crate::stats::{BackendType, IoContext, IoObject};
 
 /// One fork of one file, and where its pages are.
 pub struct ForkHandle {
-    core: Arc<PoolCore>,
-    myself: Weak<ForkHandle>,
-    file: FileId,
-    fork: Fork,
-    array: ForkArray,
-    files: ForkFiles,
+    pub(super) core: Arc<PoolCore>,
+    pub(super) myself: Weak<ForkHandle>,
+    pub(super) file: FileId,
+    pub(super) fork: Fork,
+    pub(super) array: ForkArray,
+    pub(super) files: ForkFiles,
     /// Blocks in the fork.
     len: AtomicU32,
     dropped: AtomicBool,
     growing: Mutex<()>,
     prefetcher: Arc<Prefetcher>,
-}
-
-/// What a page that is not in the pool is filled with.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fill {
-    /// What the disk holds.
-    Read,
-    /// Zeroes: the caller will initialise it.
-    Zero,
+    /// Pages found, but for those found through a ring.
+    hits: Hits,
+    ring_hits: AtomicU64,
+    pub(super) reads: AtomicU64,
 }
 
 impl ForkHandle {
@@ -64,6 +58,9 @@ impl ForkHandle {
             dropped: AtomicBool::new(false),
             growing: Mutex::new(()),
             prefetcher,
+            hits: Hits::new(),
+            ring_hits: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
         })
     }
 
@@ -103,14 +100,6 @@ impl ForkHandle {
         self.len() == 0
     }
 
-    fn page_id(&self, block: BlockNumber) -> PageId {
-        PageId {
-            file: self.file,
-            fork: self.fork,
-            block,
-        }
-    }
-
     /// Pins a page, reading it if it is not in the pool.
     ///
     /// # Errors
@@ -119,10 +108,24 @@ impl ForkHandle {
     #[inline]
     pub fn pin(&self, block: BlockNumber) -> StorageResult<Pin<'_>> {
         if let Some(pin) = self.pin_resident(block) {
-            self.core.counters.hits.increment();
+            self.hits.increment();
             return Ok(pin);
         }
-        self.pin_missing(block, Fill::Read)
+        self.pin_missing(block, Fill::Read, None)
+    }
+
+    /// As [`ForkHandle::pin`], with a place in the pool as the strategy says.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn pin_with(&self, block: BlockNumber, strategy: Strategy<'_>) -> StorageResult<Pin<'_>> {
+        if let Some(entry) = self.array.get(block)
+            && let Ok(id) = self.pin_entry(entry, strategy)
+        {
+            self.count_hit(strategy);
+            return Ok(Pin::of(self, id, block));
+        }
+        self.pin_missing(block, Fill::Read, strategy)
     }
 
     /// Pins a page whose content the caller will replace: it is not read. A page already in the
@@ -131,7 +134,19 @@ impl ForkHandle {
     /// # Errors
     /// As [`ForkHandle::pin`], but for those of reading.
     pub fn pin_new(&self, block: BlockNumber) -> StorageResult<Pin<'_>> {
-        self.pin_missing(block, Fill::Zero)
+        self.pin_missing(block, Fill::Zero, None)
+    }
+
+    /// As [`ForkHandle::pin_new`], with a place in the pool as the strategy says.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn pin_new_with(
+        &self,
+        block: BlockNumber,
+        strategy: Strategy<'_>,
+    ) -> StorageResult<Pin<'_>> {
+        self.pin_missing(block, Fill::Zero, strategy)
     }
 
     /// Pins a page and takes its share lock, in one step where possible.
@@ -143,7 +158,7 @@ impl ForkHandle {
         if let Some(entry) = self.array.get(block)
             && let Ok((id, shared)) = entry.pin_and_share(|id| self.latch(id), &self.core.waiters)
         {
-            self.core.counters.hits.increment();
+            self.hits.increment();
             let pin = Pin::of(self, id, block);
             return Ok(if shared {
                 pin.already_shared()
@@ -152,6 +167,21 @@ impl ForkHandle {
             });
         }
         Ok(self.pin(block)?.read())
+    }
+
+    /// As [`ForkHandle::read`], with a place in the pool as the strategy says.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn read_with(
+        &self,
+        block: BlockNumber,
+        strategy: Strategy<'_>,
+    ) -> StorageResult<ReadGuard<'_>> {
+        match strategy {
+            None => self.read(block),
+            Some(_) => Ok(self.pin_with(block, strategy)?.read()),
+        }
     }
 
     /// Pins a page and takes its exclusive lock.
@@ -163,6 +193,18 @@ impl ForkHandle {
         Ok(self.pin(block)?.write())
     }
 
+    /// As [`ForkHandle::write`], with a place in the pool as the strategy says.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_with(
+        &self,
+        block: BlockNumber,
+        strategy: Strategy<'_>,
+    ) -> StorageResult<WriteGuard<'_>> {
+        Ok(self.pin_with(block, strategy)?.write())
+    }
+
     /// Pins a page if it is in the pool.
     #[inline]
     pub fn pin_resident(&self, block: BlockNumber) -> Option<Pin<'_>> {
@@ -171,40 +213,35 @@ impl ForkHandle {
     }
 
     #[inline]
-    fn latch(&self, id: FrameId) -> &Latch {
+    pub(super) fn latch(&self, id: FrameId) -> &Latch {
         &self.core.frame(id).latch
     }
 
-    #[cold]
-    fn pin_missing(&self, block: BlockNumber, fill: Fill) -> StorageResult<Pin<'_>> {
-        loop {
-            self.check_exists(block)?;
-            let entry = self.array.get_or_grow(block);
-            match entry.load() {
-                Place::Frame(_) => match entry.pin(|id| self.latch(id)) {
-                    Ok(id) => {
-                        self.core.counters.hits.increment();
-                        return Ok(Pin::of(self, id, block));
-                    }
-                    // Its evictor is about to clear the entry.
-                    Err(PinRefused::NotValid) => std::thread::yield_now(),
-                    Err(PinRefused::TooMany) => {
-                        return Err(StorageError::Internal("too many pins on one page".into()));
-                    }
-                },
-                Place::Loading => {
-                    evenkeel_io::blocking(|| entry.wait_loaded(&self.core.waiters));
-                }
-                Place::Empty => {
-                    if entry.begin_load() {
-                        return self.load(entry, block, fill);
-                    }
-                }
+    /// Pins the frame of an entry; one with a ring leaves the page as cold as it was.
+    #[inline]
+    pub(super) fn pin_entry(
+        &self,
+        entry: &Entry,
+        strategy: Strategy<'_>,
+    ) -> Result<FrameId, PinRefused> {
+        match strategy {
+            None => entry.pin(|id| self.latch(id)),
+            Some(_) => entry.pin_quietly(|id| self.latch(id)),
+        }
+    }
+
+    pub(super) fn count_hit(&self, strategy: Strategy<'_>) {
+        match strategy {
+            None => self.hits.increment(),
+            Some(ring) => {
+                self.ring_hits.fetch_add(1, Ordering::Relaxed);
+                let counts = self.core.io.counts(IoObject::Relation, ring.context());
+                counts.hit(1);
             }
         }
     }
 
-    fn check_exists(&self, block: BlockNumber) -> StorageResult<()> {
+    pub(super) fn check_exists(&self, block: BlockNumber) -> StorageResult<()> {
         if self.dropped.load(Ordering::SeqCst) || block.0 >= self.len() {
             return Err(StorageError::NoSuchPage {
                 page: self.page_id(block),
@@ -213,109 +250,22 @@ impl ForkHandle {
         Ok(())
     }
 
-    /// Brings a page in, having won its entry.
-    fn load(&self, entry: &Entry, block: BlockNumber, fill: Fill) -> StorageResult<Pin<'_>> {
-        let mut loading = Loading {
-            fork: self,
-            entry,
-            frame: None,
-        };
-        // Again, now that whoever cuts or drops the fork waits for this entry (buffer rule 9).
-        self.check_exists(block)?;
-        let id = self.core.take_frame()?;
-        loading.frame = Some(id);
-        // SAFETY: the frame was free and is this thread's alone until it is published.
-        let page = unsafe { self.core.arena().page(id).as_mut() };
-        match fill {
-            Fill::Zero => page.fill(0),
-            Fill::Read => {
-                Counters::add(&self.core.counters.reads, 1);
-                evenkeel_io::blocking(|| self.files.read(block, page))?;
-                self.judge(block, page)?;
-            }
-        }
-        loading.publish(id, block);
-        Ok(Pin::of(self, id, block))
-    }
-
-    /// Checks a page just read. A damaged page of a free-space map is replaced by zeroes, which
-    /// is advice as good.
-    fn judge(&self, block: BlockNumber, page: &mut PageBytes) -> StorageResult<()> {
-        let id = self.page_id(block);
-        let Verdict::Damaged { stored, computed } = checksum::verify(page, id) else {
-            return Ok(());
-        };
-        let error = checksum::damaged(page, id, stored, computed);
-        if self.fork != Fork::Fsm {
-            return Err(error);
-        }
-        tracing::warn!("{error}; it is only advice and starts again empty");
-        Counters::add(&self.core.counters.zeroed_advice, 1);
-        page.fill(0);
-        Ok(())
-    }
-
-    /// Reads pages of `blocks` that are not in the pool into free frames, adjacent ones at once,
-    /// as far as free frames go. Advice: errors are left for who needs the page.
-    pub(super) fn load_ahead(&self, blocks: std::ops::Range<u32>) {
-        const RUN: usize = 16;
-        let end = blocks.end.min(self.len());
-        let mut at = blocks.start;
-        let mut buf = AlignedBuf::zeroed(RUN * PAGE_SIZE);
-        while at < end {
-            let limit = RUN.min(self.files.blocks_left_in_segment(BlockNumber(at)) as usize);
-            let mut run: Vec<Loading<'_>> = Vec::with_capacity(limit);
-            while run.len() < limit && at + (run.len() as u32) < end {
-                match self.begin_ahead(BlockNumber(at + run.len() as u32)) {
-                    Some(loading) => run.push(loading),
-                    None => break,
-                }
-            }
-            if run.is_empty() {
-                at += 1;
-                continue;
-            }
-            let bytes = &mut buf[..run.len() * PAGE_SIZE];
-            if self.files.read(BlockNumber(at), bytes).is_err() {
-                return;
-            }
-            Counters::add(&self.core.counters.prefetched, run.len() as u64);
-            for (loading, bytes) in run.into_iter().zip(bytes.chunks_exact(PAGE_SIZE)) {
-                self.end_ahead(loading, BlockNumber(at), bytes);
-                at += 1;
-            }
-        }
-    }
-
-    /// Wins the entry of a page that is not in the pool, if a frame is free for it.
-    fn begin_ahead(&self, block: BlockNumber) -> Option<Loading<'_>> {
-        let entry = self.array.get_or_grow(block);
-        if entry.load() != Place::Empty || !entry.begin_load() {
-            return None;
-        }
-        let mut loading = Loading {
-            fork: self,
-            entry,
-            frame: None,
-        };
-        self.check_exists(block).ok()?;
-        loading.frame = Some(self.core.try_take_frame()?);
-        Some(loading)
-    }
-
-    fn end_ahead(&self, loading: Loading<'_>, block: BlockNumber, bytes: &[u8]) {
-        let Some(id) = loading.frame else { return };
-        // SAFETY: as in `load`.
-        let page = unsafe { self.core.arena().page(id).as_mut() };
-        page.copy_from_slice(bytes);
-        if checksum::verify(page, self.page_id(block)).is_valid() {
-            loading.publish(id, block);
-            self.latch(id).unpin();
-        }
-    }
-
     /// Asks for pages to be read ahead of use, in the background. Advice: it may do nothing.
     pub fn prefetch(&self, blocks: std::ops::Range<u32>) {
+        self.prefetch_with(blocks, None);
+    }
+
+    /// As [`ForkHandle::prefetch`], with places in the pool as the strategy says.
+    pub fn prefetch_with(&self, blocks: std::ops::Range<u32>, strategy: Strategy<'_>) {
+        self.ask_ahead(blocks, strategy, None);
+    }
+
+    pub(super) fn ask_ahead(
+        &self,
+        blocks: std::ops::Range<u32>,
+        strategy: Strategy<'_>,
+        position: Option<&Arc<AtomicU32>>,
+    ) {
         let missing = |block: &u32| {
             let entry = self.array.get(BlockNumber(*block));
             entry.is_none_or(|entry| entry.load() == Place::Empty)
@@ -324,8 +274,33 @@ impl ForkHandle {
         if let Some(first) = blocks.clone().find(missing)
             && let Some(fork) = self.myself.upgrade()
         {
-            self.prefetcher.ask(fork, first..blocks.end);
+            let blocks = first..blocks.end;
+            let (ring, position) = (strategy.cloned(), position.cloned());
+            self.prefetcher.ask(fork, blocks, ring, position);
         }
+    }
+
+    /// The most blocks that a sequential pass asks for ahead: not so many that they would be
+    /// replaced before they are used.
+    pub(super) fn window(&self, strategy: Strategy<'_>) -> u32 {
+        let most = match strategy {
+            Some(ring) => ring.frames() / 4,
+            None => self.core.frame_count() / 16,
+        };
+        u32::try_from(most).map_or(LAST_WINDOW, |most| most.min(LAST_WINDOW))
+    }
+
+    /// Pages of this fork found in the pool (approximate under many threads), and read.
+    #[must_use]
+    pub fn stats(&self) -> ForkStats {
+        ForkStats {
+            hits: self.hits.sum() + self.ring_hits.load(Ordering::Relaxed),
+            reads: self.reads.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(super) fn hits(&self) -> &Hits {
+        &self.hits
     }
 
     /// Lengthens the fork by `blocks` zero pages with space allocated for them; answers the
@@ -445,6 +420,19 @@ impl ForkHandle {
     }
 }
 
+impl Drop for ForkHandle {
+    /// What was counted here stays counted.
+    fn drop(&mut self) {
+        for (who, hits) in BackendType::ALL.into_iter().zip(self.hits.by_backend()) {
+            let counts = self
+                .core
+                .io
+                .counts_of(who, IoObject::Relation, IoContext::Normal);
+            counts.hit(hits);
+        }
+    }
+}
+
 impl std::fmt::Debug for ForkHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(
@@ -454,43 +442,5 @@ impl std::fmt::Debug for ForkHandle {
             self.fork,
             self.len()
         )
-    }
-}
-
-/// A page being loaded by this thread. Unless it is published, dropping it empties the entry,
-/// gives the frame back and wakes who waits.
-struct Loading<'a> {
-    fork: &'a ForkHandle,
-    entry: &'a Entry,
-    frame: Option<FrameId>,
-}
-
-impl Loading<'_> {
-    /// The page is in the frame, complete and checked: shows it to everybody, with a pin of this
-    /// thread.
-    fn publish(mut self, id: FrameId, block: BlockNumber) {
-        self.frame = None;
-        let frame = self.fork.core.frame(id);
-        let Some(handle) = self.fork.myself.upgrade() else {
-            unreachable!("a fork is used only through an Arc")
-        };
-        // SAFETY: the frame is not VALID and this thread's alone.
-        unsafe {
-            frame.replace_owner(Some(Owner {
-                fork: handle,
-                block,
-            }))
-        };
-        self.entry.show(&frame.latch, id, &self.fork.core.waiters);
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Loading<'_> {
-    fn drop(&mut self) {
-        if let Some(id) = self.frame.take() {
-            self.fork.core.put_frames(&[id]);
-        }
-        self.entry.end_load(None, &self.fork.core.waiters);
     }
 }

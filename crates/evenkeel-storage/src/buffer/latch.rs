@@ -62,11 +62,6 @@ impl Latch {
             .map_err(Word)
     }
 
-    #[inline]
-    pub(crate) fn pin(&self) -> Result<(), PinRefused> {
-        self.update(Word::pinned).map(|_| ())
-    }
-
     /// Pins and, if nothing is in the way, takes the share lock in the same step. Says whether
     /// the lock was taken.
     #[inline]

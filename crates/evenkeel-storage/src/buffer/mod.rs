@@ -5,10 +5,13 @@ mod entry;
 mod fork;
 mod frame;
 mod latch;
+mod load;
+mod offers;
 mod pin;
 mod pool;
 mod pool_core;
 mod prefetch;
+mod ring;
 mod stats;
 mod sync;
 mod waiters;
@@ -19,7 +22,9 @@ pub use self::{
     pin::{HintGuard, Pin, ReadGuard, WriteGuard},
     pool::BufferPool,
     pool_core::FrameReservation,
-    stats::PoolStats,
+    prefetch::{ReadAhead, ReadAheadOptions},
+    ring::{Ring, Strategy},
+    stats::{ForkStats, PoolStats},
 };
 pub(crate) use self::{
     pool::Copied,

@@ -9,7 +9,7 @@ use parking_lot::RwLock;
 use super::fork::ForkHandle;
 use super::pin::WriteGuard;
 use super::pool_core::{FrameReservation, PoolCore};
-use super::prefetch::Prefetcher;
+use super::prefetch::{Prefetcher, ReadAheadOptions};
 use super::stats::{Counters, PoolStats};
 use super::word::{Flag, Mode, Word};
 use crate::error::StorageResult;
@@ -18,6 +18,7 @@ use crate::ids::{FileId, Fork, FrameId, Lsn, PageId};
 use crate::page::checksum;
 use crate::page::{PAGE_SIZE, PageBytes, PageMut, PageRead};
 use crate::poison::Poison;
+use crate::stats::{BackendType, IoContext, IoObject, IoStats, IoStatsRow};
 
 /// The one buffer pool of a store.
 pub struct BufferPool {
@@ -37,7 +38,7 @@ pub(crate) struct Copied {
 }
 
 impl BufferPool {
-    /// A pool of `frames` empty frames over the files of `space`.
+    /// A pool of `frames` empty frames over the files of `space`, counting in `io`.
     ///
     /// # Errors
     /// When the memory cannot be had.
@@ -45,12 +46,15 @@ impl BufferPool {
         frames: usize,
         space: Arc<FileSpace>,
         poison: Arc<Poison>,
+        io: Arc<IoStats>,
+        ahead: ReadAheadOptions,
     ) -> StorageResult<Arc<BufferPool>> {
+        let prefetcher = Prefetcher::new(Arc::clone(space.disk()), ahead);
         Ok(Arc::new(BufferPool {
-            core: PoolCore::new(frames, poison)?,
+            core: PoolCore::new(frames, poison, io)?,
             space,
             forks: RwLock::default(),
-            prefetcher: Arc::default(),
+            prefetcher: Arc::new(prefetcher),
         }))
     }
 
@@ -282,20 +286,40 @@ impl BufferPool {
     pub fn stats(&self) -> PoolStats {
         let counters = &self.core.counters;
         PoolStats {
-            hits: counters.hits.sum(),
+            hits: self.io_rows().iter().map(|row| row.hits).sum(),
             reads: counters.reads.load(Ordering::Relaxed),
             prefetched: counters.prefetched.load(Ordering::Relaxed),
             writes: counters.writes.load(Ordering::Relaxed),
             evictions: counters.evictions.load(Ordering::Relaxed),
+            reuses: counters.reuses.load(Ordering::Relaxed),
             extends: counters.extends.load(Ordering::Relaxed),
             allocations: counters.allocations.load(Ordering::Relaxed),
             foreground_waits: counters.foreground_waits.load(Ordering::Relaxed),
             foreground_evictions: counters.foreground_evictions.load(Ordering::Relaxed),
+            ring_waits: counters.ring_waits.load(Ordering::Relaxed),
             zeroed_advice: counters.zeroed_advice.load(Ordering::Relaxed),
             frames: self.core.frame_count() as u64,
             free: self.core.free_count() as u64,
             dirty: 0,
         }
+    }
+
+    /// What was done to pages and files, by who, what and why (`pg_stat_io`).
+    #[must_use]
+    pub fn io_rows(&self) -> Vec<IoStatsRow> {
+        let mut live = [0; BackendType::COUNT];
+        for fork in self.forks.read().values() {
+            for (sum, hits) in live.iter_mut().zip(fork.hits().by_backend()) {
+                *sum += hits;
+            }
+        }
+        let normal =
+            |row: &IoStatsRow| row.object == IoObject::Relation && row.context == IoContext::Normal;
+        let mut rows: Vec<IoStatsRow> = self.core.io.rows().collect();
+        for row in rows.iter_mut().filter(|row| normal(row)) {
+            row.hits += live[row.backend_type as usize];
+        }
+        rows
     }
 
     /// As [`BufferPool::stats`], with the dirty frames counted by looking at every frame.

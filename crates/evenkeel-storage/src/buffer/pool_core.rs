@@ -9,12 +9,14 @@ use parking_lot::{Condvar, Mutex};
 use super::arena::Arena;
 use super::entry::MAX_FRAMES;
 use super::frame::{Frame, Owner};
+use super::offers::Offers;
 use super::stats::Counters;
 use super::waiters::WaitTable;
 use super::word::{Flag, Word};
 use crate::error::{StorageError, StorageResult};
-use crate::ids::FrameId;
+use crate::ids::{FrameId, PageId};
 use crate::poison::Poison;
+use crate::stats::{IoContext, IoObject, IoStats};
 
 /// A foreground thread that gets no frame for so long finds everything pinned for good.
 const FRAME_PATIENCE: Duration = Duration::from_secs(30);
@@ -29,7 +31,9 @@ pub(crate) struct PoolCore {
     pub(crate) poison: Arc<Poison>,
     hand: AtomicUsize,
     reserve: Reserve,
+    offers: Offers,
     permits: Permits,
+    pub(crate) io: Arc<IoStats>,
     /// Held by a writer while it begins or ends write-outs of frames, and by who reads the
     /// first-dirtied LSNs of all frames: a scan sees each frame before or after, not between.
     pub(crate) transitions: Mutex<()>,
@@ -62,7 +66,11 @@ struct Permits {
 const UNCOUNTED_FRAMES: usize = 4096;
 
 impl PoolCore {
-    pub(crate) fn new(frames: usize, poison: Arc<Poison>) -> StorageResult<Arc<PoolCore>> {
+    pub(crate) fn new(
+        frames: usize,
+        poison: Arc<Poison>,
+        io: Arc<IoStats>,
+    ) -> StorageResult<Arc<PoolCore>> {
         if !(1..=MAX_FRAMES).contains(&frames) {
             return Err(StorageError::Config(format!(
                 "shared_buffers: {frames} frames"
@@ -77,7 +85,7 @@ impl PoolCore {
             frames: (0..frames).map(|_| Frame::new()).collect(),
             arena: Arena::new(frames)?,
             waiters: WaitTable::new(256),
-            counters: Counters::new(),
+            counters: Counters::default(),
             poison,
             hand: AtomicUsize::new(0),
             reserve: Reserve {
@@ -89,6 +97,8 @@ impl PoolCore {
                 alarm: Condvar::new(),
                 called: AtomicBool::new(false),
             },
+            offers: Offers::default(),
+            io,
             permits: Permits {
                 left: Mutex::new(frames),
                 returned: Condvar::new(),
@@ -272,7 +282,66 @@ impl PoolCore {
         }
         self.empty(id);
         Counters::add(&self.counters.evictions, 1);
+        let context = IoContext::current();
+        self.io.counts(IoObject::Relation, context).evicted(1);
         true
+    }
+
+    /// Takes the page out of a frame that a ring put it into, for the ring to use again.
+    pub(crate) fn reuse(&self, page: PageId, id: FrameId, context: IoContext) -> Reuse {
+        let frame = self.frame(id);
+        let word = frame.latch.load();
+        if !word.has(Flag::VALID) || word.usage() != 0 {
+            return Reuse::Left;
+        }
+        if word.pins() != 0 {
+            return Reuse::Pinned;
+        }
+        if word.has(Flag::UNCLEAN) {
+            return Reuse::Unwritten;
+        }
+        if frame.latch.update(Word::pinned_quietly).is_err() {
+            return Reuse::Left;
+        }
+        // SAFETY: pinned.
+        let same = unsafe { frame.owner() }.is_some_and(|owner| owner.page_id() == page);
+        if same && frame.latch.try_update(Word::reused).is_some() {
+            self.empty(id);
+            Counters::add(&self.counters.reuses, 1);
+            self.io.counts(IoObject::Relation, context).reused(1);
+            return Reuse::Emptied;
+        }
+        frame.latch.unpin();
+        if same { Reuse::Pinned } else { Reuse::Left }
+    }
+
+    /// Hands pages that are probably dirty to the cleaner, to be written before their frames are
+    /// needed.
+    pub(crate) fn offer(&self, pages: &[(PageId, FrameId)]) {
+        let dirty = |(_, id): &&(PageId, FrameId)| {
+            let word = self.frame(*id).latch.load();
+            word.has(Flag::UNCLEAN) && !word.has(Flag::WRITING)
+        };
+        if self.offers.add(pages.iter().filter(dirty).copied()) {
+            self.call_cleaner();
+        }
+    }
+
+    /// What was handed to the cleaner since it last asked.
+    pub(crate) fn take_offers(&self) -> Vec<(PageId, FrameId)> {
+        self.offers.take()
+    }
+
+    /// Tells who waits for it that pages have been written.
+    pub(crate) fn cleaned(&self) {
+        self.offers.cleaned();
+    }
+
+    /// Waits for the cleaner to have written something, for at most `limit`.
+    pub(crate) fn await_cleaning(&self, limit: Duration) {
+        Counters::add(&self.counters.ring_waits, 1);
+        self.call_cleaner();
+        evenkeel_io::blocking(|| self.offers.await_cleaning(limit));
     }
 
     /// Takes the page out of a frame that may be dirty but is not being written. The caller has
@@ -326,6 +395,19 @@ impl PoolCore {
             frames,
         }
     }
+}
+
+/// What became of a page that a ring wants to replace.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reuse {
+    /// The frame is the ring's, without a page.
+    Emptied,
+    /// Others have used it, or it has been evicted: the frame is the ring's no more.
+    Left,
+    /// In use at this moment.
+    Pinned,
+    /// To be written before it can be replaced, or being written.
+    Unwritten,
 }
 
 /// What the clock found in a frame.

@@ -1,86 +1,63 @@
 //! Counters of the pool.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-const STRIPES: usize = 32;
+use crate::stats::{BackendType, SLOTS, backend_of_slot, slot};
 
 /// A counter that many threads increment: each mostly has a cache line of its own.
-pub(crate) struct Striped([Stripe; STRIPES]);
+pub(crate) struct Hits([Slot; SLOTS]);
 
-#[repr(align(128))]
-struct Stripe(AtomicU64);
+#[repr(align(64))]
+struct Slot(AtomicU64);
 
-thread_local! {
-    static STRIPE: Cell<usize> = const { Cell::new(usize::MAX) };
-}
-
-#[cold]
-fn assign_stripe() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    let stripe = NEXT.fetch_add(1, Ordering::Relaxed) % STRIPES;
-    STRIPE.set(stripe);
-    stripe
-}
-
-impl Striped {
+impl Hits {
     pub(crate) fn new() -> Self {
-        Striped([const { Stripe(AtomicU64::new(0)) }; STRIPES])
+        Hits([const { Slot(AtomicU64::new(0)) }; SLOTS])
     }
 
     #[inline]
     pub(crate) fn increment(&self) {
-        let mut stripe = STRIPE.get();
-        if stripe == usize::MAX {
-            stripe = assign_stripe();
-        }
-        // Not a read-modify-write: two threads on one stripe may lose a count, which a hit
+        let counter = &self.0[slot()].0;
+        // Not a read-modify-write: two threads on one slot may lose a count, which a hit
         // counter can bear and the hit path notices.
-        let counter = &self.0[stripe].0;
         counter.store(
             counter.load(Ordering::Relaxed).wrapping_add(1),
             Ordering::Relaxed,
         );
     }
 
+    /// By all backends.
     pub(crate) fn sum(&self) -> u64 {
-        self.0.iter().fold(0, |sum, stripe| {
-            sum.wrapping_add(stripe.0.load(Ordering::Relaxed))
-        })
+        self.by_backend().iter().sum()
+    }
+
+    /// By each kind of backend, in the order of [`BackendType::ALL`].
+    pub(crate) fn by_backend(&self) -> [u64; BackendType::COUNT] {
+        let mut sums = [0; BackendType::COUNT];
+        for (slot, counter) in self.0.iter().enumerate() {
+            sums[backend_of_slot(slot) as usize] += counter.0.load(Ordering::Relaxed);
+        }
+        sums
     }
 }
 
 /// The pool's counters as they are incremented.
+#[derive(Default)]
 pub(crate) struct Counters {
-    pub(crate) hits: Striped,
     pub(crate) reads: AtomicU64,
     pub(crate) prefetched: AtomicU64,
     pub(crate) writes: AtomicU64,
     pub(crate) evictions: AtomicU64,
+    pub(crate) reuses: AtomicU64,
     pub(crate) extends: AtomicU64,
     pub(crate) allocations: AtomicU64,
     pub(crate) foreground_waits: AtomicU64,
     pub(crate) foreground_evictions: AtomicU64,
+    pub(crate) ring_waits: AtomicU64,
     pub(crate) zeroed_advice: AtomicU64,
 }
 
 impl Counters {
-    pub(crate) fn new() -> Self {
-        let zero = || AtomicU64::new(0);
-        Counters {
-            hits: Striped::new(),
-            reads: zero(),
-            prefetched: zero(),
-            writes: zero(),
-            evictions: zero(),
-            extends: zero(),
-            allocations: zero(),
-            foreground_waits: zero(),
-            foreground_evictions: zero(),
-            zeroed_advice: zero(),
-        }
-    }
-
     pub(crate) fn add(counter: &AtomicU64, n: u64) {
         counter.fetch_add(n, Ordering::Relaxed);
     }
@@ -99,14 +76,18 @@ pub struct PoolStats {
     pub writes: u64,
     /// Pages evicted to make room.
     pub evictions: u64,
+    /// Pages replaced by the next page of their ring.
+    pub reuses: u64,
     /// Blocks by which forks were extended.
     pub extends: u64,
-    /// Frames taken for a page.
+    /// Frames taken for a page from outside a ring (`buffers_alloc`).
     pub allocations: u64,
     /// Times a foreground thread had to wait for a free frame.
     pub foreground_waits: u64,
     /// Frames that foreground threads evicted themselves, the reserve being empty.
     pub foreground_evictions: u64,
+    /// Times a bulk operation had to wait for the cleaner to write pages of its ring.
+    pub ring_waits: u64,
     /// Damaged pages of free-space maps that were replaced by zeroes.
     pub zeroed_advice: u64,
     /// Frames in the pool.
@@ -116,4 +97,13 @@ pub struct PoolStats {
     /// Frames with changes not yet copied for writing, now; only filled by
     /// [`BufferPool::census`](super::BufferPool::census).
     pub dirty: u64,
+}
+
+/// The counters of one fork since it was opened, in pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ForkStats {
+    /// Found in the pool (approximate under many threads).
+    pub hits: u64,
+    /// Read, on a miss or ahead of use.
+    pub reads: u64,
 }

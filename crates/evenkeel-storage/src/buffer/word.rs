@@ -258,6 +258,19 @@ impl Word {
         Some(Word::FREE)
     }
 
+    /// As [`Word::evicted`], but by the holder of the only pin, who is sure by it which page it
+    /// gives up. Refused once somebody has used the page: it is not the ring's alone then.
+    pub(crate) const fn reused(self) -> Option<Word> {
+        if !self.has(Flag::VALID) || self.has(Flag::UNCLEAN) || self.pins() != 1 {
+            return None;
+        }
+        if self.usage() != 0 {
+            return None;
+        }
+        assert!(!self.is_locked(), "reused by the holder of a lock");
+        Some(Word::FREE)
+    }
+
     /// One step colder; `None` at the coldest.
     #[inline]
     pub(crate) const fn cooled(self) -> Option<Word> {
@@ -405,6 +418,18 @@ mod tests {
         assert_eq!(Word::loaded(1).with(Flag::WRITING).discarded(), None);
         assert_eq!(Word(Word::loaded(1).0 + PIN_ONE).discarded(), None);
         assert_eq!(Word::FREE.evicted(), None);
+    }
+
+    #[test]
+    fn a_ring_takes_back_only_clean_pages_that_nobody_else_used() {
+        assert_eq!(Word::loaded(1).reused(), Some(Word::FREE));
+        assert_eq!(Word::loaded(0).reused(), None);
+        assert_eq!(Word(Word::loaded(1).0 + PIN_ONE).reused(), None);
+        assert_eq!(Word(Word::loaded(1).0 + USAGE_ONE).reused(), None);
+        for flag in [Flag::DIRTY, Flag::HINT_DIRTY, Flag::WRITING] {
+            assert_eq!(Word::loaded(1).with(flag).reused(), None);
+        }
+        assert_eq!(Word::FREE.reused(), None);
     }
 
     #[test]

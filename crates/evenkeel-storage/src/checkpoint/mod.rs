@@ -148,6 +148,7 @@ impl Shared {
 }
 
 fn run(shared: &Shared, core: &Core) {
+    let _who = crate::stats::BackendType::Checkpointer.enter();
     let mut last = Instant::now();
     let mut last_target = core.control.lock().current().redo;
     loop {

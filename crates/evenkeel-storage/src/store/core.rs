@@ -59,5 +59,6 @@ impl Core {
         if let Err(error) = self.writer.shutdown() {
             tracing::warn!("the double-write area was not closed: {error}");
         }
+        self.watchdog.stop();
     }
 }

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
-use evenkeel_io::{Disk, IoErrorKind, LockGuard};
+use evenkeel_io::{Disk, IoErrorKind, IoObserver, LockGuard, MeteredDisk};
 use parking_lot::Mutex;
 
-use crate::buffer::BufferPool;
+use crate::buffer::{BufferPool, ReadAheadOptions};
 use crate::checkpoint::Checkpointer;
 use crate::config::StorageConfig;
 use crate::control::{CONTROL_FILE, CREATING_FILE, Control, ControlFile, State, not_a_database};
@@ -17,6 +17,7 @@ use crate::files::{FileSpace, SEGMENT_BLOCKS, SyncTable};
 use crate::ids::Lsn;
 use crate::poison::Poison;
 use crate::recovery::{self, LogScan, RecoveryStats};
+use crate::stats::{BackendType, IoStats, Watchdog};
 use crate::store::{Core, FIRST_FREE_FILE, Holds, LOCK_FILE, StorageClient, Store};
 use crate::wal::{Log, LogStart, SegmentLayout};
 
@@ -130,6 +131,9 @@ pub(super) fn open(
     client: Arc<dyn StorageClient>,
 ) -> StorageResult<Arc<Store>> {
     config.validate()?;
+    let _who = BackendType::Startup.enter();
+    let io = IoStats::new(config.io_slow_threshold);
+    let disk: Arc<dyn Disk> = MeteredDisk::new(disk, Arc::clone(&io) as Arc<dyn IoObserver>);
     examine(disk.as_ref(), dir)?;
     make_durable_dir(disk.as_ref(), dir, config.fsync)?;
     let lock = lock(disk.as_ref(), dir)?;
@@ -159,7 +163,7 @@ pub(super) fn open(
     client
         .restore_payload(&found.payload)
         .map_err(|error| StorageError::Config(format!("control payload: {error}")))?;
-    let core = build(disk, dir, config, client, control, &layout, &plan)?;
+    let core = build((disk, io), dir, config, client, control, &layout, &plan)?;
     match finish(&core, &layout, &plan, stats) {
         Ok((checkpointer, recovery)) => {
             let store = Arc::new(Store {
@@ -229,7 +233,7 @@ fn plan(
 
 /// Brings up what redo needs. Threads run from here on.
 fn build(
-    disk: Arc<dyn Disk>,
+    (disk, io): (Arc<dyn Disk>, Arc<IoStats>),
     dir: &Path,
     config: StorageConfig,
     client: Arc<dyn StorageClient>,
@@ -241,7 +245,17 @@ fn build(
     let sync = SyncTable::new(Arc::clone(&disk), config.fsync, Arc::clone(&poison));
     let direct = config.io_direct_data;
     let space = FileSpace::open(Arc::clone(&disk), dir, direct, SEGMENT_BLOCKS, sync)?;
-    let pool = BufferPool::new(config.frames(), space, Arc::clone(&poison))?;
+    let ahead = ReadAheadOptions {
+        depth: config.effective_io_concurrency,
+        combine: config.combined_pages(),
+    };
+    let pool = BufferPool::new(
+        config.frames(),
+        space,
+        Arc::clone(&poison),
+        Arc::clone(&io),
+        ahead,
+    )?;
     let log = Log::open(&disk, layout, &config, &plan.start, &poison)?;
     let flush = Arc::clone(&log) as Arc<dyn LogFlush>;
     // Restores torn pages before anything reads a page.
@@ -253,6 +267,8 @@ fn build(
     incarnations.push((log.insert_lsn(), plan.start.incarnation));
     Ok(Arc::new(Core {
         disk,
+        watchdog: Watchdog::start(&io),
+        io,
         dir: dir.to_owned(),
         config,
         client,

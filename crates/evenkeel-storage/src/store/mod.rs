@@ -23,6 +23,7 @@ use crate::error::StorageResult;
 use crate::ids::Lsn;
 use crate::poison::Poison;
 use crate::recovery::RecoveryStats;
+use crate::stats::{IoStats, Watchdog};
 pub use crate::store::change::Change;
 pub(crate) use crate::store::change::apply_part;
 pub use crate::store::client::{ApplyContext, CommitNote, StorageClient};
@@ -48,6 +49,8 @@ pub struct Store {
 /// What changes, checkpoints and recovery share.
 pub(crate) struct Core {
     pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) io: Arc<IoStats>,
+    pub(crate) watchdog: Watchdog,
     pub(crate) dir: PathBuf,
     pub(crate) config: StorageConfig,
     pub(crate) client: Arc<dyn StorageClient>,
@@ -132,6 +135,13 @@ impl Store {
     #[must_use]
     pub fn control_payload(&self) -> Vec<u8> {
         self.core.control.lock().current().payload.clone()
+    }
+
+    /// What was done to files, by who, what and why, and how long it took. For `pg_stat_io` use
+    /// [`BufferPool::io_rows`], which has the hits as well.
+    #[must_use]
+    pub fn io_stats(&self) -> &Arc<IoStats> {
+        &self.core.io
     }
 
     /// The writer of pages: its counters, and what it restored at the start.

@@ -38,6 +38,7 @@ impl Flusher {
     /// [`Flusher::write_on`], poisoning the instance should this thread panic: nothing would
     /// become durable any more.
     pub(crate) fn run(self) {
+        let _who = crate::stats::BackendType::WalWriter.enter();
         struct OnPanic(Arc<Log>);
         impl Drop for OnPanic {
             fn drop(&mut self) {

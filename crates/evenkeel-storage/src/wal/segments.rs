@@ -222,6 +222,7 @@ impl Segments {
     }
 
     fn run(&self) {
+        let _who = crate::stats::BackendType::WalWriter.enter();
         let mut state = self.state.lock();
         while !state.stop {
             let current = self.current.load(Ordering::Acquire);

@@ -11,11 +11,14 @@ use super::batch::{Lane, Shared};
 use crate::buffer::{Candidate, PoolCore};
 use crate::error::{StorageError, StorageResult};
 use crate::ids::{FrameId, PageId};
+use crate::stats::BackendType;
 
 /// How far ahead of demand the reserve is kept, in seconds of the present demand.
 const AHEAD: f64 = 0.05;
-/// Longest sleep; demand is looked at anew after it.
+/// Longest sleep while frames are taken; demand is looked at anew after it.
 const IDLE: Duration = Duration::from_millis(500);
+/// Sleep when nobody takes frames: who does calls.
+const QUIET: Duration = Duration::from_secs(60);
 /// Sleep when everything was pinned or hot although somebody waits.
 const BUSY: Duration = Duration::from_millis(1);
 
@@ -83,6 +86,7 @@ struct Worker {
 
 impl Worker {
     fn run(&mut self) {
+        let _who = BackendType::BackgroundWriter.enter();
         let mut sleep = IDLE;
         loop {
             self.shared.pool.core().await_call(sleep);
@@ -91,6 +95,7 @@ impl Worker {
             }
             self.demand.observe(self.shared.pool.core());
             sleep = match self.refill() {
+                Ok(true) if self.demand.is_quiet() => QUIET,
                 Ok(true) => IDLE,
                 Ok(false) => BUSY,
                 // The instance is poisoned and says so itself.
@@ -102,9 +107,11 @@ impl Worker {
     /// Fills the reserve up to the high watermark. Says whether there was enough to take.
     fn refill(&mut self) -> StorageResult<bool> {
         let core = Arc::clone(self.shared.pool.core());
+        self.clean_offered(&core)?;
         let mut fruitless = 0;
         while core.free_count() < self.demand.high && !self.control.stop.load(Ordering::SeqCst) {
             let freed = self.sweep(&core)?;
+            self.clean_offered(&core)?;
             self.control
                 .freed
                 .fetch_add(freed as u64, Ordering::Relaxed);
@@ -115,6 +122,27 @@ impl Worker {
             }
         }
         Ok(true)
+    }
+
+    /// Writes what rings have handed over, as it came: a batch has one flush of the log.
+    fn clean_offered(&mut self, core: &PoolCore) -> StorageResult<()> {
+        loop {
+            let mut offered = core.take_offers();
+            if offered.is_empty() {
+                return Ok(());
+            }
+            offered.sort_unstable();
+            offered.dedup();
+            let mut rest = &offered[..];
+            while !rest.is_empty() && !self.control.stop.load(Ordering::SeqCst) {
+                let (looked_at, written) = self.lane.write(&self.shared, rest, false)?;
+                rest = &rest[looked_at..];
+                self.control
+                    .pages
+                    .fetch_add(written as u64, Ordering::Relaxed);
+                core.cleaned();
+            }
+        }
     }
 
     /// Moves the clock until enough victims are found or it is round, evicts the clean ones and
@@ -199,6 +227,11 @@ impl Demand {
         self.seen = taken;
         self.at = Instant::now();
         self.set(core);
+    }
+
+    /// Whether hardly a frame is taken any more.
+    fn is_quiet(&self) -> bool {
+        self.rate < 1.0
     }
 
     fn set(&mut self, core: &PoolCore) {

@@ -67,7 +67,7 @@ impl Model {
     }
 
     fn pin(&self) {
-        assert!(self.latch.pin().is_ok());
+        assert!(self.latch.update(Word::pinned).is_ok());
     }
 
     fn locked(&self, mode: Mode, work: impl FnOnce(&Model)) {
@@ -226,6 +226,53 @@ fn a_page_shown_is_not_evicted_before_its_entry_names_it() {
     });
 }
 
+/// A ring takes a frame back only while it still holds the ring's own page and nobody has it
+/// pinned, whoever else looks for that page or evicts it.
+#[test]
+fn a_ring_takes_a_page_from_nobody() {
+    fn refill(model: &Model, content: u64) {
+        model.entries[0].clear();
+        assert!(model.entries[1].begin_load());
+        model.write(content);
+        model.entries[1].show(&model.latch, FrameId(0), &model.table);
+        model.latch.unpin();
+    }
+    check(3, || {
+        let model = Model::new(Word::loaded(0));
+        model.write(100);
+        assert!(model.entries[0].begin_load());
+        model.entries[0].end_load(Some(FrameId(0)), &model.table);
+
+        let evictor = Arc::clone(&model);
+        let evictor = thread::spawn(move || {
+            if evictor.latch.try_update(Word::evicted).is_some() {
+                refill(&evictor, 101);
+            }
+        });
+        let ring = Arc::clone(&model);
+        let ring = thread::spawn(move || {
+            if ring.latch.update(Word::pinned_quietly).is_err() {
+                return;
+            }
+            // The page itself stands for its identity here.
+            if ring.read() == 100 && ring.latch.try_update(Word::reused).is_some() {
+                refill(&ring, 101);
+            } else {
+                ring.latch.unpin();
+            }
+        });
+        for (block, content) in [(0, 100), (1, 101)] {
+            if model.entries[block].pin_quietly(|_| &model.latch).is_ok() {
+                assert_eq!(model.read(), content);
+                model.latch.unpin();
+            }
+        }
+        evictor.join().unwrap();
+        ring.join().unwrap();
+        assert_eq!(model.latch.load().pins(), 0);
+    });
+}
+
 /// One of two threads that miss a page loads it, and the other is woken to find it.
 #[test]
 fn a_page_is_loaded_once_and_its_waiters_are_woken() {
@@ -234,7 +281,7 @@ fn a_page_is_loaded_once_and_its_waiters_are_woken() {
         loop {
             match entry.load() {
                 Place::Frame(_) => {
-                    if model.latch.pin().is_ok() {
+                    if model.latch.update(Word::pinned).is_ok() {
                         let value = model.read();
                         model.latch.unpin();
                         return value;

@@ -1,3 +1,5 @@
+mod rings;
+
 use std::sync::Arc;
 use std::time::Duration;
 

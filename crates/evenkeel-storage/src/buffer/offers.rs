@@ -1,0 +1,49 @@
+//! Pages that are handed to the cleaner early: by rings, long before their frames are needed.
+
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use crate::ids::{FrameId, PageId};
+
+/// Offers beyond this number are forgotten; a ring offers a page again when it comes round to it.
+const MOST: usize = 8192;
+
+/// The pages offered, and who waits for some to be written.
+#[derive(Default)]
+pub(crate) struct Offers {
+    pages: Mutex<Vec<(PageId, FrameId)>>,
+    /// Rounds of writing done.
+    rounds: Mutex<u64>,
+    cleaned: Condvar,
+}
+
+impl Offers {
+    /// Adds pages; says whether there were any.
+    pub(super) fn add(&self, pages: impl Iterator<Item = (PageId, FrameId)>) -> bool {
+        let mut pages = pages.peekable();
+        if pages.peek().is_none() {
+            return false;
+        }
+        let mut offered = self.pages.lock();
+        let room = MOST.saturating_sub(offered.len());
+        offered.extend(pages.take(room));
+        true
+    }
+
+    pub(super) fn take(&self) -> Vec<(PageId, FrameId)> {
+        std::mem::take(&mut *self.pages.lock())
+    }
+
+    pub(super) fn cleaned(&self) {
+        *self.rounds.lock() += 1;
+        self.cleaned.notify_all();
+    }
+
+    pub(super) fn await_cleaning(&self, limit: Duration) {
+        let mut rounds = self.rounds.lock();
+        let before = *rounds;
+        self.cleaned
+            .wait_while_for(&mut rounds, |now| *now == before, limit);
+    }
+}
