@@ -1,0 +1,97 @@
+//! The table of experiments.
+
+mod embedded;
+mod flush;
+mod freeze;
+mod hints;
+mod oltp;
+mod prefetch;
+mod redo;
+
+use crate::plan::{Better, Experiment, Figure};
+
+/// Every experiment, in the order in which they run.
+pub const ALL: [&Experiment; 7] = [
+    &flush::FLUSH,
+    &redo::REDO,
+    &prefetch::PREFETCH,
+    &hints::HINTS,
+    &freeze::FREEZE,
+    &oltp::OLTP,
+    &embedded::EMBEDDED,
+];
+
+/// The experiment of that name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Experiment> {
+    ALL.into_iter().find(|experiment| experiment.name == name)
+}
+
+const fn more(key: &'static str, label: &'static str, unit: &'static str) -> Figure {
+    Figure {
+        key,
+        label,
+        unit,
+        better: Better::More,
+    }
+}
+
+const fn less(key: &'static str, label: &'static str, unit: &'static str) -> Figure {
+    Figure {
+        better: Better::Less,
+        ..more(key, label, unit)
+    }
+}
+
+const fn plain(key: &'static str, label: &'static str, unit: &'static str) -> Figure {
+    Figure {
+        better: Better::Neither,
+        ..more(key, label, unit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Step, Work};
+    use crate::record::Extent;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_tell_experiments_cases_and_rows_apart() {
+        let names: BTreeSet<&str> = ALL.iter().map(|e| e.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        for experiment in ALL {
+            assert!(named(experiment.name).is_some());
+            let Work::Servers { rounds, cases } = &experiment.work else {
+                continue;
+            };
+            for extent in [Extent::Quick, Extent::Full] {
+                assert!(rounds(extent) > 0);
+                let mut names = BTreeSet::new();
+                for case in cases(extent) {
+                    let labels: Vec<&str> = case.steps.iter().filter_map(label).collect();
+                    let distinct: BTreeSet<&&str> = labels.iter().collect();
+                    assert_eq!(distinct.len(), labels.len(), "{labels:?}");
+                    assert!(names.insert(case.name.clone()), "{}", case.name);
+                }
+            }
+        }
+    }
+
+    fn label(step: &Step) -> Option<&str> {
+        match step {
+            Step::Pgbench(run) => Some(&run.label),
+            Step::Statement { label, .. } => Some(label),
+            Step::Recover(recovery) => Some(&recovery.label),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_seed_is_a_full_table() {
+        for seed in ALL.iter().filter_map(|e| e.seed) {
+            assert!(seed.rows.iter().all(|row| row.len() == seed.head.len()));
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! The lab: experiments that compare evenkeel with PostgreSQL on one machine, run with stock
+//! clients on fresh servers, and their report. See README.md for its rules.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod command;
+mod context;
+mod embedded;
+mod environment;
+mod error;
+mod experiments;
+mod pgbench;
+mod plan;
+mod record;
+mod report;
+mod run;
+mod sample;
+mod server;
+mod steps;
+mod subject;
+mod views;
+mod wheel;
+
+pub use command::{Host, LabCommand};
+pub use error::LabError;

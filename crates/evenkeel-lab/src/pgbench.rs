@@ -1,0 +1,245 @@
+//! `pgbench`'s per-transaction log, read into percentiles and per-second series.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use hdrhistogram::Histogram;
+
+use crate::error::LabError;
+use crate::sample::SeriesSet;
+
+/// Longest latency that is told apart: an hour, in microseconds.
+const LATENCY_MAX: u64 = 3_600_000_000;
+/// Significant digits of a latency in the whole run, and in one second of it.
+const DIGITS: u8 = 3;
+const DIGITS_OF_A_SECOND: u8 = 2;
+const MS: f64 = 1_000.0;
+const SECONDS_MAX: usize = 1 << 20;
+
+/// One second of a run.
+struct Second {
+    done: u64,
+    late: u64,
+    latencies: Histogram<u32>,
+}
+
+/// What a log adds up to.
+pub struct Log {
+    /// Unix time of the start, in seconds.
+    start: f64,
+    /// Latency, in microseconds, above which a transaction is late.
+    limit: Option<u64>,
+    all: Histogram<u64>,
+    seconds: Vec<Second>,
+    late: u64,
+    skipped: u64,
+}
+
+/// A line's fields: (Unix time of the end in seconds, latency in microseconds; `None`: skipped).
+fn parse(line: &str) -> Option<(f64, Option<u64>)> {
+    let mut fields = line.split(' ').skip(2);
+    let latency = fields.next()?;
+    let mut fields = fields.skip(1);
+    let seconds: f64 = fields.next()?.parse().ok()?;
+    let micros: f64 = fields.next()?.parse().ok()?;
+    let latency = match latency {
+        "skipped" => None,
+        // A failed transaction has a word for its latency.
+        number => Some(number.parse().ok()?),
+    };
+    Some((seconds + micros / 1e6, latency))
+}
+
+fn histogram<C: hdrhistogram::Counter>(digits: u8) -> Result<Histogram<C>, LabError> {
+    Histogram::new_with_bounds(1, LATENCY_MAX, digits)
+        .map_err(|e| LabError::Usage(format!("no histogram: {e}")))
+}
+
+impl Log {
+    /// An empty log of a run that began at `start`, whose transactions are late above `limit_ms`.
+    ///
+    /// # Errors
+    /// Never in practice: the histogram's bounds are fixed.
+    pub fn new(start: f64, limit_ms: Option<u32>) -> Result<Log, LabError> {
+        Ok(Log {
+            start,
+            limit: limit_ms.map(|ms| u64::from(ms) * 1_000),
+            all: histogram(DIGITS)?,
+            seconds: Vec::new(),
+            late: 0,
+            skipped: 0,
+        })
+    }
+
+    /// Reads every file of the directory `dir`, and empties it.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub fn read(&mut self, dir: &Path) -> Result<(), LabError> {
+        let entries = std::fs::read_dir(dir).map_err(LabError::file("listing", dir))?;
+        let files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        for file in files {
+            let reader = File::open(&file).map_err(LabError::file("opening", &file))?;
+            for line in BufReader::new(reader).lines() {
+                self.line(&line.map_err(LabError::file("reading", &file))?)?;
+            }
+            std::fs::remove_file(&file).map_err(LabError::file("removing", &file))?;
+        }
+        Ok(())
+    }
+
+    fn line(&mut self, line: &str) -> Result<(), LabError> {
+        let Some((end, latency)) = parse(line) else {
+            return Ok(());
+        };
+        let late = match (latency, self.limit) {
+            (Some(latency), Some(limit)) => latency > limit,
+            (latency, _) => latency.is_none(),
+        };
+        let index = (end - self.start).max(0.0) as usize;
+        if index >= SECONDS_MAX {
+            return Ok(());
+        }
+        while self.seconds.len() <= index {
+            self.seconds.push(Second {
+                done: 0,
+                late: 0,
+                latencies: histogram(DIGITS_OF_A_SECOND)?,
+            });
+        }
+        let Some(second) = self.seconds.get_mut(index) else {
+            return Ok(());
+        };
+        second.late += u64::from(late);
+        match latency {
+            Some(latency) => {
+                second.done += 1;
+                second.latencies.saturating_record(latency.max(1));
+                self.all.saturating_record(latency.max(1));
+                self.late += u64::from(late);
+            }
+            None => self.skipped += 1,
+        }
+        Ok(())
+    }
+
+    /// The figures of a run that was to take `duration` whole seconds, or as long as it took.
+    #[must_use]
+    pub fn figures(&self, duration: Option<usize>) -> BTreeMap<String, f64> {
+        let mut figures = BTreeMap::new();
+        let done = self.all.len();
+        if done == 0 && self.skipped == 0 {
+            return figures;
+        }
+        let mut put = |name: &str, value: f64| figures.insert(name.to_owned(), value);
+        put("transactions", done as f64);
+        for (name, quantile) in [("p50_ms", 0.5), ("p99_ms", 0.99), ("p999_ms", 0.999)] {
+            put(name, self.all.value_at_quantile(quantile) as f64 / MS);
+        }
+        put("max_ms", self.all.max() as f64 / MS);
+        if self.limit.is_some() {
+            let late = (self.late + self.skipped) as f64;
+            put("late_pct", 100.0 * late / (done + self.skipped) as f64);
+        }
+        let rates = self.rates(duration);
+        let mean = rates.iter().sum::<f64>() / rates.len().max(1) as f64;
+        let variance = rates.iter().map(|r| (r - mean).powi(2)).sum::<f64>();
+        put("tps_stddev", (variance / rates.len().max(1) as f64).sqrt());
+        if let Some(worst) = rates.iter().copied().reduce(f64::min) {
+            put("worst_second_tps", worst);
+        }
+        let empty = rates.iter().filter(|rate| **rate < 0.5).count();
+        put("empty_seconds", empty as f64);
+        figures
+    }
+
+    /// Transactions in each whole second; seconds in which none ended count.
+    fn rates(&self, duration: Option<usize>) -> Vec<f64> {
+        let whole = duration.unwrap_or_else(|| self.seconds.len().saturating_sub(1).max(1));
+        let rate = |second| {
+            let second: Option<&Second> = self.seconds.get(second);
+            second.map_or(0.0, |second| second.done as f64)
+        };
+        (0..whole).map(rate).collect()
+    }
+
+    /// Throughput and latency, second by second; a second without an end has no latency.
+    pub fn series(&self, duration: Option<usize>, series: &mut SeriesSet) {
+        for (index, rate) in self.rates(duration).into_iter().enumerate() {
+            let at = index as f64 + 0.5;
+            let mut put = |name: &str, value: f64| {
+                series.entry(name.to_owned()).or_default().push((at, value));
+            };
+            put("tps", rate);
+            let Some(second) = self.seconds.get(index) else {
+                continue;
+            };
+            if self.limit.is_some() {
+                put("late", second.late as f64);
+            }
+            if second.done > 0 {
+                let p99 = second.latencies.value_at_quantile(0.99);
+                put("p99_ms", p99 as f64 / MS);
+            }
+        }
+    }
+}
+
+/// The rate that `pgbench` itself prints.
+#[must_use]
+pub fn printed_rate(text: &str) -> Option<f64> {
+    let line = text.lines().find(|line| line.starts_with("tps = "))?;
+    line.split_whitespace().nth(2)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log(lines: &[&str]) -> Log {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("log.1"), lines.join("\n")).unwrap();
+        let mut log = Log::new(1_000.25, Some(100)).unwrap();
+        log.read(dir.path()).unwrap();
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+        log
+    }
+
+    #[test]
+    fn late_and_skipped_transactions_are_shares_of_all() {
+        let log = log(&[
+            "0 1 2000 0 1000 500000",
+            "0 2 100001 0 1000 600000 12",
+            "1 3 skipped 0 1002 300000 150000",
+            "1 4 5000 0 1002 900000",
+        ]);
+        let figures = log.figures(Some(4));
+        assert!((figures["late_pct"] - 50.0).abs() < 1e-9, "{figures:?}");
+        assert!((figures["transactions"] - 3.0).abs() < 1e-9);
+        assert!(figures["worst_second_tps"].abs() < 1e-9);
+        assert!((figures["empty_seconds"] - 2.0).abs() < 1e-9);
+        assert!((figures["max_ms"] - 100.0).abs() < 0.2);
+    }
+
+    #[test]
+    fn seconds_count_from_the_start_of_the_run() {
+        let log = log(&[
+            "0 1 2000 0 1001 300000",
+            "0 1 4000 0 1001 240000",
+            "rubbish",
+        ]);
+        let mut series = SeriesSet::new();
+        log.series(Some(3), &mut series);
+        assert_eq!(series["tps"], vec![(0.5, 1.0), (1.5, 1.0), (2.5, 0.0)]);
+        assert_eq!(series["p99_ms"].len(), 2);
+    }
+
+    #[test]
+    fn the_rate_is_the_one_without_connecting() {
+        let text = "latency average = 1 ms\ntps = 812.5 (without initial connection time)\n";
+        assert_eq!(printed_rate(text), Some(812.5));
+        assert_eq!(printed_rate("pgbench: error"), None);
+    }
+}

@@ -1,0 +1,439 @@
+//! `lab run`: takes the experiments through their cases, the subjects in turn, and keeps each
+//! run's record as soon as it has ended.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::context::Context;
+use crate::embedded;
+use crate::environment::{machine, require_space};
+use crate::error::LabError;
+use crate::plan::{Better, Case, Experiment, Figure, Step, Work};
+use crate::record::{self, Extent, FORMAT, Record};
+use crate::steps::Bench;
+use crate::subject::{Subject, enterable_dir};
+
+/// A subject, or why it is not to be had.
+pub type Candidate = (String, Result<Box<dyn Subject>, String>);
+
+/// What `lab run` is to do.
+pub struct Plan<'a> {
+    /// The experiments, in order.
+    pub experiments: Vec<&'static Experiment>,
+    /// Quick or full.
+    pub extent: Extent,
+    /// Where the records go.
+    pub out: PathBuf,
+    /// A directory on the disk under test.
+    pub work: PathBuf,
+    /// Who is measured.
+    pub subjects: Vec<Candidate>,
+    /// The directory of the stock clients.
+    pub clients: PathBuf,
+    /// The port servers are to listen on, if not any.
+    pub port: Option<u16>,
+    /// Whether to measure again what has been measured.
+    pub again: bool,
+    /// Set when the user wants to stop.
+    pub interrupted: &'a AtomicBool,
+}
+
+/// How a run of the lab went.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Measured now.
+    pub measured: u32,
+    /// Kept from an earlier run.
+    pub kept: u32,
+    /// Without a result.
+    pub holes: u32,
+}
+
+struct Bars {
+    all: MultiProgress,
+    total: ProgressBar,
+    step: ProgressBar,
+}
+
+impl Bars {
+    fn new(runs: u64) -> Bars {
+        let style = |template: &str| {
+            ProgressStyle::with_template(template)
+                .unwrap_or_else(|_| ProgressStyle::default_bar())
+                .progress_chars("━╸─")
+        };
+        let all = MultiProgress::new();
+        let total = all.add(ProgressBar::new(runs));
+        total.set_style(style(
+            "{bar:40} {pos}/{len} runs  {elapsed_precise}  {prefix}",
+        ));
+        let step = all.add(ProgressBar::new_spinner());
+        step.set_style(style("{spinner} {elapsed}  {wide_msg}"));
+        step.enable_steady_tick(Duration::from_millis(200));
+        Bars { all, total, step }
+    }
+
+    fn say(&self, line: &str) {
+        self.all.suspend(|| println!("{line}"));
+    }
+}
+
+/// Runs everything that is planned and not yet there.
+///
+/// # Errors
+/// [`LabError::Interrupted`], with all finished runs kept, or that the results' or the work
+/// directory cannot be used. What fails within a run becomes a hole.
+pub fn run(plan: &Plan<'_>) -> Result<Tally, LabError> {
+    std::fs::create_dir_all(&plan.out).map_err(LabError::file("creating", &plan.out))?;
+    let work = tempfile::Builder::new()
+        .prefix("evenkeel-lab-")
+        .tempdir_in(&plan.work)
+        .map_err(LabError::file("writing in", &plan.work))?;
+    enterable_dir(work.path())?;
+    save_machine(plan)?;
+    let mut lab = Lab {
+        plan,
+        work: work.path(),
+        bars: Bars::new(runs(plan)),
+        tally: Tally::default(),
+    };
+    for experiment in &plan.experiments {
+        lab.bars.total.set_prefix(experiment.name);
+        lab.experiment(experiment)?;
+    }
+    lab.bars.step.finish_and_clear();
+    lab.bars.total.finish_and_clear();
+    Ok(lab.tally)
+}
+
+fn runs(plan: &Plan<'_>) -> u64 {
+    let each = plan
+        .experiments
+        .iter()
+        .map(|experiment| match experiment.work {
+            Work::Servers { rounds, cases } => {
+                u64::from(rounds(plan.extent))
+                    * (cases(plan.extent).len() * plan.subjects.len()) as u64
+            }
+            Work::Embedded => 1,
+        });
+    each.sum()
+}
+
+fn save_machine(plan: &Plan<'_>) -> Result<(), LabError> {
+    let dir = plan.out.join(plan.extent.name());
+    std::fs::create_dir_all(&dir).map_err(LabError::file("creating", &dir))?;
+    let file = dir.join("machine.json");
+    let text = serde_json::to_vec_pretty(&machine(&plan.work));
+    let text = text.map_err(|e| LabError::Usage(e.to_string()))?;
+    std::fs::write(&file, text).map_err(LabError::file("writing", &file))
+}
+
+struct Lab<'a> {
+    plan: &'a Plan<'a>,
+    work: &'a Path,
+    bars: Bars,
+    tally: Tally,
+}
+
+/// Which run of the plan.
+struct Turn<'a> {
+    experiment: &'static Experiment,
+    case: &'a Case,
+    round: u32,
+}
+
+impl Lab<'_> {
+    fn context(&self) -> Context<'_> {
+        Context {
+            work: self.work,
+            clients: &self.plan.clients,
+            port: self.plan.port,
+            interrupted: self.plan.interrupted,
+            progress: &self.bars.step,
+            commands: RefCell::default(),
+        }
+    }
+
+    fn experiment(&mut self, experiment: &'static Experiment) -> Result<(), LabError> {
+        let Work::Servers { rounds, cases } = experiment.work else {
+            return self.embedded();
+        };
+        let cases = cases(self.plan.extent);
+        for round in 1..=rounds(self.plan.extent) {
+            for case in &cases {
+                for candidate in &self.plan.subjects {
+                    let turn = Turn {
+                        experiment,
+                        case,
+                        round,
+                    };
+                    self.turn(&turn, candidate)?;
+                    self.bars.total.inc(1);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn embedded(&mut self) -> Result<(), LabError> {
+        let (plan, context) = (self.plan, self.context());
+        let records = embedded::run(&context, plan.extent, &plan.out, plan.again)?;
+        drop(context);
+        for record in records {
+            record.save(&plan.out)?;
+            self.count(&record);
+        }
+        self.bars.total.inc(1);
+        Ok(())
+    }
+
+    fn turn(&mut self, turn: &Turn<'_>, (label, candidate): &Candidate) -> Result<(), LabError> {
+        let plan = self.plan;
+        let name = turn.experiment.name;
+        let path = record::path(
+            &plan.out,
+            plan.extent,
+            name,
+            &turn.case.name,
+            label,
+            turn.round,
+        );
+        let earlier = Record::load(&path).filter(|record| record.hole.is_none() && !plan.again);
+        if let (Some(earlier), Ok(subject)) = (earlier, candidate)
+            && earlier.build == subject.build()
+        {
+            self.tally.kept += 1;
+            return Ok(());
+        }
+        let record = match candidate {
+            Ok(subject) => self.measure(turn, subject.as_ref())?,
+            Err(reason) => empty(plan.extent, turn, label, Some(reason.clone())),
+        };
+        record.save(&plan.out)?;
+        self.count(&record);
+        Ok(())
+    }
+
+    fn count(&mut self, record: &Record) {
+        match &record.hole {
+            None => self.tally.measured += 1,
+            Some(_) => self.tally.holes += 1,
+        }
+        self.bars.say(&summary(record));
+    }
+
+    /// One run. Only the user's interrupt is an error; everything else is a hole.
+    fn measure(&self, turn: &Turn<'_>, subject: &dyn Subject) -> Result<Record, LabError> {
+        let mut record = empty(self.plan.extent, turn, subject.label(), None);
+        record.version = subject.version();
+        record.build = subject.build();
+        let names = turn.case.switch;
+        if !names.is_empty() && !turn.case.default && !names.iter().any(|name| subject.knows(name))
+        {
+            let names = names.join(" or ");
+            record.hole = Some(format!("{} has no setting {names}", subject.label()));
+            return Ok(record);
+        }
+        let context = self.context();
+        let started = Instant::now();
+        let outcome = perform(&context, turn.case, subject, &mut record);
+        record.seconds = started.elapsed().as_secs_f64();
+        record.commands = shortened(&context.commands.take(), self.work);
+        match outcome {
+            Ok(()) => {}
+            Err(LabError::Interrupted) => return Err(LabError::Interrupted),
+            Err(error) => record.hole = Some(error.reason()),
+        }
+        Ok(record)
+    }
+}
+
+fn perform(
+    context: &Context<'_>,
+    case: &Case,
+    subject: &dyn Subject,
+    record: &mut Record,
+) -> Result<(), LabError> {
+    require_space(context.work, case.space_mb)?;
+    let mut bench = Bench::start(context, subject, case)?;
+    record.settings.clone_from(bench.settings());
+    record.missing = bench.missing().to_vec();
+    let outcome = case
+        .steps
+        .iter()
+        .try_for_each(|step: &Step| bench.step(step));
+    record.rows = std::mem::take(&mut bench.rows);
+    record.environment = std::mem::take(&mut bench.environment);
+    bench.finish();
+    outcome
+}
+
+fn empty(extent: Extent, turn: &Turn<'_>, label: &str, hole: Option<String>) -> Record {
+    Record {
+        format: FORMAT,
+        experiment: turn.experiment.name.to_owned(),
+        case: turn.case.name.clone(),
+        subject: label.to_owned(),
+        version: String::new(),
+        build: String::new(),
+        extent,
+        round: turn.round,
+        started: now(),
+        seconds: 0.0,
+        hole,
+        settings: crate::subject::Settings::new(),
+        missing: Vec::new(),
+        environment: Vec::new(),
+        commands: Vec::new(),
+        rows: Vec::new(),
+    }
+}
+
+/// Seconds since the epoch as UTC text.
+#[must_use]
+pub fn now() -> String {
+    chrono::Utc::now()
+        .format("%Y-%m-%d %H:%M:%S UTC")
+        .to_string()
+}
+
+/// Command lines without the random names of the run's own directories.
+fn shortened(commands: &[String], work: &Path) -> Vec<String> {
+    let work = work.display().to_string();
+    let shorten = |line: &String| {
+        let words = line.replace(&work, "WORK");
+        let words = words
+            .split(' ')
+            .map(|word| match word.split_once("WORK/case-") {
+                Some((before, rest)) => {
+                    let rest = rest.split_once('/').map_or("", |(_, rest)| rest);
+                    format!("{before}WORK/{rest}")
+                }
+                None if word.starts_with("--log-prefix=") => "--log-prefix=LOG".to_owned(),
+                None => word.to_owned(),
+            });
+        words.collect::<Vec<String>>().join(" ")
+    };
+    commands.iter().map(shorten).collect()
+}
+
+/// One line for the terminal.
+fn summary(record: &Record) -> String {
+    let head = format!(
+        "{:<9} {:<14} {:<28} {:>6.1} s ",
+        record.experiment, record.subject, record.case, record.seconds
+    );
+    if let Some(reason) = &record.hole {
+        return format!("{head} no result: {reason}");
+    }
+    let figures = crate::experiments::named(&record.experiment).map_or(&[][..], |e| e.figures);
+    let parts = record.rows.iter().filter_map(|row| {
+        if row.hole.is_some() {
+            return Some(format!("{}: –", row.label));
+        }
+        let judged = |f: &&Figure| f.better != Better::Neither && row.figures.contains_key(f.key);
+        let figure = figures.iter().find(judged)?;
+        let value = row.figures.get(figure.key)?;
+        Some(format!(
+            "{}: {} {}",
+            row.label,
+            crate::report::number(*value),
+            figure.unit
+        ))
+    });
+    format!("{head} {}", parts.collect::<Vec<_>>().join(" │ "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subject::tests_support::Scripted;
+    use std::sync::atomic::Ordering;
+
+    fn plan<'a>(out: &Path, stop: &'a AtomicBool, subjects: Vec<Candidate>) -> Plan<'a> {
+        Plan {
+            experiments: vec![crate::experiments::named("freeze").unwrap()],
+            extent: Extent::Quick,
+            out: out.to_owned(),
+            work: out.to_owned(),
+            subjects,
+            clients: PathBuf::from("/nowhere"),
+            port: None,
+            again: false,
+            interrupted: stop,
+        }
+    }
+
+    fn crashing(label: &str) -> Candidate {
+        let script = "echo 'PANIC: could not write: No space left on device' >&2; exit 1";
+        let subject: Box<dyn Subject> = Box::new(Scripted::new(label, script));
+        (label.to_owned(), Ok(subject))
+    }
+
+    #[test]
+    fn a_subject_that_fails_is_a_hole_and_the_others_go_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = AtomicBool::new(false);
+        let absent = ("PostgreSQL 18".to_owned(), Err("no PyPI wheel".to_owned()));
+        let plan = plan(
+            dir.path(),
+            &stop,
+            vec![crashing("one"), absent, crashing("two")],
+        );
+        let tally = run(&plan).unwrap();
+        assert_eq!((tally.measured, tally.kept, tally.holes), (0, 0, 3));
+        let holes: Vec<(String, String)> = Record::load_all(dir.path())
+            .into_iter()
+            .map(|record| (record.subject, record.hole.unwrap()))
+            .collect();
+        let one = "one ended by itself (exit status: 1): PANIC: could not write: No space left on \
+                   device";
+        assert!(
+            holes.contains(&("one".to_owned(), one.to_owned())),
+            "{holes:?}"
+        );
+        assert!(holes.contains(&("PostgreSQL 18".to_owned(), "no PyPI wheel".to_owned())));
+        assert_eq!(holes.len(), 3);
+    }
+
+    #[test]
+    fn an_interrupted_lab_keeps_what_it_has_and_goes_on_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = AtomicBool::new(false);
+        let subject = crashing("one");
+        let build = subject.1.as_ref().map(|s| s.build()).unwrap();
+        let first = plan(dir.path(), &stop, vec![subject]);
+        run(&first).unwrap();
+        let mut record = Record::load_all(dir.path()).pop().unwrap();
+        record.hole = None;
+        record.save(dir.path()).unwrap();
+        stop.store(true, Ordering::Relaxed);
+        // Kept without a server, so that even an interrupted lab gets past it.
+        assert_eq!(run(&first).unwrap().kept, 1);
+        assert_eq!(Record::load_all(dir.path())[0].build, build);
+        let again = Plan {
+            again: true,
+            subjects: vec![(
+                "one".to_owned(),
+                Ok(Box::new(Scripted::new("one", "sleep 1000"))),
+            )],
+            ..first
+        };
+        assert!(matches!(run(&again), Err(LabError::Interrupted)));
+        assert!(Record::load_all(dir.path())[0].hole.is_none());
+        let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
+        assert_eq!(left.len(), 1, "only the results: {left:?}");
+    }
+
+    #[test]
+    fn command_lines_lose_the_names_of_the_moment() {
+        let work = Path::new("/var/tmp/evenkeel-lab-x");
+        let lines = ["postgres -D /var/tmp/evenkeel-lab-x/case-abc/data -p 5".to_owned()];
+        assert_eq!(shortened(&lines, work), ["postgres -D WORK/data -p 5"]);
+    }
+}

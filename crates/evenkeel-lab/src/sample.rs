@@ -1,0 +1,217 @@
+//! What a server uses, second by second: CPU and I/O of all its processes from `/proc`, and what
+//! its own views say of log and pool.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+
+use crate::client::Client;
+use crate::environment::DiskGroup;
+use crate::server::{Server, descendants};
+
+const MIB: f64 = 1_048_576.0;
+
+/// Values over time, by name.
+pub type SeriesSet = BTreeMap<String, Vec<(f64, f64)>>;
+
+/// What the processes of a server have used since they started.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Usage {
+    /// CPU time, in seconds.
+    pub cpu: f64,
+    /// Bytes passed to write calls.
+    pub written: f64,
+    /// Bytes the kernel took as to be stored.
+    pub stored: f64,
+    /// Bytes fetched from the disk.
+    pub fetched: f64,
+    /// Bytes the processes themselves sent to the disk, by syncs and direct I/O.
+    pub synced: Option<f64>,
+}
+
+impl Usage {
+    /// Sums over `root` and its descendants; what ended children used is in their parent's
+    /// counters.
+    #[must_use]
+    pub fn of(root: Pid, group: Option<&DiskGroup>) -> Usage {
+        let mut sum = Usage::default();
+        let mut pids = descendants(root);
+        pids.push(root);
+        for pid in pids {
+            let dir = format!("/proc/{}", pid.as_raw_nonzero());
+            if let Ok(io) = fs::read_to_string(format!("{dir}/io")) {
+                let value = |name: &str| {
+                    let mut lines = io.lines().filter_map(|line| line.split_once(": "));
+                    lines
+                        .find(|(key, _)| *key == name)
+                        .and_then(|(_, value)| value.parse::<f64>().ok())
+                        .unwrap_or(0.0)
+                };
+                sum.written += value("wchar");
+                sum.stored += value("write_bytes");
+                sum.fetched += value("read_bytes");
+            }
+            sum.cpu += fs::read_to_string(format!("{dir}/stat")).map_or(0.0, |s| cpu_seconds(&s));
+        }
+        sum.synced = group.and_then(DiskGroup::written).map(|bytes| bytes as f64);
+        sum
+    }
+
+    /// What was used between `before` and this.
+    #[must_use]
+    pub fn since(&self, before: &Usage) -> Usage {
+        Usage {
+            cpu: self.cpu - before.cpu,
+            written: self.written - before.written,
+            stored: self.stored - before.stored,
+            fetched: self.fetched - before.fetched,
+            synced: self.synced.zip(before.synced).map(|(now, then)| now - then),
+        }
+    }
+
+    /// As figures of a row.
+    pub fn put(&self, figures: &mut BTreeMap<String, f64>) {
+        figures.insert("cpu_s".to_owned(), self.cpu);
+        figures.insert("written_mib".to_owned(), self.written / MIB);
+        figures.insert("stored_mib".to_owned(), self.stored / MIB);
+        figures.insert("fetched_mib".to_owned(), self.fetched / MIB);
+        if let Some(synced) = self.synced {
+            figures.insert("synced_mib".to_owned(), synced / MIB);
+        }
+    }
+}
+
+/// User and system time of a process and its reaped children, from its `stat` line.
+fn cpu_seconds(stat: &str) -> f64 {
+    const UTIME: usize = 11;
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let ticks = fields.split_whitespace().skip(UTIME).take(4);
+    let ticks: f64 = ticks.filter_map(|t| t.parse::<f64>().ok()).sum();
+    ticks / rustix::param::clock_ticks_per_second() as f64
+}
+
+/// Questions with one number for an answer, by the name of their series: the first of a name that
+/// the server understands is asked every second.
+const PROBES: [(&str, &str); 6] = [
+    (
+        "log_distance_mib",
+        "SELECT (pg_current_wal_insert_lsn() - redo_lsn) / 1048576.0 FROM pg_control_checkpoint()",
+    ),
+    (
+        "log_distance_mib",
+        "SELECT redo_distance / 1048576.0 FROM pg_stat_checkpointer",
+    ),
+    (
+        "dirty_pages",
+        "SELECT buffers_dirty FROM pg_buffercache_summary()",
+    ),
+    ("dirty_pages", "SELECT buffers_dirty FROM pg_stat_bgwriter"),
+    (
+        "dirty_pages",
+        "SELECT buffers_dirty FROM pg_stat_checkpointer",
+    ),
+    (
+        "dirty_pages",
+        "SELECT count(*) FROM pg_buffercache WHERE isdirty",
+    ),
+];
+
+/// A thread that looks at a server every second until it is finished.
+pub struct Sampler {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<SeriesSet>,
+}
+
+impl Sampler {
+    /// Begins.
+    #[must_use]
+    pub fn start(server: &Server) -> Sampler {
+        let stop = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&stop);
+        let (root, port) = (server.pid(), server.port);
+        let thread = std::thread::spawn(move || sample(root, port, &seen));
+        Sampler { stop, thread }
+    }
+
+    /// Ends, and gives what was seen.
+    #[must_use]
+    pub fn finish(self) -> SeriesSet {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.join().unwrap_or_default()
+    }
+}
+
+fn sample(root: Pid, port: u16, stop: &AtomicBool) -> SeriesSet {
+    let mut series = SeriesSet::new();
+    let mut client = Client::connect(port, Duration::from_secs(2)).ok();
+    let probes = client.as_mut().map(understood).unwrap_or_default();
+    let begin = Instant::now();
+    let mut before = (Duration::ZERO, Usage::of(root, None));
+    for second in 1.. {
+        while begin.elapsed() < Duration::from_secs(second) {
+            if stop.load(Ordering::Relaxed) {
+                return series;
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        let now = (begin.elapsed(), Usage::of(root, None));
+        let span = (now.0 - before.0).as_secs_f64();
+        let used = now.1.since(&before.1);
+        let at = now.0.as_secs_f64();
+        let mut put = |name: &str, value: f64| {
+            series.entry(name.to_owned()).or_default().push((at, value));
+        };
+        put("cpu_cores", used.cpu / span);
+        put("written_mib_s", used.written / MIB / span);
+        put("fetched_mib_s", used.fetched / MIB / span);
+        if let Some(client) = &mut client {
+            for (name, sql) in &probes {
+                if let Some(value) = client.number(sql) {
+                    put(name, value);
+                }
+            }
+        }
+        before = now;
+    }
+    series
+}
+
+fn understood(client: &mut Client) -> Vec<(&'static str, &'static str)> {
+    let mut probes: Vec<(&str, &str)> = Vec::new();
+    for (name, sql) in PROBES {
+        if probes.iter().all(|(taken, _)| *taken != name) && client.number(sql).is_some() {
+            probes.push((name, sql));
+        }
+    }
+    probes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_name_with_spaces_and_parentheses_is_no_obstacle() {
+        let ticks = rustix::param::clock_ticks_per_second() as f64;
+        let stat = "7 (a) b (c) S 1 2 3 4 5 6 7 8 9 10 11 22 33 44 20 0";
+        // utime, stime, cutime, cstime are the fields 14 to 17.
+        let expected = (11.0 + 22.0 + 33.0 + 44.0) / ticks;
+        assert!((cpu_seconds(stat) - expected).abs() < 1e-9);
+        assert!(cpu_seconds("").abs() < 1e-9);
+    }
+
+    #[test]
+    fn usage_counts_this_process() {
+        let before = Usage::of(rustix::process::getpid(), None);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![1; 1 << 20]).unwrap();
+        let used = Usage::of(rustix::process::getpid(), None).since(&before);
+        assert!(used.written >= MIB, "{used:?}");
+        assert_eq!(used.synced, None);
+    }
+}

@@ -1,0 +1,543 @@
+//! Carries out the steps of one case on one subject.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::context::Context;
+use crate::environment::{DiskGroup, drop_caches};
+use crate::error::LabError;
+use crate::pgbench::{Log, printed_rate};
+use crate::plan::{Case, Recovery, Set, Step, Workload};
+use crate::record::Row;
+use crate::sample::{Sampler, Usage};
+use crate::server::{self, Server};
+use crate::subject::{Settings, Subject, enterable_dir};
+use crate::views::{self, Counters};
+
+/// Longest wait for a server to answer: recovery of a full run's log on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(3_600);
+const STOP_PATIENCE: Duration = Duration::from_secs(120);
+const MIB: f64 = 1_048_576.0;
+
+/// One case under way on one subject.
+pub struct Bench<'a> {
+    context: &'a Context<'a>,
+    subject: &'a dyn Subject,
+    settings: Settings,
+    missing: Vec<String>,
+    dir: PathBuf,
+    server: Option<Server>,
+    image: Option<PathBuf>,
+    /// Log inserted up to the last checkpoint that a step asked for.
+    log_at_checkpoint: Option<f64>,
+    log_to_redo: Option<f64>,
+    /// What has been measured.
+    pub rows: Vec<Row>,
+    /// The machine as the steps made it.
+    pub environment: Vec<String>,
+}
+
+/// What a measurement compares itself with.
+struct Before {
+    usage: Usage,
+    counters: Counters,
+    log: Option<f64>,
+}
+
+impl<'a> Bench<'a> {
+    /// Makes a data directory and starts a server.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn start(
+        context: &'a Context<'a>,
+        subject: &'a dyn Subject,
+        case: &Case,
+    ) -> Result<Bench<'a>, LabError> {
+        let wanted = case.settings.iter().map(|(n, v)| (*n, v.as_str()));
+        let (settings, missing) = known(subject, wanted);
+        let dir = tempfile::Builder::new()
+            .prefix("case-")
+            .tempdir_in(context.work)
+            .map_err(LabError::file("writing in", context.work))?
+            .keep();
+        enterable_dir(&dir)?;
+        let mut bench = Bench {
+            context,
+            subject,
+            settings,
+            missing,
+            dir,
+            server: None,
+            image: None,
+            log_at_checkpoint: None,
+            log_to_redo: None,
+            rows: Vec::new(),
+            environment: Vec::new(),
+        };
+        let data = bench.dir.join("data");
+        subject.create(&data)?;
+        let settings = bench.settings.clone();
+        bench.server = Some(bench.launch(&data, &settings)?);
+        if let Ok(mut client) = bench.server()?.client() {
+            for extension in subject.extensions() {
+                let _ = client.ask(&format!("CREATE EXTENSION {extension}"));
+            }
+        }
+        Ok(bench)
+    }
+
+    /// The settings the server runs with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Settings asked for that the subject does not have.
+    #[must_use]
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    /// Carries out a step. A measurement that fails while the server lives is a row that says
+    /// why; everything else that fails ends the case.
+    ///
+    /// # Errors
+    /// Why the case cannot go on.
+    pub fn step(&mut self, step: &Step) -> Result<(), LabError> {
+        self.context.go_on()?;
+        let measured = match step {
+            Step::Pgbench(workload) => Some((&workload.label, self.pgbench(workload))),
+            Step::Statement { label, set, sql } => Some((label, self.statement(label, set, sql))),
+            Step::Recover(recovery) => Some((&recovery.label, self.recover(recovery))),
+            _ => None,
+        };
+        if let Some((label, outcome)) = measured {
+            return match outcome {
+                Ok(row) => {
+                    self.rows.push(row);
+                    Ok(())
+                }
+                Err(error) if error.is_local() => {
+                    if let Some(server) = &mut self.server {
+                        server.alive()?;
+                    }
+                    self.rows.push(Row::hole(label, error.reason()));
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            };
+        }
+        self.prepare(step)
+    }
+
+    fn prepare(&mut self, step: &Step) -> Result<(), LabError> {
+        match step {
+            Step::Load(scale) => self.load(*scale),
+            Step::Sql(sql) => self.sql(sql),
+            Step::SlowDisk(iops) => {
+                match self.server()?.group() {
+                    Some(group) => group.limit_writes(*iops)?,
+                    // Made again for the reason it gives.
+                    None => DiskGroup::create(self.context.work, "why")?.limit_writes(*iops)?,
+                }
+                let text = format!("slow disk: {iops} writes a second (blkio control group)");
+                self.environment.push(text);
+                Ok(())
+            }
+            Step::Size => {
+                let mut row = Row::new("size");
+                let bytes = directory_size(&self.server()?.data);
+                row.figures
+                    .insert("size_mib".to_owned(), bytes as f64 / MIB);
+                self.rows.push(row);
+                Ok(())
+            }
+            Step::Crash => self.crash(),
+            Step::Pgbench(_) | Step::Statement { .. } | Step::Recover(_) => Ok(()),
+        }
+    }
+
+    /// Stops the server and removes the directory.
+    pub fn finish(mut self) {
+        if let Some(server) = self.server.take() {
+            let _ = server.stop(STOP_PATIENCE);
+        }
+    }
+
+    fn server(&self) -> Result<&Server, LabError> {
+        self.server
+            .as_ref()
+            .ok_or_else(|| LabError::Usage("a step needs a server after the crash".to_owned()))
+    }
+
+    /// Starts a server over `data`.
+    fn launch(&self, data: &Path, settings: &Settings) -> Result<Server, LabError> {
+        let port = server::port(self.context.port)?;
+        self.context
+            .note(&self.subject.server(data, port, settings));
+        let group = DiskGroup::create(self.context.work, &port.to_string()).ok();
+        let stop = self.context.interrupted;
+        Server::start(self.subject, data, port, settings, group, PATIENCE, stop)
+    }
+
+    /// Runs a client to its end, ending it when the server dies.
+    fn client(&mut self, command: &mut Command) -> Result<String, LabError> {
+        let Some(server) = &mut self.server else {
+            return Err(LabError::Usage("a step needs a server".to_owned()));
+        };
+        let outcome = self.context.run(command, |_| server.alive());
+        // A client that fails because its server died says less than the server.
+        if outcome.as_ref().is_err_and(LabError::is_local) {
+            server.alive()?;
+        }
+        outcome
+    }
+
+    fn say(&self, what: &str) {
+        self.context
+            .progress
+            .set_message(format!("{}: {what}", self.subject.label()));
+    }
+
+    fn before(&self) -> Result<Before, LabError> {
+        let server = self.server()?;
+        let mut client = server.client()?;
+        Ok(Before {
+            counters: views::read(&mut client),
+            log: views::log_position(&mut client),
+            usage: Usage::of(server.pid(), server.group()),
+        })
+    }
+
+    fn after(&self, before: &Before, row: &mut Row) -> Result<(), LabError> {
+        let server = self.server()?;
+        let usage = Usage::of(server.pid(), server.group());
+        usage.since(&before.usage).put(&mut row.figures);
+        let mut client = server.client()?;
+        row.counters = views::difference(&before.counters, &views::read(&mut client));
+        let log = views::log_position(&mut client).zip(before.log);
+        if let Some((now, then)) = log {
+            row.figures.insert("log_mib".to_owned(), (now - then) / MIB);
+            if let Some(&count) = row
+                .figures
+                .get("transactions")
+                .filter(|count| **count > 0.0)
+            {
+                let each = (now - then) / count;
+                row.figures.insert("log_bytes_per_tx".to_owned(), each);
+            }
+        }
+        flushing(row);
+        Ok(())
+    }
+
+    fn load(&mut self, scale: u32) -> Result<(), LabError> {
+        self.say(&format!("loading scale {scale}"));
+        let port = self.server()?.port;
+        let before = self.before()?;
+        let mut init = self.context.client("pgbench", port);
+        init.args(["-i", "-q", "-s", &scale.to_string()]);
+        let started = Instant::now();
+        self.client(&mut init)?;
+        let mut row = Row::new("load (pgbench -i)");
+        let seconds = started.elapsed().as_secs_f64();
+        row.figures.insert("load_s".to_owned(), seconds);
+        self.after(&before, &mut row)?;
+        self.rows.push(row);
+        Ok(())
+    }
+
+    fn sql(&mut self, sql: &str) -> Result<(), LabError> {
+        self.say(sql);
+        let mut psql = self.psql(&[], sql)?;
+        self.client(&mut psql)?;
+        if sql == "CHECKPOINT" {
+            self.log_at_checkpoint = views::log_position(&mut self.server()?.client()?);
+        }
+        Ok(())
+    }
+
+    fn psql(&self, before: &[&str], sql: &str) -> Result<Command, LabError> {
+        let mut psql = self.context.client("psql", self.server()?.port);
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1"]);
+        for text in before.iter().chain([&sql]) {
+            psql.args(["-c", text]);
+        }
+        Ok(psql)
+    }
+
+    fn statement(&mut self, label: &str, set: &[Set], sql: &str) -> Result<Row, LabError> {
+        self.say(sql);
+        let wanted = set
+            .iter()
+            .filter(|set| set.required || self.subject.knows(set.name));
+        let mut set: Vec<String> = wanted
+            .map(|set| format!("SET {} = '{}'", set.name, set.value))
+            .collect();
+        set.push("\\timing on".to_owned());
+        let set: Vec<&str> = set.iter().map(String::as_str).collect();
+        let before = self.before()?;
+        let mut psql = self.psql(&set, sql)?;
+        let text = self.client(&mut psql)?;
+        let mut row = Row::new(label);
+        let ms = timing(&text).ok_or_else(|| LabError::Sql {
+            statement: sql.to_owned(),
+            message: "psql printed no time".to_owned(),
+        })?;
+        row.figures.insert("ms".to_owned(), ms);
+        self.after(&before, &mut row)?;
+        Ok(row)
+    }
+
+    fn pgbench(&mut self, workload: &Workload) -> Result<Row, LabError> {
+        self.say(&format!("pgbench {}", workload.label));
+        let port = self.server()?.port;
+        let logs = tempfile::tempdir_in(log_parent(self.context.work))
+            .map_err(LabError::file("writing in", self.context.work))?;
+        let mut pgbench = self.context.client("pgbench", port);
+        pgbench.args(["-n", "-l"]);
+        pgbench.arg(format!(
+            "--log-prefix={}",
+            logs.path().join("log").display()
+        ));
+        if let Some(seconds) = workload.seconds {
+            pgbench.args(["-T", &seconds.to_string()]);
+        }
+        pgbench.args(&workload.args);
+        if let Some(script) = workload.script {
+            let file = self.dir.join("script.sql");
+            std::fs::write(&file, script).map_err(LabError::file("writing", &file))?;
+            self.context.note_text(&format!(
+                "# script.sql: {}",
+                script.trim().replace('\n', " ")
+            ));
+            pgbench.arg("-f").arg(&file);
+        }
+        let before = self.before()?;
+        let sampler = Sampler::start(self.server()?);
+        let checkpoint = workload.checkpoint_at.map(|at| checkpoint_later(port, at));
+        let start = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let started = Instant::now();
+        let outcome = self.client(&mut pgbench);
+        let seconds = started.elapsed().as_secs_f64();
+        let series = sampler.finish();
+        if let Some(checkpoint) = checkpoint {
+            let _ = checkpoint.join();
+        }
+        let text = outcome?;
+        let mut log = Log::new(start.as_secs_f64(), workload.limit_ms)?;
+        log.read(logs.path())?;
+        let duration = workload.seconds.map(|s| s as usize);
+        let mut row = Row {
+            figures: log.figures(duration),
+            series,
+            ..Row::new(&workload.label)
+        };
+        log.series(duration, &mut row.series);
+        row.figures.insert("seconds".to_owned(), seconds);
+        if let Some(rate) = printed_rate(&text) {
+            row.figures.insert("tps".to_owned(), rate);
+        }
+        self.after(&before, &mut row)?;
+        Ok(row)
+    }
+
+    fn crash(&mut self) -> Result<(), LabError> {
+        self.say("killing the server");
+        let log = views::log_position(&mut self.server()?.client()?);
+        let log = log
+            .zip(self.log_at_checkpoint)
+            .map(|(now, then)| now - then);
+        self.log_to_redo = log;
+        let Some(server) = self.server.take() else {
+            return Ok(());
+        };
+        let data = server.data.clone();
+        server.kill();
+        self.context
+            .note_text("# every process of the server is killed (SIGKILL)");
+        let image = self.dir.join("image");
+        std::fs::rename(&data, &image).map_err(LabError::file("keeping", &data))?;
+        self.image = Some(image);
+        Ok(())
+    }
+
+    fn recover(&mut self, recovery: &Recovery) -> Result<Row, LabError> {
+        if let Some(name) = recovery.needs.filter(|name| !self.subject.knows(name)) {
+            let why = format!("{} has no such setting", self.subject.label());
+            return Err(LabError::unavailable(name, why));
+        }
+        self.say(&format!("recovery, {}", recovery.label));
+        let image = self.image.clone();
+        let image = image.ok_or_else(|| LabError::Usage("nothing has crashed".to_owned()))?;
+        let data = self.dir.join("data");
+        let mut copy = Command::new("cp");
+        copy.args(["-a", "--reflink=auto"]).arg(&image).arg(&data);
+        self.context.run(&mut copy, |_| Ok(()))?;
+        if recovery.cold {
+            self.context
+                .note_text("# sync; echo 3 > /proc/sys/vm/drop_caches");
+            drop_caches().inspect_err(|_| drop(std::fs::remove_dir_all(&data)))?;
+        }
+        let mut settings = self.settings.clone();
+        let own = recovery.settings.iter().map(|(n, v)| (*n, v.as_str()));
+        settings.extend(known(self.subject, own).0);
+        let server = self.launch(&data, &settings)?;
+        let row = self.recovered(&recovery.label, &server);
+        server.kill();
+        std::fs::remove_dir_all(&data).map_err(LabError::file("removing", &data))?;
+        Ok(row)
+    }
+
+    fn recovered(&self, label: &str, server: &Server) -> Row {
+        let mut row = Row::new(label);
+        Usage::of(server.pid(), server.group()).put(&mut row.figures);
+        let mut put = |name: &str, value: f64| row.figures.insert(name.to_owned(), value);
+        let ready = server.ready_after.as_secs_f64();
+        put("ready_s", ready);
+        let from = server.logged("redo starts at").map(|at| at.as_secs_f64());
+        let to = server.logged("redo done at").map(|at| at.as_secs_f64());
+        if let Some((from, to)) = from.zip(to) {
+            put("redo_s", to - from);
+            put("after_redo_s", (ready - to).max(0.0));
+        }
+        if let Some(bytes) = self.log_to_redo {
+            put("log_mib", bytes / MIB);
+        }
+        if let Ok(mut client) = server.client() {
+            row.counters = views::read(&mut client);
+        }
+        row
+    }
+}
+
+impl Drop for Bench<'_> {
+    fn drop(&mut self) {
+        self.server = None;
+        let _ = std::fs::remove_dir_all(&self.dir);
+    }
+}
+
+/// The settings that `subject` has, and the names of those that it does not.
+fn known<'s>(
+    subject: &dyn Subject,
+    wanted: impl Iterator<Item = (&'s str, &'s str)>,
+) -> (Settings, Vec<String>) {
+    let (mut settings, mut missing) = (Settings::new(), Vec::new());
+    for (name, value) in wanted {
+        if subject.knows(name) {
+            settings.insert(name.to_owned(), value.to_owned());
+        } else {
+            missing.push(name.to_owned());
+        }
+    }
+    (settings, missing)
+}
+
+/// Asks for a checkpoint beside the load.
+fn checkpoint_later(port: u16, seconds: u32) -> std::thread::JoinHandle<()> {
+    std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_secs(seconds.into()));
+        if let Ok(mut client) = crate::client::Client::connect(port, Duration::from_secs(5)) {
+            let _ = client.ask("CHECKPOINT");
+        }
+    })
+}
+
+/// Memory rather than the disk under test, where the machine has it.
+fn log_parent(work: &Path) -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() {
+        memory
+    } else {
+        work.to_owned()
+    }
+}
+
+/// Milliseconds of the last `Time:` line that `psql` printed.
+fn timing(text: &str) -> Option<f64> {
+    let line = text
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_prefix("Time: "))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// Log syncs and the share of the time that went to them, from whichever view tells.
+fn flushing(row: &mut Row) {
+    let first = |names: &[&str]| {
+        names
+            .iter()
+            .find_map(|name| row.counters.get(*name).copied())
+    };
+    let sum = |names: &[&str]| {
+        let found: Vec<f64> = names
+            .iter()
+            .filter_map(|n| row.counters.get(*n).copied())
+            .collect();
+        (!found.is_empty()).then(|| found.iter().sum::<f64>())
+    };
+    let syncs = first(&["pg_stat_io.wal.fsyncs", "pg_stat_wal.wal_sync"]);
+    let time = sum(&["pg_stat_io.wal.fsync_time", "pg_stat_io.wal.write_time"])
+        .or_else(|| sum(&["pg_stat_wal.wal_sync_time", "pg_stat_wal.wal_write_time"]));
+    let elapsed = row.figures.get("ms").copied();
+    if let Some(syncs) = syncs {
+        row.figures.insert("log_flushes".to_owned(), syncs);
+    }
+    if let Some((time, elapsed)) = time.zip(elapsed).filter(|(_, elapsed)| *elapsed > 0.0) {
+        row.figures
+            .insert("flush_pct".to_owned(), 100.0 * time / elapsed);
+    }
+}
+
+fn directory_size(dir: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(meta) if meta.is_dir() => directory_size(&entry.path()),
+        Ok(meta) => meta.len(),
+        Err(_) => 0,
+    };
+    entries.flatten().map(size).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::subject::tests_support::Scripted;
+
+    #[test]
+    fn the_last_time_counts() {
+        assert_eq!(
+            timing("Time: 1.5 ms\nx\nTime: 1234.567 ms (00:01.235)\n"),
+            Some(1234.567)
+        );
+        assert_eq!(timing("x"), None);
+    }
+
+    #[test]
+    fn settings_that_a_subject_lacks_are_left_out_and_named() {
+        let subject = Scripted::new("fake", "true");
+        let wanted = [("shared_buffers", "1GB"), ("autovacuum", "off")];
+        let (settings, missing) = known(&subject, wanted.into_iter());
+        assert_eq!(settings.len(), 1);
+        assert_eq!(missing, ["autovacuum"]);
+    }
+
+    #[test]
+    fn flushing_reads_either_view() {
+        let mut row = Row::new("x");
+        row.figures.insert("ms".to_owned(), 200.0);
+        row.counters.insert("pg_stat_io.wal.fsyncs".to_owned(), 3.0);
+        row.counters
+            .insert("pg_stat_io.wal.fsync_time".to_owned(), 50.0);
+        flushing(&mut row);
+        assert!((row.figures["log_flushes"] - 3.0).abs() < 1e-9);
+        assert!((row.figures["flush_pct"] - 25.0).abs() < 1e-9);
+    }
+}
