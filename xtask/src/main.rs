@@ -1,7 +1,6 @@
 //! `cargo xtask COMMAND`: what developers and CI run. See `COMMANDS` for the list.
 #![forbid(unsafe_code)]
 
-mod bench;
 mod clients;
 mod run;
 mod test;
@@ -17,8 +16,6 @@ cargo xtask COMMAND
   test --fast     the same without the server's end-to-end tests
   tidy            file and function length, leftover markers, unenforced rules
   clients         print the directory of the stock PostgreSQL clients, fetching them if need be
-  bench [NAME…]   compare with PostgreSQL 18 on this machine: select, simple, tpcb, load
-                  (--seconds N, --rounds N, --scale N, --clients N)
 ";
 
 fn main() -> ExitCode {
@@ -28,7 +25,6 @@ fn main() -> ExitCode {
         Some("test") => test::test(rest),
         Some("tidy") => tidy::tidy(),
         Some("clients") => clients::directory().map(|dir| println!("{}", dir.display())),
-        Some("bench") => bench::bench(rest),
         _ => Err(format!("which command?\n\n{COMMANDS}")),
     };
     match outcome {

@@ -39,21 +39,6 @@ pub fn check(what: &str, command: &mut Command) -> Result<(), String> {
     }
 }
 
-/// Runs `command` and returns what it printed; an exit code other than 0 is an error.
-pub fn output(what: &str, command: &mut Command) -> Result<String, String> {
-    let out = command
-        .output()
-        .map_err(|e| format!("{what}: cannot start {command:?}: {e}"))?;
-    if out.status.success() {
-        return Ok(String::from_utf8_lossy(&out.stdout).into_owned());
-    }
-    let stderr = String::from_utf8_lossy(&out.stderr);
-    Err(format!(
-        "{what} failed ({}): {command:?}\n{stderr}",
-        out.status
-    ))
-}
-
 /// Whether this runs as root.
 pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;

@@ -467,28 +467,24 @@ fn timing(text: &str) -> Option<f64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Log syncs and the share of the time that went to them, from whichever view tells.
+/// Log syncs of a timed statement and the share of its time that went to them, from whichever
+/// view tells.
 fn flushing(row: &mut Row) {
-    let first = |names: &[&str]| {
-        names
-            .iter()
-            .find_map(|name| row.counters.get(*name).copied())
+    let Some(elapsed) = row.figures.get("ms").copied().filter(|ms| *ms > 0.0) else {
+        return;
     };
-    let sum = |names: &[&str]| {
-        let found: Vec<f64> = names
-            .iter()
-            .filter_map(|n| row.counters.get(*n).copied())
-            .collect();
+    let counter = |name: &str| row.counters.get(name).copied();
+    let sum = |names: [&str; 2]| {
+        let found: Vec<f64> = names.into_iter().filter_map(counter).collect();
         (!found.is_empty()).then(|| found.iter().sum::<f64>())
     };
-    let syncs = first(&["pg_stat_io.wal.fsyncs", "pg_stat_wal.wal_sync"]);
-    let time = sum(&["pg_stat_io.wal.fsync_time", "pg_stat_io.wal.write_time"])
-        .or_else(|| sum(&["pg_stat_wal.wal_sync_time", "pg_stat_wal.wal_write_time"]));
-    let elapsed = row.figures.get("ms").copied();
+    let syncs = counter("pg_stat_io.wal.fsyncs").or_else(|| counter("pg_stat_wal.wal_sync"));
+    let time = sum(["pg_stat_io.wal.fsync_time", "pg_stat_io.wal.write_time"])
+        .or_else(|| sum(["pg_stat_wal.wal_sync_time", "pg_stat_wal.wal_write_time"]));
     if let Some(syncs) = syncs {
         row.figures.insert("log_flushes".to_owned(), syncs);
     }
-    if let Some((time, elapsed)) = time.zip(elapsed).filter(|(_, elapsed)| *elapsed > 0.0) {
+    if let Some(time) = time {
         row.figures
             .insert("flush_pct".to_owned(), 100.0 * time / elapsed);
     }

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod lab;
 mod serve;
 mod waldump;
 
@@ -47,6 +48,11 @@ enum Command {
         #[arg(long)]
         stats: bool,
     },
+    /// Repeat the experiments beside PostgreSQL on this machine, and report
+    Lab {
+        #[command(subcommand)]
+        command: evenkeel_lab::LabCommand,
+    },
 }
 
 fn main() -> ExitCode {
@@ -58,6 +64,7 @@ fn main() -> ExitCode {
         } => serve::serve(&data, port, &settings),
         Command::Check { data } => check::check(&data),
         Command::Waldump { data, stats } => waldump::waldump(&data, stats),
+        Command::Lab { command } => lab::lab(&command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

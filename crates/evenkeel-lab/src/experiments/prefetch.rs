@@ -50,24 +50,8 @@ fn cases(extent: Extent) -> Vec<Case> {
         Extent::Quick => (5, "32MB", 4_000),
         Extent::Full => (100, "128MB", 100_000),
     };
-    let updates = "\\set aid random(1, 100000 * :scale)\n\
-                   UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
     let steps = |recoveries: Vec<Step>| {
-        let mut steps = vec![
-            Step::Load(scale),
-            Step::Sql("CHECKPOINT".to_owned()),
-            Step::Pgbench(Workload {
-                script: Some(updates),
-                ..Workload::counted(
-                    "load",
-                    &format!(
-                        "-M prepared -D scale={scale} -c 8 -j 2 -t {}",
-                        transactions / 8
-                    ),
-                )
-            }),
-            Step::Crash,
-        ];
+        let mut steps = crashed(scale, transactions);
         steps.extend(recoveries);
         steps
     };
@@ -120,5 +104,22 @@ fn cases(extent: Extent) -> Vec<Case> {
         )
         .about(&["full_page_writes", "torn_page_protection"], false)
         .filling(space),
+    ]
+}
+
+/// A checkpoint, random updates of one row each, a crash.
+fn crashed(scale: u32, transactions: u32) -> Vec<Step> {
+    let updates = "\\set aid random(1, 100000 * :scale)\n\
+                   UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n";
+    let each = transactions / 8;
+    let arguments = format!("-M prepared -D scale={scale} -c 8 -j 2 -t {each}");
+    vec![
+        Step::Load(scale),
+        Step::Sql("CHECKPOINT".to_owned()),
+        Step::Pgbench(Workload {
+            script: Some(updates),
+            ..Workload::counted("load", &arguments)
+        }),
+        Step::Crash,
     ]
 }

@@ -122,12 +122,16 @@ fn part(section: &Section<'_>, body: &mut String) {
     body.push_str("</section>\n");
 }
 
+/// The same colour for a subject in every section that it shares with the usual ones.
 fn colour_of(section: &Section<'_>, subject: &str) -> usize {
-    section
+    let usual = ["PostgreSQL 18", "PostgreSQL 15", OURS];
+    let at = |names: &[&str]| names.iter().position(|name| *name == subject);
+    let others = section
         .subjects
         .iter()
-        .position(|s| *s == subject)
-        .unwrap_or(0)
+        .copied()
+        .filter(|name| !usual.contains(name));
+    at(&usual).unwrap_or_else(|| usual.len() + at(&others.collect::<Vec<_>>()).unwrap_or(0))
 }
 
 fn chip(section: &Section<'_>, subject: &str) -> String {
@@ -152,8 +156,8 @@ fn table(section: &Section<'_>, body: &mut String) {
     body.push_str("<div class=\"scroll\"><table>\n<thead><tr><th>measurement</th><th>subject</th>");
     for figure in &figures {
         let sign = match figure.better {
-            Better::More => " ↑",
-            Better::Less => " ↓",
+            Better::More => "&nbsp;↑",
+            Better::Less => "&nbsp;↓",
             Better::Neither => "",
         };
         let head = heading(figure);

@@ -53,6 +53,15 @@ fn colour(index: usize) -> RGBColor {
     rgb(SERIES.get(index % SERIES.len()).copied().unwrap_or(INK))
 }
 
+/// A label of an axis: no zeros behind the point.
+fn tick(value: f64) -> String {
+    let text = number(value);
+    match text.split_once('.') {
+        Some((whole, digits)) if digits.chars().all(|c| c == '0') => whole.to_owned(),
+        _ => text,
+    }
+}
+
 /// Curves over the seconds of a run. Empty when there is nothing to draw.
 pub fn curves(axis: &str, curves: &[Curve<'_>]) -> String {
     let points = || curves.iter().flat_map(|curve| curve.points.iter());
@@ -105,7 +114,7 @@ fn draw_curves(area: &Drawing<'_>, axis: &str, curves: &[Curve<'_>], end: f64, t
         .y_desc(axis)
         .y_labels(5)
         .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| number(*y))
+        .y_label_formatter(&|y| tick(*y))
         .draw()?;
     for curve in curves {
         let colour = colour(curve.colour);
@@ -149,7 +158,7 @@ pub fn bars(axis: &str, groups: &[Group]) -> String {
             .label_style(text.clone())
             .axis_desc_style(text.clone())
             .x_desc(axis)
-            .x_label_formatter(&|x| number(*x))
+            .x_label_formatter(&|x| tick(*x))
             .draw()?;
         let mut y = GAP / 2.0;
         for group in groups {
