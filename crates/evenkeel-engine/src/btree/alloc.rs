@@ -1,7 +1,7 @@
 //! Pages for the tree to grow into: deleted ones that nobody can reach, or new ones.
 
 use evenkeel_storage::BlockNumber;
-use evenkeel_storage::buffer::Pin;
+use evenkeel_storage::buffer::{Pin, WriteGuard};
 use evenkeel_storage::page::PageRead;
 
 use super::BTree;
@@ -99,8 +99,18 @@ impl<'t> Spare<'t> {
         })
     }
 
+    /// Locks the page. None if it is not what the list said: it is in use, perhaps by the very
+    /// operation that asks and has it locked. So what vacuum found is never waited for.
+    pub fn lock<'p>(&self, pin: Pin<'p>) -> Option<WriteGuard<'p>> {
+        let page = match self.kind {
+            SpareKind::Extended => pin.write(),
+            SpareKind::Found(_) | SpareKind::Gone => pin.try_write().ok()?,
+        };
+        self.is_usable(&page).then_some(page)
+    }
+
     /// Whether the page, locked exclusively, is what the list said.
-    pub fn is_usable(&self, page: &impl PageRead) -> bool {
+    fn is_usable(&self, page: &impl PageRead) -> bool {
         match self.kind {
             SpareKind::Extended | SpareKind::Found(None) => page.is_new(),
             SpareKind::Found(Some(stamp)) => Node::of(page)

@@ -117,12 +117,10 @@ impl BTree {
             right,
             right_block,
         } = room;
-        let mut new_page = new.write();
-        if !spare.is_usable(&new_page) {
-            drop(new_page);
+        let Some(mut new_page) = spare.lock(new) else {
             spare.consume();
             return Ok(false);
-        }
+        };
         let mut right_page = right.map(Pin::write);
         if let Some(right) = &right_page
             && Node::of(right).map(|node| node.header.left) != Ok(block)
@@ -212,12 +210,10 @@ impl BTree {
         if !Node::of(&page).is_ok_and(|node| split.matches(&node.header)) {
             return Ok(false);
         }
-        let mut new_page = new.write();
-        if !spare.is_usable(&new_page) {
-            drop(new_page);
+        let Some(mut new_page) = spare.lock(new) else {
             spare.consume();
             return Ok(false);
-        }
+        };
         let mut meta_page = meta.write();
         let root = Meta {
             root: spare.block,
