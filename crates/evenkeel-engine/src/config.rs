@@ -14,6 +14,8 @@ pub struct Config {
     pub xid_window: usize,
     /// How long a lock wait may last; `None` waits for ever. Sessions can override it.
     pub lock_timeout: Option<Duration>,
+    /// Whether the time of every commit is kept, for [`crate::Database::commit_timestamp`].
+    pub track_commit_timestamp: bool,
 }
 
 impl Default for Config {
@@ -22,6 +24,7 @@ impl Default for Config {
             storage: StorageConfig::default(),
             xid_window: 1 << 20,
             lock_timeout: None,
+            track_commit_timestamp: false,
         }
     }
 }

@@ -15,7 +15,11 @@ use parking_lot::Mutex;
 use crate::config::Config;
 use crate::error::{EngineError, EngineResult};
 use crate::lock::LockInfo;
-use crate::status::StatusPages;
+use crate::stats::{
+    AnalyzeInProgress, AnalyzeTask, Progress, Statistics, TableCounters, TableStatistics,
+    VacuumInProgress,
+};
+use crate::status::{CommitStamps, StatusPages};
 use crate::txn::core::TxnCore;
 use crate::txn::system::TxnSystem;
 use crate::txn::{Hint, Horizon, Removal, Transaction, TxnStatistics};
@@ -30,6 +34,7 @@ struct Inner {
     system: Arc<TxnSystem>,
     config: Config,
     open: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
+    statistics: Statistics,
     background: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -40,7 +45,7 @@ impl Database {
     /// # Errors
     /// Storage's, see [`Store::open`].
     pub fn open(disk: Arc<dyn Disk>, dir: &Path, config: Config) -> EngineResult<Database> {
-        let core = Arc::new(TxnCore::new(Arc::clone(&disk), dir, config.xid_window));
+        let core = Arc::new(TxnCore::new(Arc::clone(&disk), dir, &config));
         let client: Arc<dyn StorageClient> = Arc::clone(&core) as _;
         let store = Store::open(disk, dir, config.storage.clone(), client)?;
         crate::table::sort::remove_leftovers(store.disk().as_ref(), dir)?;
@@ -51,7 +56,7 @@ impl Database {
                 core.fail(&poison.error());
             }
         });
-        let system = Arc::new(finish_recovery(core, store)?);
+        let system = Arc::new(finish_recovery(core, store, &config)?);
         let runner = Arc::clone(&system);
         let thread = std::thread::Builder::new()
             .name("txn status".into())
@@ -61,6 +66,7 @@ impl Database {
             system,
             config,
             open: Mutex::default(),
+            statistics: Statistics::default(),
             background: Mutex::new(Some(thread)),
         })))
     }
@@ -128,6 +134,19 @@ impl Database {
         self.0.system.removal(horizon, xid, hint)
     }
 
+    /// [`Database::removal`] for who has locked a page: it reads none.
+    ///
+    /// # Errors
+    /// `StatusNotInMemory`.
+    pub(crate) fn removal_in_memory(
+        &self,
+        horizon: &Horizon,
+        xid: Xid,
+        hint: Hint,
+    ) -> EngineResult<Removal> {
+        self.0.system.removal_in_memory(horizon, xid, hint)
+    }
+
     /// Forgets the status of ids below `limit`: every tuple of theirs in every table has been
     /// frozen or removed. Whole files go; the rest follows with a later limit.
     ///
@@ -135,6 +154,38 @@ impl Database {
     /// If a file cannot be dropped.
     pub fn truncate_status(&self, limit: Xid) -> EngineResult<()> {
         self.0.system.truncate_status(limit)
+    }
+
+    /// The first id whose status is kept: every tuple of older ones is frozen or gone.
+    pub fn oldest_status(&self) -> Xid {
+        self.0.system.status.oldest()
+    }
+
+    /// Goes on with ids from `next` on, as a database would that has given out those below: for
+    /// tests of what many transactions lead to. No transaction may be open.
+    ///
+    /// # Errors
+    /// If what has committed cannot be written.
+    pub fn skip_ids(&self, next: Xid) -> EngineResult<()> {
+        let system = &self.0.system;
+        system.store.log().flush_all()?;
+        while system.core.publisher.backlog() > 0 {
+            system.core.publisher.hurry();
+            std::thread::yield_now();
+            system.store.poison().check()?;
+        }
+        let next = next.max(self.next_xid());
+        system.core.restart(next, system.core.publisher.published());
+        Ok(())
+    }
+
+    /// When a transaction committed, in microseconds since the Unix epoch. None: it has not, or
+    /// that is no longer known. Waits a moment if it has just committed.
+    ///
+    /// # Errors
+    /// `Unsupported` without `track_commit_timestamp`; failures of the disk.
+    pub fn commit_timestamp(&self, xid: Xid) -> EngineResult<Option<u64>> {
+        self.0.system.commit_timestamp(xid)
     }
 
     /// The object cached under `id`, opened by `open` if nobody has it. Two callers at once may
@@ -168,6 +219,41 @@ impl Database {
     /// Forgets what is cached under `id`, as when its definition changes.
     pub fn forget(&self, id: u64) {
         self.0.open.lock().remove(&id);
+    }
+
+    /// The counters of the table with this id (`TableDef::id`).
+    pub fn table_counters(&self, table: u64) -> Arc<TableCounters> {
+        self.0.statistics.table(table)
+    }
+
+    /// What is counted of the table with this id; zeroes for one nobody has used.
+    pub fn table_statistics(&self, table: u64) -> TableStatistics {
+        let known = self.0.statistics.known(table);
+        known.map_or_else(TableStatistics::default, |counters| counters.get())
+    }
+
+    /// Forgets the counters of a table that was dropped.
+    pub fn forget_table_statistics(&self, table: u64) {
+        self.0.statistics.forget(table);
+    }
+
+    /// The vacuums that are running.
+    pub fn vacuums_in_progress(&self) -> Vec<VacuumInProgress> {
+        self.0.statistics.progress.vacuums()
+    }
+
+    /// The analyzes that are running.
+    pub fn analyzes_in_progress(&self) -> Vec<AnalyzeInProgress> {
+        self.0.statistics.progress.analyzes()
+    }
+
+    /// Begins an analyze of a table, for who looks at the progress.
+    pub fn begin_analyze(&self, table: u64, pid: i32) -> AnalyzeTask {
+        AnalyzeTask::new(self.progress(), table, pid)
+    }
+
+    pub(crate) fn progress(&self) -> &Arc<Progress> {
+        &self.0.statistics.progress
     }
 
     /// Locks held and waited for.
@@ -236,20 +322,30 @@ impl std::fmt::Debug for Database {
 }
 
 /// Puts into effect what recovery learnt: statuses, and the fate of files.
-fn finish_recovery(core: Arc<TxnCore>, store: Arc<Store>) -> Result<TxnSystem, EngineError> {
+fn finish_recovery(
+    core: Arc<TxnCore>,
+    store: Arc<Store>,
+    config: &Config,
+) -> Result<TxnSystem, EngineError> {
     let recovered = core.recovery.lock().take();
     // New records start at the insert position; snapshots must not count them yet.
     let position = Lsn(store.log().insert_lsn().0 - 1);
     core.restart(recovered.next, position);
-    let status = StatusPages::new(Arc::clone(&store), core.status_oldest());
+    let oldest = core.status_oldest();
+    let status = StatusPages::new(Arc::clone(&store), oldest);
     for (page, image) in &recovered.pages {
         status.merge(*page, image)?;
     }
+    status.truncate(oldest)?;
+    let stamps = CommitStamps::new(Arc::clone(&store), oldest);
+    stamps.truncate(oldest)?;
+    stamps.set(recovered.stamps.into_iter())?;
     core.recovery.lock().applied();
     for file in recovered.to_drop {
         tracing::info!(%file, "removing a file that no committed transaction has");
         store.drop_file(file)?;
     }
     store.recovery_finished();
-    Ok(TxnSystem::new(core, store, status))
+    let stamps = config.track_commit_timestamp.then_some(stamps);
+    Ok(TxnSystem::new(core, store, status, stamps))
 }

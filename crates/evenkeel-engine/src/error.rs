@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use evenkeel_storage::StorageError;
 
+use crate::types::Xid;
+
 /// Result of an engine call.
 pub type EngineResult<T> = Result<T, EngineError>;
 
@@ -83,6 +85,13 @@ pub enum EngineError {
         /// File, block and what is wrong there.
         what: String,
     },
+    /// Inside the engine only: what became of a transaction is on a status page that is not in
+    /// memory, and a page is locked. Who locked it lets go, has the status read, and tries again.
+    #[error("the status of transaction {xid} is not in memory")]
+    StatusNotInMemory {
+        /// The transaction.
+        xid: Xid,
+    },
     /// The database is being shut down.
     #[error("the database system is shutting down")]
     ShuttingDown,
@@ -108,6 +117,7 @@ impl EngineError {
             EngineError::Unsupported { .. } => "0A000",
             EngineError::Corrupted { .. } => "XX001",
             EngineError::ShuttingDown => "57P01",
+            EngineError::StatusNotInMemory { .. } => "XX000",
             EngineError::Storage(error) => storage_sqlstate(error),
         }
     }

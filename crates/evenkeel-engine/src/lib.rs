@@ -15,6 +15,7 @@ pub mod fsm;
 pub mod heap;
 pub mod lock;
 mod redo;
+pub mod stats;
 mod status;
 pub mod table;
 pub mod ticket;

@@ -298,11 +298,57 @@ pub struct Prune {
     pub dead: Vec<u16>,
     /// Slots that become unused.
     pub unused: Vec<u16>,
-    /// Slots to freeze, and how (`FREEZE_XMIN`, `CLEAR_XMAX`).
-    pub freeze: Vec<(u16, u16)>,
+    /// Slots to freeze, ascending.
+    pub freeze: Vec<FreezeRun>,
+}
+
+/// Neighbouring slots that are frozen in the same way: most pages need one or two of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FreezeRun {
+    /// The first slot.
+    pub first: u16,
+    /// How many slots.
+    pub count: u16,
+    /// `FREEZE_XMIN`, `CLEAR_XMAX`.
+    pub what: u16,
+}
+
+impl FreezeRun {
+    /// Bits of `what` in the encoded form; the count is above them.
+    const WHAT_BITS: u16 = 2;
+
+    /// The slots.
+    pub fn slots(&self) -> std::ops::Range<u16> {
+        self.first..self.first.saturating_add(self.count)
+    }
+
+    fn decode(first: u16, packed: u16) -> FreezeRun {
+        FreezeRun {
+            first,
+            count: packed >> Self::WHAT_BITS,
+            what: packed & ((1 << Self::WHAT_BITS) - 1),
+        }
+    }
 }
 
 impl Prune {
+    /// Adds a slot, above those added before, to those that are frozen.
+    pub fn add_frozen(&mut self, slot: u16, what: u16) {
+        match self.freeze.last_mut() {
+            Some(run) if run.what == what && run.slots().end == slot => run.count += 1,
+            _ => self.freeze.push(FreezeRun {
+                first: slot,
+                count: 1,
+                what,
+            }),
+        }
+    }
+
+    /// How many slots are frozen.
+    pub fn frozen(&self) -> u64 {
+        self.freeze.iter().map(|run| u64::from(run.count)).sum()
+    }
+
     /// Whether it changes no line pointer.
     pub fn keeps_all(&self) -> bool {
         self.redirect.is_empty() && self.dead.is_empty() && self.unused.is_empty()
@@ -317,9 +363,13 @@ impl Prune {
         put16(&mut out, self.dead.len() as u16);
         put16(&mut out, self.unused.len() as u16);
         put16(&mut out, self.freeze.len() as u16);
-        for &(a, b) in self.redirect.iter().chain(&self.freeze) {
-            put16(&mut out, a);
-            put16(&mut out, b);
+        for &(slot, target) in &self.redirect {
+            put16(&mut out, slot);
+            put16(&mut out, target);
+        }
+        for run in &self.freeze {
+            put16(&mut out, run.first);
+            put16(&mut out, run.count << FreezeRun::WHAT_BITS | run.what);
         }
         for &slot in self.dead.iter().chain(&self.unused) {
             put16(&mut out, slot);
@@ -337,7 +387,8 @@ impl Prune {
             (0..n).map(|_| Ok((r.u16()?, r.u16()?))).collect()
         };
         let redirect = pairs(redirects)?;
-        let freeze = pairs(freezes)?;
+        let runs = pairs(freezes)?.into_iter();
+        let freeze = runs.map(|(a, b)| FreezeRun::decode(a, b)).collect();
         let mut slots = |n: u16| -> Result<Vec<u16>, Short> { (0..n).map(|_| r.u16()).collect() };
         let (dead, unused) = (slots(dead)?, slots(unused)?);
         Ok(Prune {

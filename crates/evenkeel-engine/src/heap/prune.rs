@@ -11,7 +11,7 @@ use super::ops::{CLEAR_XMAX, COMPACT, FREEZE_XMIN, Prune, SET_VISIBLE};
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::EngineResult;
-use crate::txn::Hint;
+use crate::txn::{Hint, Removal};
 use crate::types::Xid;
 
 /// What has become of a transaction, seen from the removal horizon.
@@ -25,6 +25,17 @@ pub enum Fate {
     Running,
     /// It rolled back.
     Aborted,
+}
+
+impl From<Removal> for Fate {
+    fn from(removal: Removal) -> Fate {
+        match removal {
+            Removal::Dead => Fate::Old,
+            Removal::RecentlyDead => Fate::Recent,
+            Removal::InProgress => Fate::Running,
+            Removal::Aborted => Fate::Aborted,
+        }
+    }
 }
 
 /// Tells what became of transactions.
@@ -101,6 +112,31 @@ fn tuple_fate(
         Fate::Recent => TupleFate::Live { old: false },
         Fate::Running => TupleFate::InDoubt { deleting: false },
         Fate::Aborted => TupleFate::Dead,
+    })
+}
+
+/// What a tuple counts as in a table's statistics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowState {
+    /// Committed, and not deleted by anybody who has committed.
+    Live,
+    /// Deleted, or never committed.
+    Dead,
+    /// Its inserter is running.
+    Coming,
+}
+
+/// What a tuple counts as.
+///
+/// # Errors
+/// Those of `fates`.
+pub fn row_state(header: &TupleHeader, fates: &mut dyn Fates) -> EngineResult<RowState> {
+    Ok(match tuple_fate(header, true, fates)? {
+        TupleFate::Dead | TupleFate::RecentlyDead => RowState::Dead,
+        TupleFate::InDoubt { deleting: false } => RowState::Coming,
+        TupleFate::Live { .. } | TupleFate::InDoubt { deleting: true } | TupleFate::Untouched => {
+            RowState::Live
+        }
     })
 }
 
@@ -378,7 +414,7 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
             TupleFate::Dead | TupleFate::Untouched => plan.all_visible = false,
         }
         if what != 0 {
-            plan.op.freeze.push((slot, what));
+            plan.op.add_frozen(slot, what);
         }
         plan.all_frozen &= !xmin.is_some() && !xmax.is_some();
         plan.oldest_xid = oldest(plan.oldest_xid, oldest(xmin, xmax));
@@ -461,4 +497,61 @@ fn copy_over(page: &mut PageMut<'_>, tuples: &[(u16, usize, usize)]) -> usize {
         put_line_pointer(page, slot, LinePointer::normal(upper as u16, length as u16));
     }
     upper
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use evenkeel_storage::page::PageBuf;
+
+    /// A page of tuples at the given offsets, each filled with its slot's number.
+    fn page_of(tuples: &[(usize, usize)]) -> PageBuf {
+        let mut page = PageBuf::zeroed();
+        let mut bytes = page.page_mut();
+        init(&mut bytes);
+        bytes.set_lower((LINE_POINTERS + tuples.len() * LINE_POINTER_SIZE) as u16);
+        let mut upper = PAGE_SIZE;
+        for (slot, &(offset, length)) in (1..).zip(tuples) {
+            let lp = LinePointer::normal(offset as u16, length as u16);
+            put_line_pointer(&mut bytes, slot, lp);
+            bytes.bytes_mut()[offset..offset + length].fill(slot as u8);
+            upper = upper.min(offset);
+        }
+        bytes.set_upper(upper as u16);
+        page
+    }
+
+    #[test]
+    fn sliding_and_copying_give_the_same_page() {
+        // Runs of neighbours with gaps of several sizes between them, in the order of the slots.
+        let lengths = [40, 33, 64, 120, 29, 500, 48, 31];
+        for gaps in 0_u32..256 {
+            let mut end = PAGE_SIZE;
+            let tuples: Vec<_> = (0..)
+                .zip(lengths)
+                .map(|(at, length)| {
+                    let gap = if gaps >> at & 1 == 1 {
+                        8 << (at % 4)
+                    } else {
+                        0
+                    };
+                    end -= align8(length) + gap;
+                    (end, length)
+                })
+                .collect();
+            let slots: Vec<_> = (1..).zip(&tuples).map(|(s, t)| (s, t.0, t.1)).collect();
+            let (mut slid, mut copied) = (page_of(&tuples), page_of(&tuples));
+            let upper = slide(&mut slid.page_mut(), &slots);
+            assert_eq!(upper, copy_over(&mut copied.page_mut(), &slots));
+            assert_eq!(
+                slid.bytes()[upper..],
+                copied.bytes()[upper..],
+                "gaps {gaps:b}"
+            );
+            assert_eq!(slid.bytes()[..100], copied.bytes()[..100]);
+            let mut chosen = page_of(&tuples);
+            compact(&mut chosen.page_mut()).unwrap();
+            assert_eq!(chosen.bytes()[upper..], slid.bytes()[upper..]);
+        }
+    }
 }

@@ -229,8 +229,10 @@ fn prune(page: &mut PageMut<'_>, op: &Prune, cx: &ApplyContext) -> Result<(), Ap
     if let Some(slot) = named.into_iter().find(|&slot| slot == 0 || slot > slots) {
         return refuse(format!("prune of slot {slot} of {slots}"));
     }
-    for &(slot, what) in &op.freeze {
-        freeze(page, Tid::new(cx.page_id.block, slot), what)?;
+    for run in &op.freeze {
+        for slot in run.slots() {
+            freeze(page, Tid::new(cx.page_id.block, slot), run.what)?;
+        }
     }
     for &(slot, target) in &op.redirect {
         put_line_pointer(page, slot, LinePointer::redirect(target));

@@ -310,7 +310,12 @@ fn ids_above_the_limit_are_not_frozen_and_are_reported() {
         ..PlanOptions::default()
     };
     let plan = prune_with(&mut page, options);
-    assert_eq!(plan.op.freeze, [(1, FREEZE_XMIN)]);
+    let run = FreezeRun {
+        first: 1,
+        count: 1,
+        what: FREEZE_XMIN,
+    };
+    assert_eq!(plan.op.freeze, [run]);
     assert_eq!(plan.oldest_xid, Xid::new(60));
     assert!(plan.all_visible && !plan.all_frozen);
 }
@@ -444,7 +449,7 @@ proptest! {
             redirect: vec![(a, b)],
             dead: vec![c],
             unused: vec![d, e],
-            freeze: vec![(f, 3)],
+            freeze: vec![FreezeRun { first: f, count: g, what: 3 }],
         };
         let _ = apply(OP_PRUNE, &mut page.page_mut(), &op.encode(), &cx());
         let op = Update {

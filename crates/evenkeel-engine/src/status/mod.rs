@@ -6,26 +6,33 @@
 //! | 24 | 32,640 ids, two bits each, first in the lowest: 0 unknown, 1 committed, 2 aborted |
 //!
 //! File `n` of the series has the ids from `n * 64 * 32,640` on. Nothing here is logged of its
-//! own: commit and abort records say it all.
+//! own: commit and abort records say it all. Files are dropped whole when every table's tuples
+//! of their ids are frozen or gone ([`crate::Database::truncate_status`]).
 
 mod pages;
+mod series;
+mod stamps;
 
-use evenkeel_storage::page::{PageMut, PageRead};
-use evenkeel_storage::{
-    ApplyContext, ApplyError, BlockNumber, FileId, Lsn, page::PAGE_HEADER_SIZE,
-};
+use evenkeel_storage::page::{PAGE_HEADER_SIZE, PageMut, PageRead};
+use evenkeel_storage::{ApplyContext, ApplyError, Lsn};
 
 use crate::types::Xid;
+use series::Layout;
 
 pub(crate) use pages::StatusPages;
+pub(crate) use series::PageNumber;
+pub(crate) use stamps::{CommitStamps, Stamp};
 
 /// Kind of a status page.
 pub const STATUS_PAGE: u16 = 0x0401;
-/// Blocks of a status file.
-pub(crate) const FILE_BLOCKS: u64 = 64;
 const PAGE_BYTES: usize = 8160;
 const PAGE_XIDS: u64 = PAGE_BYTES as u64 * 4;
-const FILE_XIDS: u64 = PAGE_XIDS * FILE_BLOCKS;
+pub(crate) const LAYOUT: Layout = Layout {
+    first_file: 0,
+    files: 1 << 48,
+    file_blocks: 64,
+    page_xids: PAGE_XIDS,
+};
 
 /// Sets the bits of listed places: a list of `u32`, place and bits.
 pub(crate) const OP_SET: u16 = 0x0401;
@@ -40,32 +47,14 @@ pub(crate) enum StatusBits {
     Aborted = 2,
 }
 
-/// A page of the series, counted through all files.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct StatusPageNumber(u64);
-
 /// The place of an id within its page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place(u16);
 
-impl StatusPageNumber {
-    /// Where the id's bits are.
-    pub(crate) fn of(xid: Xid) -> (StatusPageNumber, Place) {
-        let place = (xid.get() % PAGE_XIDS) as u16;
-        (StatusPageNumber(xid.get() / PAGE_XIDS), Place(place))
-    }
-
-    fn file(self) -> FileId {
-        FileId::status(self.file_number())
-    }
-
-    fn file_number(self) -> u64 {
-        self.0 / FILE_BLOCKS
-    }
-
-    fn block(self) -> BlockNumber {
-        BlockNumber((self.0 % FILE_BLOCKS) as u32)
-    }
+/// Where the id's bits are.
+pub(crate) fn place_of(xid: Xid) -> (PageNumber, Place) {
+    let place = (xid.get() % PAGE_XIDS) as u16;
+    (PageNumber(xid.get() / PAGE_XIDS), Place(place))
 }
 
 impl Place {
@@ -126,6 +115,9 @@ pub(crate) fn apply(
     data: &[u8],
     _cx: &ApplyContext,
 ) -> Result<(), ApplyError> {
+    if op == stamps::OP_STAMP {
+        return stamps::apply(page, data);
+    }
     if page.kind() == 0 {
         page.init(STATUS_PAGE, 0);
         page.set_lower((PAGE_HEADER_SIZE + PAGE_BYTES) as u16);
@@ -176,7 +168,7 @@ fn merge(page: &mut PageMut<'_>, at: usize, bits: u8) -> Result<(), ApplyError> 
 mod tests {
     use super::*;
     use evenkeel_storage::page::PageBuf;
-    use evenkeel_storage::{Fork, PageId};
+    use evenkeel_storage::{BlockNumber, FileId, Fork, PageId};
 
     fn cx() -> ApplyContext {
         let page_id = PageId {
@@ -198,17 +190,20 @@ mod tests {
             (4, StatusBits::Aborted),
             (PAGE_XIDS - 1, StatusBits::Committed),
         ] {
-            let (number, place) = StatusPageNumber::of(Xid::new(raw));
-            assert_eq!(number, StatusPageNumber(0));
+            let (number, place) = place_of(Xid::new(raw));
+            assert_eq!(number, PageNumber(0));
             apply(OP_SET, &mut page.page_mut(), &place.encode(bits), &cx()).unwrap();
             assert_eq!(
                 place.read(page.u8_at(PAGE_HEADER_SIZE + place.byte())),
                 Ok(bits)
             );
         }
-        let (number, place) = StatusPageNumber::of(Xid::new(FILE_XIDS));
+        let (number, place) = place_of(Xid::new(LAYOUT.file_xids()));
         assert_eq!(
-            (number.file(), number.block()),
+            (
+                LAYOUT.file(LAYOUT.file_number(number)),
+                LAYOUT.block(number)
+            ),
             (FileId::status(1), BlockNumber(0))
         );
         assert_eq!(place, Place(0));
@@ -218,7 +213,7 @@ mod tests {
     fn applying_twice_is_harmless_and_contradictions_are_refused() {
         let mut page = PageBuf::zeroed();
         let mut image = StatusPageImage::default();
-        let (_, place) = StatusPageNumber::of(Xid::new(77));
+        let (_, place) = place_of(Xid::new(77));
         image.set(place, StatusBits::Committed, Lsn(16));
         for _ in 0..2 {
             apply(OP_MERGE, &mut page.page_mut(), &image.bytes, &cx()).unwrap();

@@ -16,6 +16,7 @@ use crate::heap::ops::{
     INIT_PAGE, OP_MULTI_INSERT, SET_VISIBLE, multi_insert_header, multi_insert_tuple,
 };
 use crate::heap::rows::RowBatch;
+use crate::stats::RowChanges;
 use crate::txn::Transaction;
 use crate::types::{Tid, Xid};
 use crate::vm::{ALL_FROZEN, ALL_VISIBLE};
@@ -47,6 +48,14 @@ impl Table {
                 self.fill_page(txn, rows, &mut tids)?;
             }
         }
+        let inserted = rows.len() as u64;
+        txn.count(
+            self.counters(),
+            &RowChanges {
+                inserted,
+                ..RowChanges::default()
+            },
+        );
         if !self.indexes.is_empty() {
             for (at, tid) in tids.iter().enumerate() {
                 self.index_row(txn, rows.row(at), *tid).await?;

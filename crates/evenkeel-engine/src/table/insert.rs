@@ -11,6 +11,7 @@ use crate::heap::ops::{Insert, OP_INSERT};
 use crate::heap::prune::{xmax_hint, xmin_hint};
 use crate::heap::read::{Entry, Link, chain};
 use crate::lock::WaitPolicy;
+use crate::stats::RowChanges;
 use crate::txn::{Hint, Transaction};
 use crate::types::{Tid, Xid, XidStatus};
 
@@ -300,6 +301,15 @@ impl Table {
         let mut change = self.store().change(xid.get());
         page.part(&mut change, OP_INSERT, &data);
         change.commit();
+        drop(page);
+        let inserted = 1;
+        txn.count(
+            self.counters(),
+            &RowChanges {
+                inserted,
+                ..RowChanges::default()
+            },
+        );
         Ok(tid)
     }
 

@@ -13,6 +13,7 @@ mod insert;
 mod locking;
 pub(crate) mod pages;
 mod read;
+mod sample;
 pub(crate) mod sort;
 mod space;
 #[cfg(test)]
@@ -30,11 +31,14 @@ pub use def::{
     KeyRange, Modified, TableDef,
 };
 pub use read::{IndexScan, Scan};
+pub use sample::{Sample, SampleOptions};
 
 use self::space::Space;
 use crate::btree::BTree;
 use crate::database::Database;
 use crate::error::EngineResult;
+use crate::stats::TableCounters;
+use crate::ticket::CancelFlag;
 use crate::vacuum::{VacuumOptions, VacuumProgress, VacuumStats};
 use crate::vm::VisibilityMap;
 
@@ -50,6 +54,7 @@ pub struct Table {
     space: Arc<Space>,
     vm: VisibilityMap,
     indexes: Vec<BTree>,
+    counters: Arc<TableCounters>,
 }
 
 impl Table {
@@ -66,8 +71,10 @@ impl Table {
         let vm = VisibilityMap::open(store, def.heap)?;
         let open = |index: &IndexDef| BTree::open(store, index.file);
         let indexes = def.indexes.iter().map(open).collect::<EngineResult<_>>()?;
+        let counters = db.table_counters(def.id);
         Ok(Arc::new(Table {
             def,
+            counters,
             db: db.clone(),
             space,
             vm,
@@ -99,6 +106,10 @@ impl Table {
         self.space.fork()
     }
 
+    pub(crate) fn counters(&self) -> &Arc<TableCounters> {
+        &self.counters
+    }
+
     pub(crate) fn store(&self) -> &Store {
         self.db.store()
     }
@@ -126,6 +137,15 @@ impl Table {
         progress: &mut dyn FnMut(&VacuumProgress),
     ) -> EngineResult<VacuumStats> {
         crate::vacuum::run(self, options, progress)
+    }
+
+    /// Cuts empty pages off the heap's end and answers how many. The caller holds the table
+    /// exclusively.
+    ///
+    /// # Errors
+    /// `Cancelled`; damage; storage failures.
+    pub fn truncate_tail(&self, cancel: Option<&CancelFlag>) -> EngineResult<u32> {
+        crate::vacuum::truncate(self, cancel)
     }
 }
 

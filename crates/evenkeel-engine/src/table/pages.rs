@@ -6,11 +6,11 @@ use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, Change, PartFlags};
 
 use super::Table;
-use crate::error::EngineResult;
+use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HeapRead, LINE_POINTER_SIZE, tuple_space};
 use crate::heap::ops::{CLEAR_VISIBLE, INIT_PAGE, OP_PRUNE, Prune};
 use crate::heap::prune::{Fate, PlanOptions, plan};
-use crate::txn::{Hint, Horizon, Removal};
+use crate::txn::{Hint, Horizon};
 use crate::types::Xid;
 use crate::vm::{self, ALL_FROZEN, ALL_VISIBLE};
 
@@ -161,7 +161,8 @@ impl Table {
         hint.is_some() && hint < horizon.floor()
     }
 
-    /// Prunes a locked page; says whether it did anything.
+    /// Prunes a locked page; says whether it did anything. Nothing is read for it: what cannot be
+    /// decided by what is in memory is left for the next visit.
     pub(super) fn prune_locked(
         &self,
         heap: &mut WriteGuard<'_>,
@@ -169,7 +170,15 @@ impl Table {
     ) -> EngineResult<bool> {
         let options = PlanOptions::default();
         let block = heap.block();
-        let plan = plan(heap, block.0, options, &mut self.fates(horizon))?;
+        let mut fates = |xid, hint| Ok(self.db.removal_in_memory(horizon, xid, hint)?.into());
+        let plan = match plan(heap, block.0, options, &mut fates) {
+            Ok(plan) => plan,
+            Err(EngineError::StatusNotInMemory { xid }) => {
+                self.db.system().status.fetch_later(xid);
+                return Ok(false);
+            }
+            Err(other) => return Err(other),
+        };
         if plan.is_idle() && plan.op.prune_xid == heap.prune_xid() {
             return Ok(false);
         }
@@ -184,13 +193,6 @@ impl Table {
         &'a self,
         horizon: &'a Horizon,
     ) -> impl FnMut(Xid, Hint) -> EngineResult<Fate> + 'a {
-        move |xid, hint| {
-            Ok(match self.db.removal(horizon, xid, hint)?.0 {
-                Removal::Dead => Fate::Old,
-                Removal::RecentlyDead => Fate::Recent,
-                Removal::InProgress => Fate::Running,
-                Removal::Aborted => Fate::Aborted,
-            })
-        }
+        move |xid, hint| Ok(self.db.removal(horizon, xid, hint)?.0.into())
     }
 }

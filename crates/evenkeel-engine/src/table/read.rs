@@ -59,6 +59,8 @@ impl Scan {
             self.table
                 .read_block(&self.snapshot, BlockNumber(block), batch)?;
             if !batch.is_empty() {
+                let counters = self.table.counters();
+                counters.sequential_read(0, batch.len() as u64);
                 return Ok(true);
             }
         }
@@ -100,6 +102,7 @@ impl IndexScan {
             }
             self.visit_entries(batch)?;
         }
+        self.table.counters().index_read(0, batch.len() as u64);
         Ok(true)
     }
 
@@ -160,6 +163,7 @@ enum Found {
 impl Table {
     /// Scans the whole heap with `snapshot`.
     pub fn scan(self: &Arc<Self>, snapshot: &Snapshot) -> Scan {
+        self.counters().sequential_read(1, 0);
         self.scan_blocks(snapshot, 0..self.blocks())
     }
 
@@ -186,6 +190,7 @@ impl Table {
         direction: Direction,
     ) -> EngineResult<IndexScan> {
         let tree = self.tree(index)?;
+        self.counters().index_read(1, 0);
         let (mut after, mut before) = (Vec::new(), Vec::new());
         let lower = match &range.low {
             None => Bound::Unbounded,
@@ -272,7 +277,9 @@ impl Table {
                 Found::Dead => Ok(Visit::Dead),
                 Found::Nothing => Ok(Visit::Next),
             }
-        })
+        })?;
+        self.counters().index_read(1, (out.len() - first) as u64);
+        Ok(())
     }
 
     /// Follows an index entry. A row version other than its chain's root is taken only if its

@@ -11,6 +11,7 @@ use crate::heap::ops::{
     HOT, Insert, Modify, NOTE_PRUNABLE, OLD_COMBO, OP_INSERT, OP_MODIFY, OP_UPDATE, Update,
 };
 use crate::lock::{RowLockMode, WaitPolicy};
+use crate::stats::RowChanges;
 use crate::txn::Transaction;
 use crate::types::{Tid, Xid};
 
@@ -80,6 +81,8 @@ impl Table {
         loop {
             let step = self.try_update(txn, &job, room)?;
             if let Step::Done { tid, reindex } = step {
+                let old = job.tid.block;
+                self.count_update(txn, !reindex, tid.block != old);
                 if reindex {
                     self.index_row(txn, row, tid).await?;
                 }
@@ -105,6 +108,7 @@ impl Table {
         loop {
             let step = self.try_delete(txn, tid)?;
             if let Step::Done { tid, .. } = step {
+                self.count_delete(txn);
                 return Ok(Modified::Done(tid));
             }
             if let Some(outcome) = self.settle(txn, tid, step).await? {
@@ -359,6 +363,24 @@ impl Table {
         Ok(Step::Done { tid, reindex: true })
     }
 
+    fn count_update(&self, txn: &mut Transaction, hot: bool, moved: bool) {
+        let changes = RowChanges {
+            updated: 1,
+            hot: u64::from(hot),
+            moved: u64::from(moved),
+            ..RowChanges::default()
+        };
+        txn.count(self.counters(), &changes);
+    }
+
+    fn count_delete(&self, txn: &mut Transaction) {
+        let changes = RowChanges {
+            deleted: 1,
+            ..RowChanges::default()
+        };
+        txn.count(self.counters(), &changes);
+    }
+
     fn try_delete(&self, txn: &mut Transaction, tid: Tid) -> EngineResult<Step> {
         let xid = txn.xid()?;
         self.store().admit()?;
@@ -384,6 +406,7 @@ impl Table {
         if let Some((offset, _)) = page.tuple(tid.slot) {
             let header = page.heap.header(offset);
             self.mark_deleted(txn, tid, page, &header, xid)?;
+            self.count_delete(txn);
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use super::recovery::Recovery;
 use super::shared::TxnShared;
 use super::slots::Slots;
 use super::window::Window;
+use crate::config::Config;
 use crate::error::{EngineError, EngineResult};
 use crate::lock::LockManager;
 use crate::redo;
@@ -44,14 +45,14 @@ pub(crate) struct PendingDrop {
 }
 
 impl TxnCore {
-    pub(crate) fn new(disk: Arc<dyn Disk>, dir: &Path, xid_window: usize) -> TxnCore {
+    pub(crate) fn new(disk: Arc<dyn Disk>, dir: &Path, config: &Config) -> TxnCore {
         TxnCore {
             next: AtomicU64::new(Xid::FIRST.get()),
-            window: Window::new(disk, dir, xid_window),
+            window: Window::new(disk, dir, config.xid_window),
             slots: Slots::new(),
             publisher: Publisher::new(),
             locks: LockManager::new(),
-            recovery: Mutex::default(),
+            recovery: Mutex::new(Recovery::new(config.track_commit_timestamp)),
             commits: AtomicU64::new(0),
             rollbacks: AtomicU64::new(0),
             drops: Mutex::default(),

@@ -78,6 +78,7 @@ impl Transaction {
         let hold = (!drops.is_empty()).then(|| store.hold_redo_here());
         let hooks = std::mem::take(&mut self.hooks.get_mut().on_commit);
         self.shared.set_on_publish(OnPublish { hooks, drops, hold });
+        self.shared.set_commit_micros(ending.time_micros);
         // From here on the publisher ends the transaction.
         self.ended = true;
         core.publisher.will_end(xid, &self.shared);
@@ -99,6 +100,7 @@ impl Transaction {
         // The commit is in the log: what was made stays.
         self.files.clear();
         self.dead_files.clear();
+        self.counts_ended(true);
         if durability == Durability::Sync {
             store.log().request_flush(lsn);
         }
@@ -117,6 +119,7 @@ impl Transaction {
     pub(super) fn abort(&mut self) {
         self.ended = true;
         self.drop_snapshot();
+        self.counts_ended(false);
         let system = Arc::clone(self.db.system());
         let core = &system.core;
         if let Some(xid) = self.xid_if_any() {

@@ -4,6 +4,7 @@
 //! the README beside this file.
 
 pub(crate) mod core;
+mod counts;
 mod end;
 mod own;
 mod publisher;

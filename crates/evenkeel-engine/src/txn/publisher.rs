@@ -54,6 +54,8 @@ struct Pending {
 pub(crate) struct Applied {
     pub(crate) lsn: Lsn,
     pub(crate) committed: bool,
+    /// When it committed, in microseconds since the Unix epoch.
+    pub(crate) micros: u64,
     pub(crate) xids: SmallVec<[Xid; 2]>,
     /// All ids below are decided, by records up to this one.
     pub(crate) floor: Xid,
@@ -152,6 +154,7 @@ impl Publisher {
             queue.applying.push_back(Applied {
                 lsn: next.lsn,
                 committed: next.committed,
+                micros: next.txn.commit_micros(),
                 xids,
                 floor: Xid::NONE,
             });

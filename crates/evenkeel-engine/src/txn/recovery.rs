@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use evenkeel_storage::{ApplyError, FileId, Lsn, RecordKind, RecordView};
 
 use super::record::{self, Ending};
-use crate::status::{StatusBits, StatusPageImage, StatusPageNumber};
+use crate::status::{PageNumber, Stamp, StatusBits, StatusPageImage, place_of};
 use crate::types::Xid;
 
 /// Collected while the log is read; put into effect once the store is open.
@@ -14,7 +14,10 @@ pub(crate) struct Recovery {
     /// The highest id seen, plus one; zero if none was.
     next: u64,
     /// Outcomes by status page: at most two bits per id since the redo point.
-    pages: BTreeMap<StatusPageNumber, StatusPageImage>,
+    pages: BTreeMap<PageNumber, StatusPageImage>,
+    /// When transactions committed, in log order, if that is tracked.
+    stamps: Vec<Stamp>,
+    track_stamps: bool,
     first: Option<Lsn>,
     created: HashMap<FileId, Xid>,
     committed_creators: HashSet<Xid>,
@@ -24,12 +27,20 @@ pub(crate) struct Recovery {
 /// What is left to do when the store is open.
 pub(crate) struct Recovered {
     pub(crate) next: Xid,
-    pub(crate) pages: BTreeMap<StatusPageNumber, StatusPageImage>,
+    pub(crate) pages: BTreeMap<PageNumber, StatusPageImage>,
+    pub(crate) stamps: Vec<Stamp>,
     /// Files of transactions that did not commit, and files that committed ones dropped.
     pub(crate) to_drop: Vec<FileId>,
 }
 
 impl Recovery {
+    pub(crate) fn new(track_stamps: bool) -> Recovery {
+        Recovery {
+            track_stamps,
+            ..Recovery::default()
+        }
+    }
+
     pub(crate) fn seen(&mut self, xid: Xid) {
         self.next = self.next.max(xid.get() + 1);
     }
@@ -74,6 +85,11 @@ impl Recovery {
             self.decide(*xid, bits, record.lsn());
         }
         if bits == StatusBits::Committed {
+            if self.track_stamps {
+                let ids = [xid].into_iter().chain(ending.subxids.iter().copied());
+                let stamps = ids.map(|xid| (xid, ending.time_micros, record.lsn()));
+                self.stamps.extend(stamps);
+            }
             self.committed_creators.insert(xid);
             self.to_drop.extend(ending.dropped);
         }
@@ -81,7 +97,7 @@ impl Recovery {
     }
 
     fn decide(&mut self, xid: Xid, bits: StatusBits, lsn: Lsn) {
-        let (page, place) = StatusPageNumber::of(xid);
+        let (page, place) = place_of(xid);
         self.pages.entry(page).or_default().set(place, bits, lsn);
     }
 
@@ -100,6 +116,7 @@ impl Recovery {
         Recovered {
             next: self.next_xid(),
             pages,
+            stamps: std::mem::take(&mut self.stamps),
             to_drop,
         }
     }

@@ -2,6 +2,7 @@
 //! finishes it, so a commit that nobody awaits any more still gives up its locks.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_storage::{FileId, RedoHold};
 use parking_lot::Mutex;
@@ -18,6 +19,8 @@ pub(crate) struct TxnShared {
     own: Arc<OwnXids>,
     cell: Arc<TicketCell>,
     on_publish: Mutex<OnPublish>,
+    /// What its commit record says of the time.
+    commit_micros: AtomicU64,
 }
 
 /// What follows the publication of a commit.
@@ -36,6 +39,7 @@ impl TxnShared {
             own: Arc::default(),
             cell: TicketCell::new(),
             on_publish: Mutex::default(),
+            commit_micros: AtomicU64::new(0),
         }
     }
 
@@ -50,6 +54,15 @@ impl TxnShared {
     /// Completed when the transaction's commit is published.
     pub(crate) fn cell(&self) -> &Arc<TicketCell> {
         &self.cell
+    }
+
+    pub(crate) fn commit_micros(&self) -> u64 {
+        self.commit_micros.load(Ordering::Relaxed)
+    }
+
+    /// Before the publisher can know of the commit.
+    pub(crate) fn set_commit_micros(&self, micros: u64) {
+        self.commit_micros.store(micros, Ordering::Relaxed);
     }
 
     pub(crate) fn set_on_publish(&self, on_publish: OnPublish) {

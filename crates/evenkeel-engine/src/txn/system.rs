@@ -12,14 +12,16 @@ use super::publisher::Applied;
 use super::slots::View;
 use super::snapshot::Hint;
 use super::window::WindowState;
-use crate::error::EngineResult;
-use crate::status::{StatusBits, StatusPages};
+use crate::error::{EngineError, EngineResult};
+use crate::status::{CommitStamps, StatusBits, StatusPages};
 use crate::types::{Xid, XidStatus};
 
 /// Commits applied to the status pages at once.
 const BATCH: usize = 16_384;
 /// How long the applier lets commits gather.
 const LINGER: Duration = Duration::from_millis(50);
+/// How often one looks whether the applier is done.
+const SHORTLY: Duration = Duration::from_millis(1);
 /// A cached horizon is renewed when this much log was published since.
 const HORIZON_STEP: u64 = 16 << 10;
 
@@ -27,6 +29,8 @@ pub(crate) struct TxnSystem {
     pub(crate) core: Arc<TxnCore>,
     pub(crate) store: Arc<Store>,
     pub(crate) status: StatusPages,
+    /// Kept if `track_commit_timestamp` is on.
+    pub(crate) stamps: Option<CommitStamps>,
     horizon_at: AtomicU64,
 }
 
@@ -69,20 +73,54 @@ impl Horizon {
     pub fn floor(&self) -> Xid {
         self.0.floor
     }
+
+    /// What the hint alone says.
+    fn by_hint(&self, xid: Xid, hint: Hint) -> Option<Removal> {
+        match hint {
+            Hint::Aborted => Some(Removal::Aborted),
+            Hint::Committed if xid < self.floor() => Some(Removal::Dead),
+            Hint::Committed | Hint::None => None,
+        }
+    }
 }
 
 impl TxnSystem {
-    pub(crate) fn new(core: Arc<TxnCore>, store: Arc<Store>, status: StatusPages) -> TxnSystem {
+    pub(crate) fn new(
+        core: Arc<TxnCore>,
+        store: Arc<Store>,
+        status: StatusPages,
+        stamps: Option<CommitStamps>,
+    ) -> TxnSystem {
         TxnSystem {
             core,
             store,
             status,
+            stamps,
             horizon_at: AtomicU64::new(0),
         }
     }
 
     /// What became of an id.
     pub(crate) fn known(&self, xid: Xid) -> EngineResult<Known> {
+        self.known_by(xid, || self.status.get(xid))
+    }
+
+    /// What became of an id, without reading any page: page locks may be held.
+    ///
+    /// # Errors
+    /// `StatusNotInMemory`.
+    pub(crate) fn known_in_memory(&self, xid: Xid) -> EngineResult<Known> {
+        self.known_by(xid, || {
+            let bits = self.status.get_in_memory(xid)?;
+            bits.ok_or(EngineError::StatusNotInMemory { xid })
+        })
+    }
+
+    fn known_by(
+        &self,
+        xid: Xid,
+        below: impl FnOnce() -> EngineResult<StatusBits>,
+    ) -> EngineResult<Known> {
         if !xid.is_normal() {
             return Ok(if xid == Xid::FROZEN {
                 Known::Older
@@ -94,7 +132,7 @@ impl TxnSystem {
             WindowState::InProgress => Known::InProgress,
             WindowState::Aborted => Known::Aborted,
             WindowState::Committed(lsn) => Known::Committed(lsn),
-            WindowState::Below => match self.status.get(xid)? {
+            WindowState::Below => match below()? {
                 StatusBits::Committed => Known::Older,
                 // Below the window all is decided: who did not commit was lost in a crash.
                 StatusBits::Aborted | StatusBits::Unknown => Known::Aborted,
@@ -145,13 +183,32 @@ impl TxnSystem {
         xid: Xid,
         hint: Hint,
     ) -> EngineResult<(Removal, Option<Hint>)> {
-        match hint {
-            Hint::Aborted => return Ok((Removal::Aborted, None)),
-            Hint::Committed if xid < horizon.floor() => return Ok((Removal::Dead, None)),
-            Hint::Committed | Hint::None => {}
+        if let Some(removal) = horizon.by_hint(xid, hint) {
+            return Ok((removal, None));
         }
         let known = self.known(xid)?;
-        let removal = match known {
+        let fact = self.hint(known).filter(|_| hint == Hint::None);
+        Ok((self.removal_of(horizon, known), fact))
+    }
+
+    /// [`TxnSystem::removal`] without reading any page: page locks may be held.
+    ///
+    /// # Errors
+    /// `StatusNotInMemory`.
+    pub(crate) fn removal_in_memory(
+        &self,
+        horizon: &Horizon,
+        xid: Xid,
+        hint: Hint,
+    ) -> EngineResult<Removal> {
+        match horizon.by_hint(xid, hint) {
+            Some(removal) => Ok(removal),
+            None => Ok(self.removal_of(horizon, self.known_in_memory(xid)?)),
+        }
+    }
+
+    fn removal_of(&self, horizon: &Horizon, known: Known) -> Removal {
+        match known {
             Known::Aborted => Removal::Aborted,
             Known::Older => Removal::Dead,
             Known::Committed(lsn) if lsn <= horizon.lsn() => Removal::Dead,
@@ -159,15 +216,7 @@ impl TxnSystem {
                 Removal::RecentlyDead
             }
             Known::Committed(_) | Known::InProgress => Removal::InProgress,
-        };
-        Ok((
-            removal,
-            if hint == Hint::None {
-                self.hint(known)
-            } else {
-                None
-            },
-        ))
+        }
     }
 
     /// Forgets statuses below `limit`, as far as nobody can ask for them any more.
@@ -175,8 +224,14 @@ impl TxnSystem {
         let limit = limit
             .min(self.horizon().floor())
             .min(self.core.window.tail());
+        // What froze the tuples of these ids must not be lost when their status is.
+        self.store.log().flush_all()?;
         self.core.set_status_oldest(limit);
-        self.status.truncate(limit)
+        self.status.truncate(limit)?;
+        match &self.stamps {
+            Some(stamps) => stamps.truncate(limit),
+            None => Ok(()),
+        }
     }
 
     /// The background thread: applies what is published, moves the window's tail, drops files.
@@ -233,7 +288,40 @@ impl TxnSystem {
                 .iter()
                 .map(move |xid| (*xid, bits, applied.lsn))
         });
-        self.status.set(entries)
+        self.status.set(entries)?;
+        let Some(stamps) = &self.stamps else {
+            return Ok(());
+        };
+        let commits = batch.iter().filter(|applied| applied.committed);
+        stamps.set(commits.flat_map(|applied| {
+            let ids = applied.xids.iter();
+            ids.map(|xid| (*xid, applied.micros, applied.lsn))
+        }))
+    }
+
+    /// When a transaction committed. None: it has not, or that is no longer known.
+    ///
+    /// # Errors
+    /// `Unsupported` if times are not kept; the disk's.
+    pub(crate) fn commit_timestamp(&self, xid: Xid) -> EngineResult<Option<u64>> {
+        let Some(stamps) = &self.stamps else {
+            let what = "commit timestamps without track_commit_timestamp";
+            return Err(EngineError::Unsupported { what });
+        };
+        if !xid.is_normal() || xid >= self.core.next_xid() {
+            return Ok(None);
+        }
+        if let WindowState::Committed(lsn) = self.core.window.get(xid)?
+            && lsn <= self.core.publisher.published()
+        {
+            // It is on its way to the page.
+            while self.core.publisher.redo_floor().is_some_and(|at| at <= lsn) {
+                self.store.poison().check()?;
+                self.core.publisher.hurry();
+                std::thread::sleep(SHORTLY);
+            }
+        }
+        stamps.get(xid)
     }
 
     /// What cannot be dropped is tried again in a later round, and keeps the redo point where

@@ -630,6 +630,52 @@ fn truncated_status_is_refused_not_guessed() {
 }
 
 #[test]
+fn commit_timestamps_are_kept_through_crashes_and_go_with_the_status() {
+    let disk = SimDisk::new(1);
+    let config = || Config {
+        storage: StorageConfig::small(),
+        track_commit_timestamp: true,
+        ..Config::default()
+    };
+    let open =
+        |disk: &SimDisk| Database::open(Arc::new(disk.clone()), Path::new(DIR), config()).unwrap();
+    let db = open(&disk);
+    let before = db.store().disk().now_micros();
+    let mut txn = begin(&db);
+    let top = txn.xid().unwrap();
+    txn.savepoint("s");
+    let sub = txn.xid().unwrap();
+    commit(txn);
+    let mut aborted = begin(&db);
+    let lost = aborted.xid().unwrap();
+    aborted.rollback();
+    let stamp = db.commit_timestamp(top).unwrap().expect("a time");
+    assert!(stamp >= before && stamp <= db.store().disk().now_micros());
+    assert_eq!(db.commit_timestamp(sub).unwrap(), Some(stamp));
+    assert_eq!(db.commit_timestamp(lost).unwrap(), None);
+    assert_eq!(db.commit_timestamp(db.next_xid()).unwrap(), None);
+    for seed in 0..3 {
+        let image = disk.crash(seed);
+        let db = open(&image);
+        assert_eq!(db.commit_timestamp(top).unwrap(), Some(stamp));
+        assert_eq!(db.commit_timestamp(sub).unwrap(), Some(stamp));
+        assert_eq!(db.commit_timestamp(lost).unwrap(), None);
+        commit_one(&db, Durability::Sync);
+        settle(&db);
+        db.truncate_status(Xid::new(lost.get() + 1)).unwrap();
+        assert_eq!(db.commit_timestamp(top).unwrap(), None);
+        db.close().unwrap();
+    }
+    db.close().unwrap();
+    drop(db);
+    let without = super::tests::open(&disk);
+    assert_eq!(
+        without.commit_timestamp(top).unwrap_err().sqlstate(),
+        "0A000"
+    );
+}
+
+#[test]
 fn what_is_cached_is_opened_once() {
     let db = open(&SimDisk::new(1));
     let opened = AtomicU64::new(0);

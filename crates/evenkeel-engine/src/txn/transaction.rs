@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use evenkeel_storage::FileId;
 use parking_lot::Mutex;
+use smallvec::SmallVec;
 
+use super::counts::Counted;
 use super::shared::{EndHook, TxnShared};
 use super::snapshot::Snapshot;
 use super::subs::{Level, MadeFile, Marks, Subtransaction};
@@ -36,6 +38,7 @@ pub struct Transaction {
     pub(super) dead_files: Vec<MadeFile>,
     pub(super) drops: Vec<FileId>,
     pub(super) hooks: Mutex<Hooks>,
+    pub(super) counts: SmallVec<[Counted; 2]>,
     cancel: CancelFlag,
     lock_timeout: Option<Duration>,
     pub(super) ended: bool,
@@ -68,6 +71,7 @@ impl Transaction {
             dead_files: Vec::new(),
             drops: Vec::new(),
             hooks: Mutex::default(),
+            counts: SmallVec::new(),
             cancel: CancelFlag::new(),
             lock_timeout: db.config().lock_timeout,
             ended: false,
@@ -382,6 +386,7 @@ impl Transaction {
     pub fn commit_sub(&mut self, sub: Subtransaction) {
         if let Some(at) = self.levels.iter().position(|level| level.id == sub.0) {
             self.levels.truncate(at);
+            self.counts_merged(at);
         }
     }
 
@@ -418,6 +423,7 @@ impl Transaction {
     pub fn release(&mut self, name: &str) -> EngineResult<()> {
         let at = self.find_savepoint(name)?;
         self.levels.truncate(at);
+        self.counts_merged(at);
         Ok(())
     }
 
@@ -429,6 +435,7 @@ impl Transaction {
     fn abort_levels(&mut self, at: usize) {
         let marks = self.levels[at].marks;
         self.levels.truncate(at);
+        self.counts_rolled_back(at);
         let system = Arc::clone(self.db.system());
         let core = &system.core;
         let aborted = self.shared.own().cut_subs(marks.subs);

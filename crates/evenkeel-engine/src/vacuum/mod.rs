@@ -1,16 +1,39 @@
 //! Vacuum: removes what no snapshot can see, from heap and indexes, freezes, and maintains the
 //! visibility map.
 //!
-//! Entry point: [`crate::Table::vacuum`]. The rules are in the README beside this file.
+//! Entry points: [`crate::Table::vacuum`], [`crate::Table::truncate_tail`],
+//! [`crate::Database::truncate_status`]. The rules are in the README beside this file.
 
+pub mod cost;
 mod dead;
+pub(crate) mod fates;
+pub mod progress;
 mod run;
+mod tail;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ticket::CancelFlag;
 use crate::txn::Horizon;
 use crate::types::Xid;
 
+pub use cost::{CostBalance, CostLimits};
+pub use progress::{VacuumPhase, VacuumProgress};
 pub(crate) use run::run;
+pub(crate) use tail::truncate;
+
+/// Whether index entries of dead rows are removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IndexCleanup {
+    /// Unless so few pages have dead rows that a pass over the indexes does not pay.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never: dead rows keep their line pointers.
+    Off,
+}
 
 /// What a vacuum is asked to do.
 #[derive(Clone, Debug)]
@@ -19,11 +42,21 @@ pub struct VacuumOptions {
     pub freeze: bool,
     /// Without `freeze`: ids this much older than the oldest needed one are frozen, in ids.
     pub freeze_min_age: u64,
+    /// Visit all pages that are not all-frozen, so that the oldest id left is known.
+    pub aggressive: bool,
+    /// Visit pages whatever the map says of them.
+    pub every_page: bool,
+    /// Whether index entries are removed.
+    pub index_cleanup: IndexCleanup,
     /// Cut empty pages off the end. The caller holds the table exclusively.
     pub truncate: bool,
     /// Bytes for remembering dead rows between the passes; when full, the indexes are cleaned
     /// once more.
     pub memory: usize,
+    /// The session's number, for who looks at the progress.
+    pub pid: i32,
+    /// Paces the vacuum; none lets it go at full speed.
+    pub cost: Option<Arc<CostBalance>>,
     /// Ends the vacuum early; what it has done stays.
     pub cancel: Option<CancelFlag>,
 }
@@ -33,46 +66,37 @@ impl Default for VacuumOptions {
         VacuumOptions {
             freeze: false,
             freeze_min_age: 50_000_000,
+            aggressive: false,
+            every_page: false,
+            index_cleanup: IndexCleanup::Auto,
             truncate: false,
             memory: 64 << 20,
+            pid: 0,
+            cost: None,
             cancel: None,
         }
     }
 }
 
-/// Which part of its work a vacuum is at, with the names of `pg_stat_progress_vacuum`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum VacuumPhase {
-    /// Pruning and freezing pages, collecting dead rows.
-    #[default]
-    ScanningHeap,
-    /// Removing index entries of dead rows.
-    VacuumingIndexes,
-    /// Making the line pointers of dead rows free for use.
-    VacuumingHeap,
-    /// Cutting off empty pages.
-    TruncatingHeap,
-}
-
-/// How far a vacuum is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct VacuumProgress {
-    /// What it is doing.
-    pub phase: VacuumPhase,
-    /// Blocks of the heap when it began.
-    pub heap_blks_total: u32,
-    /// Blocks that were scanned or skipped.
-    pub heap_blks_scanned: u32,
-    /// Blocks whose dead line pointers were freed.
-    pub heap_blks_vacuumed: u32,
-    /// Rounds of index cleaning done.
-    pub index_vacuum_count: u32,
-    /// Dead rows collected since the last round.
-    pub num_dead_item_ids: u64,
+/// What a vacuum did to one index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexVacuumStats {
+    /// Its number in the table's definition.
+    pub index: usize,
+    /// Blocks of its file.
+    pub pages: u32,
+    /// Pages that became empty and were unlinked.
+    pub pages_deleted: u64,
+    /// Pages that can be used again.
+    pub pages_free: u64,
+    /// Entries removed.
+    pub entries_removed: u64,
+    /// Entries left.
+    pub entries: u64,
 }
 
 /// What a vacuum did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VacuumStats {
     /// Blocks of the heap when it ended.
     pub pages: u32,
@@ -88,15 +112,37 @@ pub struct VacuumStats {
     pub tuples_recently_dead: u64,
     /// Row versions frozen.
     pub tuples_frozen: u64,
+    /// Pages on which something was frozen.
+    pub pages_frozen: u32,
+    /// Pages with dead line pointers.
+    pub dead_pages: u32,
     /// Line pointers made free after their index entries were removed.
     pub dead_items_removed: u64,
+    /// Line pointers of dead rows left as they are.
+    pub dead_items_left: u64,
     /// Index entries removed, over all indexes.
     pub index_entries_removed: u64,
+    /// The indexes that were cleaned.
+    pub indexes: Vec<IndexVacuumStats>,
+    /// Rounds of index cleaning.
+    pub index_rounds: u32,
     /// Pages newly marked all-visible.
     pub pages_set_visible: u32,
+    /// Pages newly marked all-frozen.
+    pub pages_set_frozen: u32,
+    /// Pages of the heap that are all-visible in the end.
+    pub pages_all_visible: u32,
+    /// Pages of the heap that are all-frozen in the end.
+    pub pages_all_frozen: u32,
     /// Every id left unfrozen in the table is at or above this. None when pages were skipped
     /// that may have older ones: what was known before stays true.
     pub oldest_xid: Option<Xid>,
+    /// Ids from here on could not be removed or frozen: the horizon when the vacuum began.
+    pub removal_cutoff: Xid,
+    /// Ids below were frozen.
+    pub freeze_limit: Xid,
+    /// Time spent sleeping because of the cost limit.
+    pub delayed: Duration,
 }
 
 /// The id below which a vacuum freezes.

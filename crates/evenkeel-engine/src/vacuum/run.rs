@@ -1,24 +1,42 @@
 //! The passes of a vacuum.
 
 use evenkeel_storage::page::PageRead;
-use evenkeel_storage::{BlockNumber, Fork, PartFlags};
+use evenkeel_storage::{BlockNumber, PartFlags};
+use smallvec::SmallVec;
 
+use super::cost::CostAccount;
 use super::dead::DeadItems;
-use super::{VacuumOptions, VacuumPhase, VacuumProgress, VacuumStats, freeze_limit};
+use super::fates::VacuumFates;
+use super::{
+    IndexCleanup, IndexVacuumStats, VacuumOptions, VacuumPhase, VacuumProgress, VacuumStats,
+    freeze_limit,
+};
 use crate::btree::RecycleHorizon;
 use crate::database::Database;
 use crate::error::EngineResult;
 use crate::heap::layout::{HeapRead, PAGE_CAPACITY};
 use crate::heap::ops::{OP_PRUNE, SET_VISIBLE};
-use crate::heap::prune::{Plan, PlanOptions, oldest, plan};
+use crate::heap::prune::{Fates, Plan, PlanOptions, oldest, plan};
+use crate::stats::Running;
 use crate::table::Table;
 use crate::table::pages::map_part;
 use crate::txn::Horizon;
 use crate::types::Xid;
 use crate::vm::{self, ALL_FROZEN, ALL_VISIBLE};
 
-/// Blocks asked for ahead of use.
+/// Blocks asked for ahead of use, and between two looks at cancel flag and cost.
 const AHEAD: u32 = 32;
+/// Blocks whose map bits are read at once.
+const WINDOW: u32 = 4096;
+/// Fewer all-visible pages than this in a row are visited if they are not frozen (PostgreSQL's
+/// rule): one such page skipped, and the table's oldest id would not be known.
+const SKIP_RUN: usize = 32;
+/// Pages between two wanted ones that are read along with them.
+const READ_ALONG: u32 = 4;
+/// Dead rows on fewer than one in so many pages are not worth a pass over the indexes, as long
+/// as they take less than `BYPASS_BYTES`. Both as in PostgreSQL.
+const BYPASS_SHARE: u64 = 50;
+const BYPASS_BYTES: usize = 32 << 20;
 
 /// Vacuums a table. One at a time, which the caller's table lock sees to (vacuum rule 5).
 pub(crate) fn run(
@@ -28,30 +46,34 @@ pub(crate) fn run(
 ) -> EngineResult<VacuumStats> {
     let horizon = table.db().horizon();
     let blocks = table.blocks();
+    let freeze_below = freeze_limit(options, &horizon);
     let mut vacuum = Vacuum {
         table,
         options,
-        freeze_below: freeze_limit(options, &horizon),
+        freeze_below,
         horizon,
+        running: table.db().progress().vacuum(table.def().id, options.pid),
         progress,
         at: VacuumProgress {
             heap_blks_total: blocks,
+            max_dead_tuple_bytes: options.memory as u64,
+            indexes_total: table.trees().len() as u32,
             ..VacuumProgress::default()
         },
-        stats: VacuumStats::default(),
+        stats: VacuumStats {
+            removal_cutoff: horizon.floor(),
+            freeze_limit: freeze_below,
+            ..VacuumStats::default()
+        },
+        cost: CostAccount::open(options.cost.as_deref()),
         dead: DeadItems::default(),
         oldest: horizon.floor(),
         skipped: false,
     };
-    vacuum.scan(blocks)?;
-    vacuum.clean()?;
-    if options.truncate {
-        vacuum.truncate()?;
-    }
-    let mut stats = vacuum.stats;
-    stats.pages = table.blocks();
-    stats.oldest_xid = (!vacuum.skipped).then_some(vacuum.oldest);
-    Ok(stats)
+    let mut fates = VacuumFates::new(table.db(), &horizon);
+    vacuum.scan(blocks, &mut fates)?;
+    vacuum.clean_at_end(blocks, &mut fates)?;
+    vacuum.finish()
 }
 
 struct Vacuum<'a> {
@@ -59,9 +81,11 @@ struct Vacuum<'a> {
     options: &'a VacuumOptions,
     freeze_below: Xid,
     horizon: Horizon,
+    running: Running,
     progress: &'a mut dyn FnMut(&VacuumProgress),
     at: VacuumProgress,
     stats: VacuumStats,
+    cost: CostAccount<'a>,
     dead: DeadItems,
     oldest: Xid,
     /// A page with unfrozen ids may have been skipped.
@@ -73,44 +97,81 @@ impl Vacuum<'_> {
         if let Some(flag) = &self.options.cancel {
             flag.check()?;
         }
+        self.cost.settle();
         self.at.phase = phase;
         self.at.num_dead_item_ids = self.dead.len() as u64;
+        self.at.dead_tuple_bytes = self.dead.bytes() as u64;
+        self.at.delay_time = self.cost.slept();
+        self.running.vacuum_at(&self.at);
         (self.progress)(&self.at);
         Ok(())
     }
 
     /// The first pass, with a round of cleaning whenever memory is full.
-    fn scan(&mut self, blocks: u32) -> EngineResult<()> {
-        for block in 0..blocks {
-            if block % AHEAD == 0 {
-                self.at.heap_blks_scanned = block;
+    fn scan(&mut self, blocks: u32, fates: &mut VacuumFates<'_>) -> EngineResult<()> {
+        let mut bits = Vec::new();
+        let mut chosen = Vec::new();
+        for first in (0..blocks).step_by(WINDOW as usize) {
+            let window = first..blocks.min(first + WINDOW);
+            self.table.vm().bits_of(window, &mut bits)?;
+            chosen.clear();
+            self.choose(first, &bits, &mut chosen);
+            for batch in chosen.chunks(AHEAD as usize) {
+                self.at.heap_blks_scanned = batch[0];
                 self.tell(VacuumPhase::ScanningHeap)?;
-                self.table.heap().prefetch(block..blocks.min(block + AHEAD));
-            }
-            let bits = self.table.vm().bits(BlockNumber(block))?;
-            let frozen = bits & ALL_FROZEN != 0;
-            if frozen || (bits & ALL_VISIBLE != 0 && !self.options.freeze) {
-                self.skipped |= !frozen;
-                continue;
-            }
-            self.scan_page(BlockNumber(block))?;
-            if self.dead.bytes() >= self.options.memory {
-                self.clean()?;
+                self.read_ahead(batch);
+                for &block in batch {
+                    self.scan_page(BlockNumber(block), fates)?;
+                    self.cost.settle();
+                    if self.dead.bytes() >= self.options.memory {
+                        self.clean(fates)?;
+                    }
+                }
             }
         }
         self.at.heap_blks_scanned = blocks;
-        Ok(())
+        self.tell(VacuumPhase::ScanningHeap)
     }
 
-    fn scan_page(&mut self, block: BlockNumber) -> EngineResult<()> {
+    /// Which blocks of a window to visit, given their map bits (vacuum rule 3).
+    fn choose(&mut self, first: u32, bits: &[u8], chosen: &mut Vec<u32>) {
+        let every = self.options.every_page;
+        let all_unfrozen = self.options.freeze || self.options.aggressive;
+        let mut first = first;
+        for run in bits.chunk_by(|a, b| a & b & ALL_VISIBLE != 0) {
+            let visible = run[0] & ALL_VISIBLE != 0;
+            let skip = visible && run.len() >= SKIP_RUN && !all_unfrozen;
+            for (block, bits) in (first..).zip(run) {
+                let frozen = bits & ALL_FROZEN != 0;
+                if every || (!frozen && !skip) {
+                    chosen.push(block);
+                } else {
+                    self.skipped |= !frozen;
+                }
+            }
+            first += run.len() as u32;
+        }
+    }
+
+    /// Asks for the wanted blocks, and for those between that cost little.
+    fn read_ahead(&self, blocks: &[u32]) {
+        for near in blocks.chunk_by(|a, b| b - a <= READ_ALONG) {
+            self.table
+                .heap()
+                .prefetch(near[0]..near[near.len() - 1] + 1);
+        }
+    }
+
+    fn scan_page(&mut self, block: BlockNumber, fates: &mut VacuumFates<'_>) -> EngineResult<()> {
         self.stats.pages_scanned += 1;
-        let Some(done) = self.work_on(block, &[])? else {
+        let Some(done) = self.work_on(block, &[], fates)? else {
             // Extended and never used, or its filler is about to lay it out.
             return self.table.space().fsm().record(block, PAGE_CAPACITY);
         };
         self.stats.tuples_kept += u64::from(done.plan.kept);
         self.stats.tuples_recently_dead += u64::from(done.plan.recently_dead);
         self.oldest = oldest(self.oldest, done.plan.oldest_xid);
+        self.stats.dead_pages += u32::from(!done.plan.dead.is_empty());
         self.dead.add(block, &done.plan.dead);
         if done.plan.dead.is_empty() {
             self.table.space().fsm().record(block, done.free)?;
@@ -120,14 +181,43 @@ impl Vacuum<'_> {
 
     /// Prunes, freezes and marks one page, and frees the slots in `reap`. None for a page that
     /// is not laid out.
-    fn work_on(&mut self, block: BlockNumber, reap: &[u16]) -> EngineResult<Option<Done>> {
+    fn work_on(
+        &mut self,
+        block: BlockNumber,
+        reap: &[u16],
+        fates: &mut VacuumFates<'_>,
+    ) -> EngineResult<Option<Done>> {
         self.table.store().admit()?;
+        if self.cost.limited() {
+            let resident = self.table.heap().pin_resident(block).is_some();
+            self.cost.page(resident);
+        }
+        let done = fates.retry(|fates| self.try_work_on(block, reap, fates))?;
+        let Some(done) = done else { return Ok(None) };
+        let plan = &done.plan;
+        self.stats.tuples_removed += u64::from(plan.removed);
+        self.stats.tuples_frozen += plan.op.frozen();
+        self.stats.pages_frozen += u32::from(!plan.op.freeze.is_empty());
+        self.stats.pages_set_visible += u32::from(plan.op.bits & SET_VISIBLE != 0);
+        self.stats.pages_set_frozen += u32::from(done.set & ALL_FROZEN != 0);
+        if done.dirtied {
+            self.cost.dirtied();
+        }
+        Ok(Some(done))
+    }
+
+    fn try_work_on(
+        &self,
+        block: BlockNumber,
+        reap: &[u16],
+        fates: &mut VacuumFates<'_>,
+    ) -> EngineResult<Option<Done>> {
         let map = self.table.vm().pin(block)?;
         let mut heap = self.table.heap().pin(block)?.write();
         if !heap.is_heap() {
             return Ok(None);
         }
-        let plan = self.plan(&heap, block, reap)?;
+        let plan = self.plan(&heap, block, reap, fates)?;
         let mut map = map.write();
         let (_, index) = vm::position(block);
         let have = vm::read_bits(&map, index);
@@ -136,28 +226,35 @@ impl Vacuum<'_> {
             (true, false) => ALL_VISIBLE,
             _ => 0,
         };
+        let set = want & !have;
         let hint_stale = heap.prune_xid() != plan.op.prune_xid;
-        if !plan.is_idle() || hint_stale || want & !have != 0 {
+        let dirtied = !plan.is_idle() || hint_stale || set != 0;
+        if dirtied {
             let mut change = self.table.store().change(Xid::NONE.get());
             change.part(&mut heap, OP_PRUNE, PartFlags::NONE, &plan.op.encode());
-            if want & !have != 0 {
+            if set != 0 {
                 map_part(&mut change, &mut map, block, want, 0);
             }
             change.commit();
         }
-        drop(map);
-        self.stats.tuples_removed += u64::from(plan.removed);
-        self.stats.tuples_frozen += plan.op.freeze.len() as u64;
-        self.stats.pages_set_visible += u32::from(plan.op.bits & SET_VISIBLE != 0);
+        let free = heap.gap();
         Ok(Some(Done {
             plan,
-            free: heap.gap(),
+            free,
+            set,
+            dirtied,
         }))
     }
 
     /// A page that a record is written for anyway, and that every snapshot sees all of, is
     /// frozen at once: later it would be written again for that.
-    fn plan(&self, heap: &impl PageRead, block: BlockNumber, reap: &[u16]) -> EngineResult<Plan> {
+    fn plan(
+        &self,
+        heap: &impl PageRead,
+        block: BlockNumber,
+        reap: &[u16],
+        fates: &mut dyn Fates,
+    ) -> EngineResult<Plan> {
         let mut options = PlanOptions {
             thorough: true,
             no_indexes: self.table.def().indexes.is_empty(),
@@ -165,75 +262,125 @@ impl Vacuum<'_> {
             freeze_below: Some(self.freeze_below),
             set_visible: true,
         };
-        let mut fates = self.table.fates(&self.horizon);
-        let first = plan(heap, block.0, options, &mut fates)?;
+        let first = plan(heap, block.0, options, fates)?;
         if !first.all_visible || first.all_frozen || first.is_idle() {
             return Ok(first);
         }
         options.freeze_below = Some(self.horizon.floor());
-        plan(heap, block.0, options, &mut fates)
+        plan(heap, block.0, options, fates)
+    }
+
+    /// The last round of cleaning, unless it does not pay or is not wanted.
+    fn clean_at_end(&mut self, blocks: u32, fates: &mut VacuumFates<'_>) -> EngineResult<()> {
+        let few = u64::from(self.stats.dead_pages) * BYPASS_SHARE < u64::from(blocks)
+            && self.dead.bytes() < BYPASS_BYTES
+            && self.stats.index_rounds == 0;
+        let bypass = match self.options.index_cleanup {
+            IndexCleanup::Auto => few,
+            IndexCleanup::On => false,
+            IndexCleanup::Off => true,
+        };
+        if bypass {
+            self.leave_dead();
+            return Ok(());
+        }
+        self.clean(fates)
+    }
+
+    fn leave_dead(&mut self) {
+        self.stats.dead_items_left += self.dead.len() as u64;
+        self.dead.clear();
     }
 
     /// Removes the index entries of the dead rows found so far, then frees their slots.
-    fn clean(&mut self) -> EngineResult<()> {
+    fn clean(&mut self, fates: &mut VacuumFates<'_>) -> EngineResult<()> {
         if self.dead.is_empty() {
+            return Ok(());
+        }
+        if self.options.index_cleanup == IndexCleanup::Off {
+            self.leave_dead();
             return Ok(());
         }
         let dead = std::mem::take(&mut self.dead);
         self.at.num_dead_item_ids = dead.len() as u64;
-        for tree in self.table.trees() {
-            let mut is_dead = |tid| dead.contains(tid);
-            let recycle = Recycle(self.table.db());
-            let mut step = |_| self.tell(VacuumPhase::VacuumingIndexes);
-            let stats = tree.bulk_delete(&mut is_dead, &recycle, &mut step)?;
-            self.stats.index_entries_removed += stats.removed;
-        }
+        self.clean_indexes(&dead)?;
         self.at.index_vacuum_count += 1;
-        for (block, slots) in dead.iter() {
+        self.stats.index_rounds += 1;
+        let blocks: SmallVec<[(BlockNumber, &[u16]); 0]> = dead.iter().collect();
+        for batch in blocks.chunks(AHEAD as usize) {
             self.tell(VacuumPhase::VacuumingHeap)?;
-            if let Some(done) = self.work_on(block, slots)? {
-                self.stats.dead_items_removed += slots.len() as u64;
-                self.table.space().fsm().record(block, done.free)?;
+            let numbers: SmallVec<[u32; AHEAD as usize]> =
+                batch.iter().map(|(block, _)| block.0).collect();
+            self.read_ahead(&numbers);
+            for &(block, slots) in batch {
+                if let Some(done) = self.work_on(block, slots, fates)? {
+                    self.stats.dead_items_removed += slots.len() as u64;
+                    self.table.space().fsm().record(block, done.free)?;
+                }
+                self.at.heap_blks_vacuumed += 1;
+                self.cost.settle();
             }
-            self.at.heap_blks_vacuumed += 1;
         }
+        drop(blocks);
         self.dead = dead;
         self.dead.clear();
         Ok(())
     }
 
-    /// Cuts empty pages off the end. Their map bits are cleared first: the blocks' numbers will
-    /// be used again.
-    fn truncate(&mut self) -> EngineResult<()> {
-        self.tell(VacuumPhase::TruncatingHeap)?;
-        let blocks = self.table.blocks();
-        let mut keep = blocks;
-        while keep > 0 {
-            let guard = self.table.heap().read(BlockNumber(keep - 1))?;
-            if guard.is_heap() && guard.slots() > 0 {
-                break;
-            }
-            keep -= 1;
+    fn clean_indexes(&mut self, dead: &DeadItems) -> EngineResult<()> {
+        self.at.indexes_processed = 0;
+        for (index, tree) in self.table.trees().iter().enumerate() {
+            let mut is_dead = |tid| dead.contains(tid);
+            let recycle = Recycle(self.table.db());
+            let mut step = |_| {
+                self.cost.page(true);
+                self.tell(VacuumPhase::VacuumingIndexes)
+            };
+            let stats = tree.bulk_delete(&mut is_dead, &recycle, &mut step)?;
+            self.stats.index_entries_removed += stats.removed;
+            self.at.indexes_processed += 1;
+            self.note_index(IndexVacuumStats {
+                index,
+                pages: stats.blocks,
+                pages_deleted: stats.pages_deleted,
+                pages_free: stats.pages_free,
+                entries_removed: stats.removed,
+                entries: stats.entries,
+            });
         }
-        if keep == blocks {
-            return Ok(());
-        }
-        for block in (keep..blocks).map(BlockNumber) {
-            if self.table.vm().bits(block)? != 0 {
-                self.table.store().admit()?;
-                let mut map = self.table.vm().pin(block)?.write();
-                let mut change = self.table.store().change(Xid::NONE.get());
-                map_part(&mut change, &mut map, block, 0, ALL_VISIBLE | ALL_FROZEN);
-                change.commit();
-            }
-        }
-        self.table.space().fsm().record_range(keep..blocks, 0)?;
-        self.table
-            .store()
-            .truncate(self.table.def().heap, Fork::Main, keep)?;
-        self.table.space().truncated(keep);
-        self.stats.pages_removed = blocks - keep;
         Ok(())
+    }
+
+    /// Adds what a round did to an index to what the rounds before did.
+    fn note_index(&mut self, round: IndexVacuumStats) {
+        let known = &mut self.stats.indexes;
+        match known.iter_mut().find(|stats| stats.index == round.index) {
+            None => known.push(round),
+            Some(stats) => {
+                *stats = IndexVacuumStats {
+                    pages_deleted: stats.pages_deleted + round.pages_deleted,
+                    entries_removed: stats.entries_removed + round.entries_removed,
+                    ..round
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> EngineResult<VacuumStats> {
+        if self.options.truncate {
+            self.tell(VacuumPhase::TruncatingHeap)?;
+            self.stats.pages_removed = super::truncate(self.table, self.options.cancel.as_ref())?;
+        }
+        self.tell(VacuumPhase::PerformingFinalCleanup)?;
+        let blocks = self.table.blocks();
+        let (visible, frozen) = self.table.vm().count(blocks)?;
+        let mut stats = std::mem::take(&mut self.stats);
+        stats.pages = blocks;
+        stats.pages_all_visible = visible;
+        stats.pages_all_frozen = frozen;
+        stats.oldest_xid = (!self.skipped).then_some(self.oldest);
+        stats.delayed = self.cost.slept();
+        Ok(stats)
     }
 }
 
@@ -241,6 +388,9 @@ impl Vacuum<'_> {
 struct Done {
     plan: Plan,
     free: usize,
+    /// Map bits that were newly set.
+    set: u8,
+    dirtied: bool,
 }
 
 /// Deleted index pages are used again when every snapshot and transaction is younger.

@@ -6,6 +6,7 @@
 
 pub mod redo;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use evenkeel_storage::buffer::{ForkHandle, Pin};
@@ -65,6 +66,40 @@ impl VisibilityMap {
         let pin = self.fork.pin(page)?;
         let guard = pin.read();
         Ok(read_bits(&guard, index))
+    }
+
+    /// The bits of some blocks, one byte each, in place of what `out` had.
+    pub fn bits_of(&self, blocks: Range<u32>, out: &mut Vec<u8>) -> EngineResult<()> {
+        out.clear();
+        let mut at = blocks.start;
+        while at < blocks.end {
+            let (page, index) = position(BlockNumber(at));
+            let count = (BLOCKS_PER_PAGE - index).min(blocks.end - at);
+            if page.0 < self.fork.len() {
+                let guard = self.fork.read(page)?;
+                out.extend((index..index + count).map(|index| read_bits(&guard, index)));
+            } else {
+                out.resize(out.len() + count as usize, 0);
+            }
+            at += count;
+        }
+        Ok(())
+    }
+
+    /// How many of the first `blocks` blocks are all-visible, and how many all-frozen.
+    pub fn count(&self, blocks: u32) -> EngineResult<(u32, u32)> {
+        let (mut visible, mut frozen) = (0, 0);
+        let pages = blocks.div_ceil(BLOCKS_PER_PAGE).min(self.fork.len());
+        for page in 0..pages {
+            let covered = (blocks - page * BLOCKS_PER_PAGE).min(BLOCKS_PER_PAGE);
+            let guard = self.fork.read(BlockNumber(page))?;
+            for index in 0..covered {
+                let bits = read_bits(&guard, index);
+                visible += u32::from(bits & ALL_VISIBLE != 0);
+                frozen += u32::from(bits & ALL_FROZEN != 0);
+            }
+        }
+        Ok((visible, frozen))
     }
 
     /// Length of the map in pages.

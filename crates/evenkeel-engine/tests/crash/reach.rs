@@ -9,7 +9,7 @@ use crate::keep::log;
 use crate::watch::seed;
 
 /// Operations of records, kinds of records, and numbers of a vacuum that are not all zero.
-const WANTED: [&str; 28] = [
+const WANTED: [&str; 29] = [
     "ABORT NOTIFY",
     "COMMIT NOTIFY",
     "FILE_CREATE",
@@ -31,6 +31,7 @@ const WANTED: [&str; 28] = [
     "heap MULTI_INSERT",
     "heap PRUNE",
     "heap UPDATE",
+    "status files dropped",
     "vacuum dead_items_removed",
     "vacuum index_entries_removed",
     "vacuum pages_removed",
@@ -53,6 +54,13 @@ fn note(run: &Run, seen: &mut BTreeSet<String>) {
             };
             seen.insert(words.join(" "));
         }
+    }
+    if run
+        .trace
+        .iter()
+        .any(|line| line.ends_with("dropped status files"))
+    {
+        seen.insert("status files dropped".into());
     }
     let vacuums = run.trace.iter();
     for stats in vacuums.filter_map(|line| line.split_once("VacuumStats { ")) {

@@ -186,6 +186,7 @@ pub fn open(disk: Arc<dyn Disk>, storage: StorageConfig) -> EngineResult<Databas
 pub fn open_at(disk: Arc<dyn Disk>, dir: &Path, storage: StorageConfig) -> EngineResult<Database> {
     let config = Config {
         storage,
+        track_commit_timestamp: true,
         ..Config::default()
     };
     Database::open(disk, dir, config)

@@ -5,9 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use evenkeel_engine::vacuum::VacuumOptions;
+use evenkeel_engine::vacuum::{IndexCleanup, VacuumOptions};
 use evenkeel_engine::{
-    Database, Durability, EngineResult, Isolation, Table, Transaction, block_on,
+    Database, Durability, EngineResult, Isolation, Table, Transaction, Xid, block_on,
 };
 use evenkeel_storage::CheckpointMode;
 use rand::Rng;
@@ -20,6 +20,10 @@ pub const SLOTS: u64 = 3;
 /// Keys of a table are below this; slot `s` changes those that leave `s` when divided by
 /// [`SLOTS`].
 pub const KEYS: u64 = 240;
+/// Ids whose statuses fill a file.
+pub const STATUS_FILE_IDS: u64 = 64 * 32_640;
+/// Ids that the workload uses before it comes to the second file.
+const IDS_BEFORE: u64 = 40;
 
 pub type Handles = BTreeMap<u64, Arc<Table>>;
 
@@ -59,6 +63,8 @@ impl Driver {
     /// Begins with an empty database.
     pub fn create(db: Database, clock: Clock, random: StdRng) -> EngineResult<Driver> {
         create_catalog(&db)?;
+        // The first file of transaction statuses is soon full, and goes when all is frozen.
+        db.skip_ids(Xid::new(STATUS_FILE_IDS - IDS_BEFORE))?;
         let mut history = History::default();
         let at = clock();
         history.created = Some(at);
@@ -325,10 +331,15 @@ impl Driver {
     /// Cleans a table up that no transaction has to itself.
     pub fn vacuum(&mut self, table: u64, handle: &Table) -> EngineResult<()> {
         let nobody = self.slots.len();
+        let cleanups = [IndexCleanup::Auto, IndexCleanup::On, IndexCleanup::Off];
         let options = VacuumOptions {
             freeze: self.one_in(3),
             freeze_min_age: 20,
+            aggressive: self.one_in(4),
+            every_page: self.one_in(4),
+            index_cleanup: cleanups[self.random.random_range(0..cleanups.len())],
             truncate: !self.is_used(nobody, table),
+            memory: if self.one_in(3) { 100 } else { 64 << 20 },
             ..VacuumOptions::default()
         };
         self.log(nobody, format_args!("vacuum table {table} {options:?}"));
@@ -337,23 +348,36 @@ impl Driver {
         Ok(())
     }
 
-    /// Freezes everything and forgets the status of what is frozen.
+    /// Freezes what can be and forgets the status of what is frozen. What open transactions and
+    /// their snapshots need stays.
     fn freeze_all(&mut self) -> EngineResult<()> {
-        if self.slots.iter().any(Option::is_some) {
+        let nobody = self.slots.len();
+        let numbers: Vec<u64> = self.handles.keys().copied().collect();
+        if numbers.iter().any(|table| self.is_taken(nobody, *table)) {
             return Ok(());
         }
         let options = VacuumOptions {
             freeze: true,
             ..VacuumOptions::default()
         };
-        self.log(self.slots.len(), "freeze all");
-        let mut oldest = self.db.next_xid();
+        self.log(nobody, "freeze all");
+        let mut oldest = self.db.horizon().floor();
         let tables = self.handles.values().chain([&self.catalog]);
         for table in tables {
             let stats = table.vacuum(&options, &mut |_| {})?;
             oldest = oldest.min(stats.oldest_xid.expect("every page was looked at"));
         }
-        self.db.truncate_status(oldest)
+        let before = self.status_files()?;
+        self.db.truncate_status(oldest)?;
+        if self.status_files()? < before {
+            self.log(nobody, "dropped status files");
+        }
+        Ok(())
+    }
+
+    fn status_files(&self) -> EngineResult<usize> {
+        let files = self.db.pool().files().list()?;
+        Ok(files.iter().filter(|file| file.is_status()).count())
     }
 
     /// Ends what is open; the last commit is a synchronous one.

@@ -6,6 +6,7 @@ mod concurrent;
 mod crash;
 mod locks;
 mod shared_keys;
+mod statistics;
 mod vacuum;
 
 use std::future::Future;

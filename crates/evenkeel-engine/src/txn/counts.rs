@@ -1,0 +1,55 @@
+//! Changes of rows that a transaction has made, kept for the tables' counters until it ends.
+
+use std::sync::Arc;
+
+use super::transaction::Transaction;
+use crate::stats::{RowChanges, TableCounters};
+
+/// Changes of one table's rows, made at one depth of subtransactions.
+pub(super) struct Counted {
+    table: Arc<TableCounters>,
+    depth: usize,
+    changes: RowChanges,
+}
+
+impl Transaction {
+    /// Notes changes of a table's rows.
+    pub(crate) fn count(&mut self, table: &Arc<TableCounters>, changes: &RowChanges) {
+        let depth = self.depth();
+        let same =
+            |counted: &&mut Counted| counted.depth == depth && Arc::ptr_eq(&counted.table, table);
+        match self.counts.iter_mut().rev().find(same) {
+            Some(counted) => counted.changes.add(changes),
+            None => self.counts.push(Counted {
+                table: Arc::clone(table),
+                depth,
+                changes: *changes,
+            }),
+        }
+    }
+
+    /// Subtransactions from depth `depth` on were rolled back.
+    pub(super) fn counts_rolled_back(&mut self, depth: usize) {
+        self.counts.retain(|counted| {
+            let lost = counted.depth > depth;
+            if lost {
+                counted.table.ended(&counted.changes, false);
+            }
+            !lost
+        });
+    }
+
+    /// Subtransactions from depth `depth` on were merged into the one below.
+    pub(super) fn counts_merged(&mut self, depth: usize) {
+        for counted in &mut self.counts {
+            counted.depth = counted.depth.min(depth);
+        }
+    }
+
+    /// The transaction has ended.
+    pub(super) fn counts_ended(&mut self, committed: bool) {
+        for counted in self.counts.drain(..) {
+            counted.table.ended(&counted.changes, committed);
+        }
+    }
+}
