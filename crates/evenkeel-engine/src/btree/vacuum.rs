@@ -3,6 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
+use evenkeel_storage::buffer::Strategy;
 use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, Lsn, PartFlags};
 
@@ -50,6 +51,7 @@ struct Vacuum<'a> {
     is_dead: &'a mut dyn FnMut(Tid) -> bool,
     horizon: &'a dyn RecycleHorizon,
     cycle: u64,
+    ring: Strategy<'a>,
     stats: BulkDeleteStats,
     found: Vec<(BlockNumber, Option<u64>)>,
 }
@@ -86,6 +88,20 @@ impl BTree {
         horizon: &dyn RecycleHorizon,
         progress: &mut dyn FnMut(VacuumStep) -> EngineResult<()>,
     ) -> EngineResult<BulkDeleteStats> {
+        self.bulk_delete_with(is_dead, horizon, progress, None)
+    }
+
+    /// [`BTree::bulk_delete`] within a ring.
+    ///
+    /// # Errors
+    /// Those of [`BTree::bulk_delete`].
+    pub fn bulk_delete_with(
+        &self,
+        is_dead: &mut dyn FnMut(Tid) -> bool,
+        horizon: &dyn RecycleHorizon,
+        progress: &mut dyn FnMut(VacuumStep) -> EngineResult<()>,
+        ring: Strategy<'_>,
+    ) -> EngineResult<BulkDeleteStats> {
         let _alone = self.shared.vacuum.lock();
         let cycle = Shared::next_cycle();
         // Before any page is read (btree rule 8).
@@ -97,6 +113,7 @@ impl BTree {
             is_dead,
             horizon,
             cycle,
+            ring,
             stats,
             found: Vec::new(),
         };
@@ -156,7 +173,7 @@ impl Vacuum<'_> {
         scan: BlockNumber,
     ) -> EngineResult<(Next, Option<BlockNumber>)> {
         loop {
-            let page = tree.fork().read(block)?;
+            let page = tree.fork().read_with(block, self.ring)?;
             if page.is_new() {
                 self.found.push((block, None));
                 return Ok((Next::Nothing, None));
@@ -184,7 +201,7 @@ impl Vacuum<'_> {
             let left = node.len() - dead.len();
             let lsn = page.lsn();
             drop(page);
-            if !dead.is_empty() && !delete_slots(tree, block, lsn, &dead)? {
+            if !dead.is_empty() && !delete_slots(tree, block, lsn, &dead, self.ring)? {
                 continue;
             }
             self.stats.entries += left as u64;
@@ -210,9 +227,15 @@ impl Vacuum<'_> {
 }
 
 /// Removes entries of a leaf found when its LSN was `lsn`; false when it has changed since.
-fn delete_slots(tree: &BTree, block: BlockNumber, lsn: Lsn, slots: &[u16]) -> EngineResult<bool> {
+fn delete_slots(
+    tree: &BTree,
+    block: BlockNumber,
+    lsn: Lsn,
+    slots: &[u16],
+    ring: Strategy<'_>,
+) -> EngineResult<bool> {
     tree.store().admit()?;
-    let mut page = tree.fork().write(block)?;
+    let mut page = tree.fork().write_with(block, ring)?;
     if page.lsn() != lsn {
         return Ok(false);
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use evenkeel_storage::BlockNumber;
+use evenkeel_storage::buffer::Strategy;
 use evenkeel_storage::page::PageRead;
 
 use super::Table;
@@ -25,6 +26,8 @@ pub struct SampleOptions {
     pub rows: usize,
     /// Decides what is chosen.
     pub seed: u64,
+    /// Bytes of the pool that it may use; 0: all of it; none: `vacuum_buffer_usage_limit`.
+    pub buffer_usage_limit: Option<u64>,
     /// Paces it.
     pub cost: Option<Arc<CostBalance>>,
     /// Ends it early.
@@ -127,6 +130,8 @@ impl Table {
         let chosen = choose_blocks(blocks, options.rows, &mut random);
         let horizon = self.db.horizon();
         let mut fates = VacuumFates::new(&self.db, &horizon);
+        let ring = crate::vacuum::ring(&self.db, options.buffer_usage_limit);
+        let ring = ring.as_ref();
         let mut cost = CostAccount::open(options.cost.as_deref());
         let mut reservoir = Reservoir {
             sample: Sample {
@@ -148,12 +153,13 @@ impl Table {
             }
             task.at(&progress);
             for near in batch.chunk_by(|a, b| b - a == 1) {
-                self.heap().prefetch(near[0]..near[near.len() - 1] + 1);
+                let near = near[0]..near[near.len() - 1] + 1;
+                self.heap().prefetch_with(near, ring);
             }
             for &block in batch {
                 cost.page(self.heap().pin_resident(BlockNumber(block)).is_some());
                 cost.settle();
-                self.sample_block(BlockNumber(block), &mut fates, &mut reservoir)?;
+                self.sample_block((BlockNumber(block), ring), &mut fates, &mut reservoir)?;
             }
             progress.sample_blks_scanned += batch.len() as u32;
             progress.delay_time = cost.slept();
@@ -168,13 +174,13 @@ impl Table {
 
     fn sample_block(
         &self,
-        block: BlockNumber,
+        (block, ring): (BlockNumber, Strategy<'_>),
         fates: &mut VacuumFates<'_>,
         reservoir: &mut Reservoir<'_>,
     ) -> EngineResult<()> {
         let mut states = Vec::new();
         let guard = fates.retry(|fates| {
-            let guard = self.heap().read(block)?;
+            let guard = self.heap().read_with(block, ring)?;
             page_states(&guard, fates, &mut states)?;
             Ok(guard)
         })?;

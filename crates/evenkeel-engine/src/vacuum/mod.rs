@@ -14,6 +14,9 @@ mod tail;
 use std::sync::Arc;
 use std::time::Duration;
 
+use evenkeel_storage::buffer::Ring;
+
+use crate::database::Database;
 use crate::ticket::CancelFlag;
 use crate::txn::Horizon;
 use crate::types::Xid;
@@ -53,6 +56,8 @@ pub struct VacuumOptions {
     /// Bytes for remembering dead rows between the passes; when full, the indexes are cleaned
     /// once more.
     pub memory: usize,
+    /// Bytes of the pool that it may use; 0: all of it; none: `vacuum_buffer_usage_limit`.
+    pub buffer_usage_limit: Option<u64>,
     /// The session's number, for who looks at the progress.
     pub pid: i32,
     /// Paces the vacuum; none lets it go at full speed.
@@ -71,6 +76,7 @@ impl Default for VacuumOptions {
             index_cleanup: IndexCleanup::Auto,
             truncate: false,
             memory: 64 << 20,
+            buffer_usage_limit: None,
             pid: 0,
             cost: None,
             cancel: None,
@@ -153,4 +159,10 @@ fn freeze_limit(options: &VacuumOptions, horizon: &Horizon) -> Xid {
         options.freeze_min_age
     };
     Xid::new(horizon.floor().get().saturating_sub(age))
+}
+
+/// The ring for a vacuum or analyze that may use so many bytes of the pool.
+pub(crate) fn ring(db: &Database, limit: Option<u64>) -> Option<Arc<Ring>> {
+    let limit = limit.unwrap_or(db.config().storage.vacuum_buffer_usage_limit);
+    Ring::vacuum(db.pool(), limit)
 }

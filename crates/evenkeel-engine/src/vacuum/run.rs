@@ -1,5 +1,8 @@
 //! The passes of a vacuum.
 
+use std::sync::Arc;
+
+use evenkeel_storage::buffer::Ring;
 use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, PartFlags};
 use smallvec::SmallVec;
@@ -65,6 +68,7 @@ pub(crate) fn run(
             freeze_limit: freeze_below,
             ..VacuumStats::default()
         },
+        ring: super::ring(table.db(), options.buffer_usage_limit),
         cost: CostAccount::open(options.cost.as_deref()),
         dead: DeadItems::default(),
         oldest: horizon.floor(),
@@ -85,6 +89,7 @@ struct Vacuum<'a> {
     progress: &'a mut dyn FnMut(&VacuumProgress),
     at: VacuumProgress,
     stats: VacuumStats,
+    ring: Option<Arc<Ring>>,
     cost: CostAccount<'a>,
     dead: DeadItems,
     oldest: Xid,
@@ -158,7 +163,7 @@ impl Vacuum<'_> {
         for near in blocks.chunk_by(|a, b| b - a <= READ_ALONG) {
             self.table
                 .heap()
-                .prefetch(near[0]..near[near.len() - 1] + 1);
+                .prefetch_with(near[0]..near[near.len() - 1] + 1, self.ring.as_ref());
         }
     }
 
@@ -213,7 +218,8 @@ impl Vacuum<'_> {
         fates: &mut VacuumFates<'_>,
     ) -> EngineResult<Option<Done>> {
         let map = self.table.vm().pin(block)?;
-        let mut heap = self.table.heap().pin(block)?.write();
+        let heap = self.table.heap().pin_with(block, self.ring.as_ref())?;
+        let mut heap = heap.write();
         if !heap.is_heap() {
             return Ok(None);
         }
@@ -329,6 +335,7 @@ impl Vacuum<'_> {
 
     fn clean_indexes(&mut self, dead: &DeadItems) -> EngineResult<()> {
         self.at.indexes_processed = 0;
+        let ring = self.ring.clone();
         for (index, tree) in self.table.trees().iter().enumerate() {
             let mut is_dead = |tid| dead.contains(tid);
             let recycle = Recycle(self.table.db());
@@ -336,7 +343,8 @@ impl Vacuum<'_> {
                 self.cost.page(true);
                 self.tell(VacuumPhase::VacuumingIndexes)
             };
-            let stats = tree.bulk_delete(&mut is_dead, &recycle, &mut step)?;
+            let ring = ring.as_ref();
+            let stats = tree.bulk_delete_with(&mut is_dead, &recycle, &mut step, ring)?;
             self.stats.index_entries_removed += stats.removed;
             self.at.indexes_processed += 1;
             self.note_index(IndexVacuumStats {
