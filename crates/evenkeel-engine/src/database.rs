@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::config::Config;
 use crate::error::{EngineError, EngineResult};
-use crate::lock::LockInfo;
+use crate::lock::{LockInfo, LockKey};
 use crate::stats::{
     AnalyzeInProgress, AnalyzeTask, Progress, Statistics, TableCounters, TableStatistics,
     VacuumInProgress,
@@ -259,6 +259,18 @@ impl Database {
     /// Locks held and waited for.
     pub fn locks(&self) -> Vec<LockInfo> {
         self.0.system.core.locks.list()
+    }
+
+    /// Whether somebody waits for a lock of the table with this id.
+    pub fn table_waited_for(&self, table: u64) -> bool {
+        let locks = &self.0.system.core.locks;
+        let waits = |info: &LockInfo| !info.granted && info.key == LockKey::Table(table);
+        locks.waits() > 0 && locks.list().iter().any(waits)
+    }
+
+    /// Whether forgetting the statuses of ids below `limit` would free a file.
+    pub fn status_reclaimable(&self, limit: Xid) -> bool {
+        self.0.system.status.reclaimable(limit)
     }
 
     /// Counts since it was opened.

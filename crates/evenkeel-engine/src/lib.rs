@@ -24,6 +24,7 @@ pub mod types;
 pub mod vacuum;
 pub mod vm;
 
+pub use evenkeel_storage::stats::BackendType;
 pub use evenkeel_storage::{BlockNumber, FileId};
 
 pub use config::Config;

@@ -130,6 +130,12 @@ impl StatusPages {
             .change(page, (OP_MERGE, &image.bytes), &image.bytes, span)
     }
 
+    /// Whether a file has only ids below `limit`.
+    pub(crate) fn reclaimable(&self, limit: Xid) -> bool {
+        let kept = self.oldest().get() / LAYOUT.file_xids();
+        limit.get() / LAYOUT.file_xids() > kept
+    }
+
     /// Drops the files all of whose ids are below `limit`, which nothing refers to any more.
     pub(crate) fn truncate(&self, limit: Xid) -> EngineResult<()> {
         self.oldest.fetch_max(limit.get(), Ordering::AcqRel);

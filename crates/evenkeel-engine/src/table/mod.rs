@@ -139,6 +139,14 @@ impl Table {
         crate::vacuum::run(self, options, progress)
     }
 
+    /// How many blocks of the heap the map calls all-visible, and how many all-frozen.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn visibility(&self) -> EngineResult<(u32, u32)> {
+        self.vm.count(self.blocks())
+    }
+
     /// Cuts empty pages off the heap's end and answers how many. The caller holds the table
     /// exclusively.
     ///

@@ -74,6 +74,8 @@ pub(crate) struct CostAccount<'a> {
     limits: CostLimits,
     spent: u32,
     slept: Duration,
+    /// Pages found in memory, pages read, changes of pages.
+    pub(crate) buffers: (u64, u64, u64),
 }
 
 impl<'a> CostAccount<'a> {
@@ -86,26 +88,29 @@ impl<'a> CostAccount<'a> {
             balance,
             spent: 0,
             slept: Duration::ZERO,
+            buffers: (0, 0, 0),
         }
-    }
-
-    /// Whether there is a limit at all.
-    pub(crate) fn limited(&self) -> bool {
-        !self.limits.delay.is_zero()
     }
 
     /// A page was looked at.
     pub(crate) fn page(&mut self, resident: bool) {
-        self.spent += if resident {
-            self.limits.page_hit
+        if resident {
+            self.buffers.0 += 1;
+            self.spend(self.limits.page_hit);
         } else {
-            self.limits.page_miss
-        };
+            self.buffers.1 += 1;
+            self.spend(self.limits.page_miss);
+        }
     }
 
     /// A page was changed.
     pub(crate) fn dirtied(&mut self) {
-        self.spent += self.limits.page_dirty;
+        self.buffers.2 += 1;
+        self.spend(self.limits.page_dirty);
+    }
+
+    fn spend(&mut self, cost: u32) {
+        self.spent = self.spent.saturating_add(cost);
     }
 
     /// Time slept so far.
@@ -130,7 +135,7 @@ impl<'a> CostAccount<'a> {
     /// How long to sleep now, as one of so many who share the limit.
     fn due(&self, sharers: u32) -> Option<Duration> {
         let limit = (self.limits.limit / sharers.max(1)).max(1);
-        if !self.limited() || self.spent < limit {
+        if self.limits.delay.is_zero() || self.spent < limit {
             return None;
         }
         let nap = self.limits.delay * self.spent / limit;

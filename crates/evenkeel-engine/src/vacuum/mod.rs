@@ -147,6 +147,10 @@ pub struct VacuumStats {
     pub removal_cutoff: Xid,
     /// Ids below were frozen.
     pub freeze_limit: Xid,
+    /// Blocks at the end without a row in them, as far as was looked.
+    pub empty_tail: u32,
+    /// Pages found in memory, pages read, and changes of pages; of the heap and its indexes.
+    pub buffers: (u64, u64, u64),
     /// Time spent sleeping because of the cost limit.
     pub delayed: Duration,
 }

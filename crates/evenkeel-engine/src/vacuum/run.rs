@@ -73,6 +73,7 @@ pub(crate) fn run(
         dead: DeadItems::default(),
         oldest: horizon.floor(),
         skipped: false,
+        used_blocks: 0,
     };
     let mut fates = VacuumFates::new(table.db(), &horizon);
     vacuum.scan(blocks, &mut fates)?;
@@ -95,6 +96,8 @@ struct Vacuum<'a> {
     oldest: Xid,
     /// A page with unfrozen ids may have been skipped.
     skipped: bool,
+    /// Blocks up to the last one that has, or may have, a row.
+    used_blocks: u32,
 }
 
 impl Vacuum<'_> {
@@ -152,6 +155,7 @@ impl Vacuum<'_> {
                     chosen.push(block);
                 } else {
                     self.skipped |= !frozen;
+                    self.used_blocks = self.used_blocks.max(block + 1);
                 }
             }
             first += run.len() as u32;
@@ -173,6 +177,9 @@ impl Vacuum<'_> {
             // Extended and never used, or its filler is about to lay it out.
             return self.table.space().fsm().record(block, PAGE_CAPACITY);
         };
+        if done.plan.kept > 0 {
+            self.used_blocks = self.used_blocks.max(block.0 + 1);
+        }
         self.stats.tuples_kept += u64::from(done.plan.kept);
         self.stats.tuples_recently_dead += u64::from(done.plan.recently_dead);
         self.oldest = oldest(self.oldest, done.plan.oldest_xid);
@@ -193,10 +200,8 @@ impl Vacuum<'_> {
         fates: &mut VacuumFates<'_>,
     ) -> EngineResult<Option<Done>> {
         self.table.store().admit()?;
-        if self.cost.limited() {
-            let resident = self.table.heap().pin_resident(block).is_some();
-            self.cost.page(resident);
-        }
+        let resident = self.table.heap().pin_resident(block).is_some();
+        self.cost.page(resident);
         let done = fates.retry(|fates| self.try_work_on(block, reap, fates))?;
         let Some(done) = done else { return Ok(None) };
         let plan = &done.plan;
@@ -387,6 +392,8 @@ impl Vacuum<'_> {
         stats.pages_all_visible = visible;
         stats.pages_all_frozen = frozen;
         stats.oldest_xid = (!self.skipped).then_some(self.oldest);
+        stats.empty_tail = blocks.saturating_sub(self.used_blocks);
+        stats.buffers = self.cost.buffers;
         stats.delayed = self.cost.slept();
         Ok(stats)
     }
