@@ -70,7 +70,7 @@ static DEFS: &[Def] = &[
     told(
         "client_encoding",
         "UTF8",
-        Kind::Enum(&["utf8", "unicode", "utf-8"]),
+        Kind::Enum(&["utf8", "unicode"]),
         "client_encoding",
     ),
     def("client_min_messages", "notice", LEVELS),
@@ -244,7 +244,11 @@ fn canonical(def: &Def, value: &str) -> SqlResult<String> {
             number.to_string()
         }
         Kind::Enum(values) => {
-            let lower = value.to_ascii_lowercase();
+            let mut lower = value.to_ascii_lowercase();
+            if def.name == "client_encoding" {
+                // PostgreSQL looks at nothing but letters and digits; asyncpg sends 'utf-8' quoted.
+                lower.retain(|c| c.is_ascii_alphanumeric());
+            }
             if def.name == "synchronous_commit"
                 && let Some(on) = boolean(&lower)
             {
