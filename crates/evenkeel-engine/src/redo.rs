@@ -1,9 +1,23 @@
 //! Redo: what a part of a log record does to its page. The way forward runs it too.
 
-use evenkeel_storage::page::PageMut;
+use evenkeel_storage::page::{PageMut, PageRead};
 use evenkeel_storage::{ApplyContext, ApplyError};
 
 use crate::{btree, heap, status, vm};
+
+/// Clears what redo does not bring back: hint bits, and bytes between the ends of a page's
+/// content, where what was removed may linger with its hints.
+pub(crate) fn mask(page: &mut PageMut<'_>) {
+    match page.kind() {
+        heap::layout::HEAP_PAGE_KIND => heap::layout::mask_unlogged(page),
+        btree::NODE_PAGE_KIND => btree::mask_hints(page),
+        _ => {}
+    }
+    let hole = usize::from(page.lower())..usize::from(page.upper());
+    if let Some(free) = page.bytes_mut().get_mut(hole) {
+        free.fill(0);
+    }
+}
 
 /// Applies one part to its page. The operation's high byte says whose it is.
 pub(crate) fn apply(

@@ -158,9 +158,21 @@ const SETTINGS: &[Setting] = &[
     ),
     setting(
         "torn_page_protection",
-        Kind::Choice(&["double_write", "off"]),
+        Kind::Choice(&["double_write", "full_page_writes", "off"]),
         "double_write",
         "how a page survives a write torn by a crash",
+    ),
+    setting(
+        "wal_compression",
+        Kind::Choice(&["lz4", "on", "off"]),
+        "lz4",
+        "compression of page images in the log (full_page_writes)",
+    ),
+    setting(
+        "wal_consistency_checking",
+        Kind::Bool,
+        "off",
+        "log what each change makes of its pages; recovery compares",
     ),
     setting(
         "io_method",
@@ -278,8 +290,13 @@ impl Settings {
             ("torn_page_protection", Value::Text(text)) => {
                 storage.torn_page_protection = match &*text {
                     "off" => TornPageProtection::Off,
+                    "full_page_writes" => TornPageProtection::FullPageWrites,
                     _ => TornPageProtection::DoubleWrite,
                 };
+            }
+            ("wal_compression", Value::Text(text)) => storage.wal_compression = text != "off",
+            ("wal_consistency_checking", Value::Bool(on)) => {
+                storage.wal_consistency_checking = on;
             }
             ("io_method", Value::Text(text)) => {
                 self.io_method = match &*text {

@@ -11,6 +11,8 @@ const MIB: u64 = 1 << 20;
 pub enum TornPageProtection {
     /// Every page image goes to the double-write area before it goes home.
     DoubleWrite,
+    /// The first change of a page after a redo point carries the page in the log.
+    FullPageWrites,
     /// Nothing: the device writes 8 KiB atomically, by the operator's word.
     Off,
 }
@@ -49,6 +51,11 @@ pub struct StorageConfig {
     pub io_combine_limit: u64,
     /// An operation on a file that takes longer is reported; zero for never.
     pub io_slow_threshold: Duration,
+    /// Whether page images in the log are compressed (LZ4).
+    pub wal_compression: bool,
+    /// Whether the log tells what each change made of its pages, and redo compares. For tests:
+    /// it multiplies the log's volume.
+    pub wal_consistency_checking: bool,
     /// Whether syncs are done at all. Off loses the database in an operating system crash.
     pub fsync: bool,
     /// Bypass the page cache for data files and the double-write area.
@@ -77,6 +84,8 @@ impl Default for StorageConfig {
             effective_io_concurrency: 16,
             io_combine_limit: 256 << 10,
             io_slow_threshold: Duration::from_secs(5),
+            wal_compression: true,
+            wal_consistency_checking: false,
             fsync: true,
             io_direct_data: false,
             io_direct_wal: false,

@@ -21,6 +21,8 @@ const MAGIC: [u8; 8] = *b"evenkeel";
 /// Each copy has a block of its own, so that no write touches both.
 const BLOCK: usize = 4096;
 const FIXED: usize = 100;
+/// Bit of the state field: [`Control::images`].
+const IMAGES: u32 = 1 << 16;
 
 /// Whether the database was closed in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,6 +48,8 @@ pub struct Control {
     pub segment_size: u64,
     /// Redo starts here.
     pub redo: Lsn,
+    /// From the redo point on the log has an image of every page that it changes.
+    pub images: bool,
     /// Incarnation of the record at the redo point.
     pub incarnation: u64,
     /// The log was durable up to here at least.
@@ -67,6 +71,7 @@ impl Control {
             State::Shutdown => 1u32,
             State::Running => 2,
         };
+        let state = state | if self.images { IMAGES } else { 0 };
         block[16..20].copy_from_slice(&state.to_le_bytes());
         block[20..24].copy_from_slice(&self.timeline.to_le_bytes());
         let words = [
@@ -105,7 +110,7 @@ impl Control {
         if half(12) != FORMAT_VERSION {
             return Err(Fault::Version(half(12)));
         }
-        let state = match half(16) {
+        let state = match half(16) & !IMAGES {
             1 => State::Shutdown,
             2 => State::Running,
             _ => return Err(Fault::Content),
@@ -129,6 +134,7 @@ impl Control {
             timeline: half(20),
             segment_size,
             redo: Lsn(word(48)),
+            images: half(16) & IMAGES != 0,
             incarnation: word(56),
             durable: Lsn(word(64)),
             next_file: word(72),
@@ -323,6 +329,7 @@ mod tests {
             timeline: 1,
             segment_size: 1 << 16,
             redo: Lsn(redo),
+            images: redo & 1 << 16 != 0,
             incarnation: 5,
             durable: Lsn(redo + 8),
             next_file: 20_000,

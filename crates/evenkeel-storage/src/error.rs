@@ -52,6 +52,24 @@ pub enum StorageError {
         found: Lsn,
     },
 
+    /// Redo made something else of a page than the change had (`wal_consistency_checking`).
+    #[error(
+        "inconsistent page: {page} as of {lsn} differs from the logged image at offset {offset}: \
+         {found:#04x} instead of {expected:#04x}"
+    )]
+    Inconsistent {
+        /// The page.
+        page: PageId,
+        /// The change after which the image was logged.
+        lsn: Lsn,
+        /// First byte that differs.
+        offset: usize,
+        /// What the image has there.
+        expected: u8,
+        /// What the page has there.
+        found: u8,
+    },
+
     /// The log ends, or has a hole, before a position that was proven durable.
     #[error(
         "log damaged: no valid record at {lsn}, but {proof} shows it was durable up to {durable}; \

@@ -126,6 +126,7 @@ pub(crate) fn options(protection: TornPageProtection, area_pages: u32) -> Writer
     WriterOptions {
         dir: DIR.into(),
         torn_page_protection: protection,
+        images_cover: false,
         batch_pages: 16,
         area_pages,
         write_back: true,

@@ -114,7 +114,7 @@ impl StatusPages {
         for (page, changes) in pages {
             let span = (changes.first, changes.last);
             self.pages
-                .change(page, (OP_SET, &[]), &changes.data, span)?;
+                .change(page, OP_SET, &changes.data, span)?;
         }
         Ok(())
     }
@@ -127,7 +127,7 @@ impl StatusPages {
         }
         let span = (image.first, image.last);
         self.pages
-            .change(page, (OP_MERGE, &image.bytes), &image.bytes, span)
+            .change(page, OP_MERGE, &image.bytes, span)
     }
 
     /// Whether a file has only ids below `limit`.

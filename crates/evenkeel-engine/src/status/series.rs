@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use evenkeel_storage::buffer::{ForkHandle, Pin};
-use evenkeel_storage::{BlockNumber, FileId, Fork, Lsn, PartFlags, StorageResult, Store};
+use evenkeel_storage::{BlockNumber, FileId, Fork, Lsn, StorageResult, Store};
 use parking_lot::RwLock;
 
 use crate::error::EngineResult;
@@ -126,24 +126,20 @@ impl Series {
         }
     }
 
-    /// Changes a page as records between `first` and `last` say. The caller keeps the redo
-    /// point below `first` meanwhile.
+    /// Changes a page as the records from the first to the last of `records` say. The caller
+    /// keeps the redo point below the first meanwhile.
     pub fn change(
         &self,
         page: PageNumber,
-        (op, nothing): (u16, &[u8]),
+        op: u16,
         data: &[u8],
-        (first, last): (Lsn, Lsn),
+        records: (Lsn, Lsn),
     ) -> EngineResult<()> {
         let fork = self.fork(page)?;
         let block = self.layout.block(page);
         fork.ensure_len(block.0 + 1)?;
         let mut guard = fork.write(block)?;
-        // Dirty since the first record, and of the last one's LSN.
-        self.store
-            .apply_late(first, &mut guard, op, PartFlags::NONE, nothing)?;
-        self.store
-            .apply_late(last, &mut guard, op, PartFlags::NONE, data)?;
+        self.store.apply_late(records, &mut guard, op, data)?;
         Ok(())
     }
 

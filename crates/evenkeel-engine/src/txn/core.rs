@@ -166,6 +166,10 @@ impl StorageClient for TxnCore {
         redo::apply(op, page, data, cx)
     }
 
+    fn mask(&self, page: &mut PageMut<'_>) {
+        redo::mask(page);
+    }
+
     fn completed(&self, notes: &[CommitNote]) {
         self.finish(self.publisher.completed(notes, &self.window));
     }

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
 use super::fork::ForkHandle;
+use super::frame::Frame;
 use super::pin::WriteGuard;
 use super::pool_core::{FrameReservation, PoolCore};
 use super::prefetch::{Prefetcher, ReadAheadOptions};
@@ -16,9 +17,10 @@ use crate::error::StorageResult;
 use crate::files::{FileSpace, ForkFiles};
 use crate::ids::{FileId, Fork, FrameId, Lsn, PageId};
 use crate::page::checksum;
-use crate::page::{PAGE_SIZE, PageBytes, PageMut, PageRead};
+use crate::page::{LSN_OFFSET, PAGE_SIZE, PageBytes, PageMut, PageRead};
 use crate::poison::Poison;
 use crate::stats::{BackendType, IoContext, IoObject, IoStats, IoStatsRow};
+use crate::writeout::LogFlush;
 
 /// The one buffer pool of a store.
 pub struct BufferPool {
@@ -219,6 +221,7 @@ impl BufferPool {
         id: FrameId,
         image: &mut PageBytes,
         wait: bool,
+        log: &dyn LogFlush,
     ) -> Option<Copied> {
         let frame = self.core.frame(id);
         frame.latch.update(Word::pinned_quietly).ok()?;
@@ -232,7 +235,7 @@ impl BufferPool {
                 } else if !frame.latch.try_lock(Mode::ShareExclusive) {
                     return None;
                 }
-                let begun = self.copy_locked(id, expected, image);
+                let begun = self.copy_locked(id, expected, image, log);
                 frame.latch.unlock(Mode::ShareExclusive, &self.core.waiters);
                 let lsn = begun?;
                 Some(Copied {
@@ -247,25 +250,92 @@ impl BufferPool {
     }
 
     /// Under share-exclusive: marks WRITING and copies.
-    fn copy_locked(&self, id: FrameId, page: PageId, image: &mut PageBytes) -> Option<Lsn> {
+    fn copy_locked(
+        &self,
+        id: FrameId,
+        page: PageId,
+        image: &mut PageBytes,
+        log: &dyn LogFlush,
+    ) -> Option<Lsn> {
         let frame = self.core.frame(id);
-        let word = frame.latch.load();
-        word.write_begun()?;
-        {
-            let _scans_wait = self.core.transitions.lock();
-            // Nobody makes the frame dirty now: the LSN is the one that the flag stands for.
-            frame.set_writing(if word.has(Flag::DIRTY) {
-                frame.first_dirtied()
-            } else {
-                Lsn::MAX
-            });
-            frame.latch.try_update(Word::write_begun)?;
+        frame.latch.load().write_begun()?;
+        while !self.mark_writing(frame, id, page, log)? {
+            self.log_hints(frame, id, page, log)?;
         }
         // SAFETY: share-exclusive keeps out whoever changes the page, hints included.
         let bytes = unsafe { self.core.arena().page(id).as_ref() };
         image.copy_from_slice(bytes);
         checksum::stamp(image, page);
         Some(PageMut::new(image).lsn())
+    }
+
+    /// Marks WRITING, under share-exclusive, so that nobody makes the frame dirty meanwhile.
+    /// `Some(false)`: only hints changed the page, and the log has no image of it yet from which
+    /// redo could restore it, should the write be torn.
+    fn mark_writing(
+        &self,
+        frame: &Frame,
+        id: FrameId,
+        page: PageId,
+        log: &dyn LogFlush,
+    ) -> Option<bool> {
+        let scans_wait = self.core.transitions.lock();
+        let is_dirty = frame.latch.load().has(Flag::DIRTY);
+        frame.set_writing(match log.images_below() {
+            // The LSN is the one that the flag stands for.
+            _ if is_dirty => frame.first_dirtied(),
+            // A torn page of advice starts again empty.
+            Some(redo) if page.fork != Fork::Fsm => {
+                // Inside the lock: who scans later sees this write, and who scanned before had
+                // announced its redo point.
+                let lsn = Lsn(u64::from_le(self.lsn_word(id).load(Ordering::Relaxed)));
+                if lsn <= redo {
+                    return Some(false);
+                }
+                // The redo point does not pass the image before the write is durable.
+                lsn
+            }
+            _ => Lsn::MAX,
+        });
+        frame.latch.try_update(Word::write_begun)?;
+        drop(scans_wait);
+        Some(true)
+    }
+
+    /// Logs the image of a page that only hints changed, which makes it dirty like any logged
+    /// change. With no room in the log the hints are given up, and with them the write.
+    fn log_hints(
+        &self,
+        frame: &Frame,
+        id: FrameId,
+        page: PageId,
+        log: &dyn LogFlush,
+    ) -> Option<()> {
+        frame.set_first_dirtied(log.insert_lsn());
+        frame
+            .latch
+            .try_update(|word| Some(word.with(Flag::DIRTY)))?;
+        // SAFETY: share-exclusive keeps out whoever changes the page, hints included.
+        let bytes = unsafe { self.core.arena().page(id).as_ref() };
+        match log.log_image(page, bytes) {
+            Some(lsn) => {
+                self.lsn_word(id).store(lsn.0.to_le(), Ordering::Relaxed);
+                Some(())
+            }
+            None => {
+                let clean = |word: Word| Some(word.without(Flag::DIRTY).without(Flag::HINT_DIRTY));
+                frame.latch.try_update(clean)?;
+                None
+            }
+        }
+    }
+
+    /// The LSN in a page's header, which share-exclusive suffices to set.
+    fn lsn_word(&self, id: FrameId) -> &AtomicU64 {
+        let page = self.core.arena().page(id).cast::<u8>();
+        // SAFETY: within the page, aligned since pages are, and alive as long as the arena.
+        // Under share-exclusive nobody accesses it but by atomic reads.
+        unsafe { AtomicU64::from_ptr(page.add(LSN_OFFSET).as_ptr().cast()) }
     }
 
     /// Ends the write-out of frames whose home writes have completed and been counted. A frame

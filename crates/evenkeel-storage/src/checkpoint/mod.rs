@@ -15,12 +15,14 @@ use crate::control::{Control, State};
 use crate::error::{StorageError, StorageResult};
 use crate::ids::Lsn;
 use crate::store::Core;
-use crate::wal::record::{RecordBuilder, RecordKind};
 
 /// How often the checkpointer looks at the log's volume.
 const POLL: Duration = Duration::from_millis(200);
 /// How long it waits after a failure.
 const RETRY: Duration = Duration::from_secs(5);
+
+/// How long it waits for the client to let the floor pass the target.
+const SETTLE: Duration = Duration::from_secs(5);
 
 /// How a checkpoint is taken.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -227,18 +229,16 @@ fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> Stor
     core.poison.check()?;
     let stats = &shared.stats;
     let begun = Instant::now();
-    let mut record = RecordBuilder::new(Vec::new(), 0);
-    record.payload(RecordKind::REDO_POINT, &[]);
-    let target = core.log.append(&mut record, |_| {});
+    if core.log.has_images() && mode == CheckpointMode::Shutdown {
+        // Now, while hints have their images before the target: nothing is to follow that.
+        core.writer.write_everything()?;
+    }
+    let target = core.announce_redo_point();
     // When this is back the client has been told of every notified record before the target, so
     // its floor accounts for them (checkpoint rule 2).
     core.log.flush(target)?;
-    let floor = core
-        .client
-        .redo_floor()
-        .into_iter()
-        .chain(core.holds.min())
-        .min();
+    let floor = client_floor(core, target)?;
+    let floor = floor.into_iter().chain(core.holds.min()).min();
     // What ended a hold by now is in the log, perhaps behind the target; it must be durable
     // before the redo point passes what was held (checkpoint rule 2).
     core.log.flush_all()?;
@@ -255,7 +255,7 @@ fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> Stor
     let pages = written.written;
     let write_time = begun.elapsed();
     // Before the syncs: what becomes clean later may not be synced (checkpoint rule 3).
-    let dirtied = core.pool.min_first_dirtied();
+    let dirtied = oldest_dirtied(core, target)?;
     core.writer.sync_all()?;
     let sync_time = begun.elapsed().saturating_sub(write_time);
     let candidates = floor.into_iter().chain(dirtied);
@@ -282,17 +282,56 @@ fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> Stor
     Ok(target)
 }
 
+/// The client's floor. Where only the target may become the redo point, and not what lies a
+/// little before it, the client is given time to let the floor pass it.
+fn client_floor(core: &Core, target: Lsn) -> StorageResult<Option<Lsn>> {
+    let begun = Instant::now();
+    loop {
+        let floor = core.client.redo_floor();
+        let is_behind = floor.is_some_and(|floor| floor < target);
+        if !(is_behind && core.log.has_images()) || begun.elapsed() > SETTLE {
+            return Ok(floor);
+        }
+        core.poison.check()?;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The least first-dirtied LSN. A page may have been marked dirty by a position before the
+/// target after the write-out had looked; where the target or nothing becomes the redo point, it
+/// is written now.
+fn oldest_dirtied(core: &Core, target: Lsn) -> StorageResult<Option<Lsn>> {
+    const TRIES: u32 = 3;
+    let mut dirtied = core.pool.min_first_dirtied();
+    if core.log.has_images() {
+        for _ in 0..TRIES {
+            if dirtied.is_none_or(|dirtied| dirtied >= target) {
+                break;
+            }
+            core.writer.write_dirty_before(target, &mut |_, _| {})?;
+            dirtied = core.pool.min_first_dirtied();
+        }
+    }
+    Ok(dirtied)
+}
+
 /// Writes the control block with the new redo point; returns how far it moved, in bytes.
 fn move_redo_point(core: &Core, mode: CheckpointMode, redo: Lsn) -> StorageResult<u64> {
     let mut control = core.control.lock();
     let old = control.current().clone();
     // Segments before the old one are gone already.
-    let redo = redo.max(old.redo);
+    let redo = core.redo_point_within(redo, old.redo);
+    let images = if redo == old.redo {
+        old.images
+    } else {
+        core.log.has_images()
+    };
     let incarnation = core.incarnation_at(redo);
     // After the redo point was chosen, so both are at least as new as every record before it.
     let payload = core.client.checkpoint_payload();
     let next = Control {
         redo,
+        images,
         incarnation,
         payload,
         state: if mode == CheckpointMode::Shutdown {
@@ -311,6 +350,9 @@ fn move_redo_point(core: &Core, mode: CheckpointMode, redo: Lsn) -> StorageResul
             .set(format!("writing the control file failed: {error}"));
     })?;
     drop(control);
+    if images {
+        core.writer.images_cover();
+    }
     core.forget_incarnations_before(redo);
     Ok(distance)
 }

@@ -23,6 +23,8 @@ pub struct RecoveryStats {
     pub applied: u64,
     /// Parts that their pages already had.
     pub skipped: u64,
+    /// Pages compared with what the log says they were (`wal_consistency_checking`).
+    pub compared: u64,
     /// Parts of pages that a later record removes.
     pub doomed: u64,
     /// Time for finding the log's end.

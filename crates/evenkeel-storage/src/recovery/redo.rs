@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use crate::buffer::{ForkHandle, WriteGuard};
 use crate::error::{ApplyError, StorageError, StorageResult};
 use crate::ids::{FileId, Fork, Lsn, PageId};
-use crate::page::PageRead;
+use crate::page::{CHECKSUM_OFFSET, PageBuf, PageRead};
 use crate::recovery::{LogScan, RecoveryStats};
 use crate::store::ops::{decode_file, decode_files, decode_truncate};
 use crate::store::{ApplyContext, Core, apply_part};
-use crate::wal::SegmentLayout;
 use crate::wal::reader::LogReader;
 use crate::wal::record::{PartFlags, PartView, RecordKind, RecordView};
+use crate::wal::{SegmentLayout, image};
 
 /// How often redo says how far it is.
 const PROGRESS: Duration = Duration::from_secs(10);
@@ -94,6 +94,11 @@ pub(crate) fn redo(
     Ok(created)
 }
 
+/// Whether a part needs nothing of what the page holds.
+fn is_whole(flags: PartFlags) -> bool {
+    flags.contains(PartFlags::INIT) || flags.contains(PartFlags::BEFORE)
+}
+
 impl Redo<'_> {
     fn record(&mut self, record: &RecordView<'_>) -> StorageResult<()> {
         self.stats.records += 1;
@@ -162,14 +167,53 @@ impl Redo<'_> {
                 reason: "block number out of range".into(),
             })?;
         fork.ensure_len(len)?;
-        // An initialising part says all there is to know of the page: what is on disk, torn or
-        // older or newer, does not matter, since all later changes follow in the log.
-        let pin = if part.flags.contains(PartFlags::INIT) {
+        if part.flags.contains(PartFlags::COMPARE) {
+            return self.compare(part, &fork.write(part.page.block)?);
+        }
+        // A part that initialises the page, or has its image, says all there is to know of it:
+        // what is on disk, torn or older or newer, does not matter, since all later changes
+        // follow in the log.
+        let pin = if is_whole(part.flags) {
             fork.pin_new(part.page.block)?
         } else {
             fork.pin(part.page.block)?
         };
         self.apply(lsn, part, &mut pin.write())
+    }
+
+    /// Compares a page with what the change before had made of it. A page that came from the
+    /// disk may be ahead.
+    fn compare(&mut self, part: &PartView<'_>, page: &WriteGuard<'_>) -> StorageResult<()> {
+        let (page_id, lsn) = (part.page, part.prev_lsn);
+        if page.lsn() > lsn {
+            return Ok(());
+        }
+        let mut found = PageBuf::zeroed();
+        found.bytes_mut().copy_from_slice(page.bytes());
+        let mut expected = PageBuf::zeroed();
+        image::restore(part.data, expected.bytes_mut()).map_err(|error| StorageError::Redo {
+            lsn,
+            page: Some(page_id),
+            reason: error.to_string(),
+        })?;
+        for page in [&mut found, &mut expected] {
+            self.core.client.mask(&mut page.page_mut());
+            page.page_mut().put_u32(CHECKSUM_OFFSET, 0);
+        }
+        let bytes = expected.bytes().iter().zip(found.bytes());
+        match bytes.enumerate().find(|(_, (a, b))| a != b) {
+            None => {
+                self.stats.compared += 1;
+                Ok(())
+            }
+            Some((offset, (expected, found))) => Err(StorageError::Inconsistent {
+                page: page_id,
+                lsn,
+                offset,
+                expected: *expected,
+                found: *found,
+            }),
+        }
     }
 
     fn apply(
@@ -194,9 +238,7 @@ impl Redo<'_> {
             }
             return Ok(());
         }
-        let unchecked =
-            part.flags.contains(PartFlags::INIT) || part.flags.contains(PartFlags::UNCHAINED);
-        if !unchecked && found != part.prev_lsn {
+        if !is_whole(part.flags) && found != part.prev_lsn {
             return Err(StorageError::LostWrite {
                 page: part.page,
                 record: lsn,
@@ -210,19 +252,19 @@ impl Redo<'_> {
             page_id: part.page,
         };
         let client = self.core.client.as_ref();
-        apply_part(
-            client,
-            part.op,
-            part.flags,
-            &mut page.page_mut(),
-            part.data,
-            &cx,
-        )
-        .map_err(|error| StorageError::Redo {
-            lsn,
-            page: Some(part.page),
-            reason: error.to_string(),
-        })?;
+        let mut page = page.page_mut();
+        let before = if part.flags.contains(PartFlags::BEFORE) {
+            image::restore(part.data, page.bytes_mut())
+        } else {
+            Ok(part.data)
+        };
+        before
+            .and_then(|data| apply_part(client, part.op, part.flags, &mut page, data, &cx))
+            .map_err(|error| StorageError::Redo {
+                lsn,
+                page: Some(part.page),
+                reason: error.to_string(),
+            })?;
         self.stats.applied += 1;
         Ok(())
     }

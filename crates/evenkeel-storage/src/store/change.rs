@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use crate::buffer::WriteGuard;
 use crate::error::ApplyError;
 use crate::ids::{Lsn, PageId};
-use crate::page::{PAGE_SIZE, PageMut, PageRead};
+use crate::page::{PageBytes, PageMut, PageRead};
 use crate::store::{ApplyContext, Core, StorageClient};
 use crate::wal::image;
 use crate::wal::record::{FLAG_NOTIFY, PartFlags, RecordBuilder, RecordKind};
@@ -26,6 +26,7 @@ const KEEP_SCRATCH: usize = 64 << 10;
 trait ChangeTarget {
     fn page_id(&self) -> PageId;
     fn page_lsn(&self) -> Lsn;
+    fn bytes(&self) -> &PageBytes;
     fn mark_dirty(&mut self, position: Lsn);
     fn page_mut(&mut self) -> PageMut<'_>;
 }
@@ -38,6 +39,10 @@ impl ChangeTarget for WriteGuard<'_> {
     #[inline]
     fn page_lsn(&self) -> Lsn {
         self.lsn()
+    }
+    #[inline]
+    fn bytes(&self) -> &PageBytes {
+        WriteGuard::bytes(self)
     }
     #[inline]
     fn mark_dirty(&mut self, position: Lsn) {
@@ -92,8 +97,9 @@ impl<'a> Change<'a> {
 
     /// Adds a change of the guarded page to exactly `image`. The hole between the page's
     /// `lower` and `upper` is not logged if it is zero.
-    pub fn image(&mut self, guard: &'a mut WriteGuard<'_>, image: &[u8; PAGE_SIZE]) -> &mut Self {
-        let data = image::encode(image);
+    pub fn image(&mut self, guard: &'a mut WriteGuard<'_>, image: &PageBytes) -> &mut Self {
+        let mut data = Vec::new();
+        self.core.log.encode_image(image, &mut data);
         self.target(guard, 0, PartFlags::IMAGE | PartFlags::INIT, &data)
     }
 
@@ -113,15 +119,6 @@ impl<'a> Change<'a> {
             flags,
             data,
         });
-        self
-    }
-
-    /// Adds a part whose page is changed later, by
-    /// [`Store::apply_late`](crate::store::Store::apply_late), in log order with other such
-    /// parts of that page; its previous LSN is not checked in redo.
-    pub fn late_part(&mut self, page: PageId, op: u16, flags: PartFlags, data: &[u8]) -> &mut Self {
-        self.record
-            .part(page, flags | PartFlags::UNCHAINED, op, Lsn::ZERO, data);
         self
     }
 
@@ -177,7 +174,11 @@ impl<'a> Change<'a> {
         for target in &mut self.targets {
             target.page.mark_dirty(position);
         }
-        let lsn = log.append(&mut self.record, before_complete);
+        let lsn = if log.has_images() {
+            self.append_with_images(before_complete)
+        } else {
+            log.append(&mut self.record, before_complete)
+        };
         for target in &mut self.targets {
             let cx = ApplyContext {
                 lsn,
@@ -190,10 +191,59 @@ impl<'a> Change<'a> {
                 self.core.apply_failed(target.op, &cx, &error);
             }
         }
+        if log.has_results() {
+            for target in &self.targets {
+                log.append_result(target.page.page_id(), target.page.bytes());
+            }
+        }
         if self.record.flags() & FLAG_NOTIFY != 0 {
             log.advance_completed();
         }
         lsn
+    }
+
+    /// Appends the record with an image of every page that the log has none of since the last
+    /// redo point. Which that is, is certain only once the record has its place; when another
+    /// was announced meanwhile the images are chosen again (wal rule 12).
+    #[inline(never)]
+    fn append_with_images(&mut self, before_complete: impl FnOnce(Lsn)) -> Lsn {
+        let log = &self.core.log;
+        let mut before_complete = before_complete;
+        // A page is encoded once: it does not change before the record has its place.
+        let mut encoded: SmallVec<[Option<Vec<u8>>; 4]> = SmallVec::new();
+        encoded.resize(self.targets.len(), None);
+        let mut buffer = Vec::new();
+        loop {
+            let cycle = log.cycle();
+            let mut wanted: SmallVec<[usize; 4]> = SmallVec::new();
+            for (at, target) in self.targets.iter().enumerate() {
+                let is_made_anew = target.flags.contains(PartFlags::INIT);
+                if !is_made_anew && target.page.page_lsn() <= cycle.redo {
+                    wanted.push(at);
+                    encoded[at].get_or_insert_with(|| {
+                        let mut image = Vec::new();
+                        log.encode_image(target.page.bytes(), &mut image);
+                        image
+                    });
+                }
+            }
+            let appended = if wanted.is_empty() {
+                log.append_in(&mut self.record, cycle, before_complete)
+            } else {
+                let images = wanted.iter().filter_map(|at| {
+                    let image = encoded[*at].as_deref()?;
+                    Some((self.targets[*at].data.start, image))
+                });
+                let mut record = self.record.with_images(buffer, images);
+                let appended = log.append_in(&mut record, cycle, before_complete);
+                buffer = record.into_buffer();
+                appended
+            };
+            match appended {
+                Ok(lsn) => return lsn,
+                Err(again) => before_complete = again,
+            }
+        }
     }
 }
 
@@ -219,7 +269,7 @@ pub(crate) fn apply_part(
         page.zero();
     }
     let result = if flags.contains(PartFlags::IMAGE) {
-        image::restore(data, page.bytes_mut())
+        image::restore(data, page.bytes_mut()).map(|_| ())
     } else {
         client.apply(op, page, data, cx)
     };

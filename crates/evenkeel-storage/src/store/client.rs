@@ -46,6 +46,12 @@ pub trait StorageClient: Send + Sync {
         cx: &ApplyContext,
     ) -> Result<(), ApplyError>;
 
+    /// Clears what redo need not bring back and may differ from what is logged: hint bits, and
+    /// bytes that nothing refers to (`wal_consistency_checking`).
+    fn mask(&self, page: &mut PageMut<'_>) {
+        let _ = page;
+    }
+
     /// Notified records, each once, in log order, when they and everything before them are
     /// complete. Called on any thread that writes log; must be quick.
     fn completed(&self, notes: &[CommitNote]);

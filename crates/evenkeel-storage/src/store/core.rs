@@ -24,15 +24,40 @@ impl Core {
         StorageError::Internal(text)
     }
 
-    /// Says in the control file that the database is open.
-    pub(crate) fn mark_running(&self) -> StorageResult<()> {
+    /// Says in the control file that the database is open, and whether the log from the redo
+    /// point on goes on having images.
+    pub(crate) fn mark_running(&self, images: bool) -> StorageResult<()> {
         let mut control = self.control.lock();
         let next = Control {
             state: State::Running,
+            images,
             durable: self.log.durable_lsn(),
             ..control.current().clone()
         };
         control.write(next)
+    }
+
+    /// Announces a redo point and remembers it where only such a one may become the redo point.
+    pub(crate) fn announce_redo_point(&self) -> Lsn {
+        let lsn = self.log.append_redo_point();
+        if self.log.has_images() {
+            self.redo_points.lock().push(lsn);
+        }
+        lsn
+    }
+
+    /// The best redo point that is not beyond `limit`. In a log with images it is one that was
+    /// announced: only from there on every page that is changed has its image (checkpoint
+    /// rule 5).
+    pub(crate) fn redo_point_within(&self, limit: Lsn, old: Lsn) -> Lsn {
+        if !self.log.has_images() {
+            return limit.max(old);
+        }
+        let mut announced = self.redo_points.lock();
+        let best = announced.iter().copied().filter(|lsn| *lsn <= limit).max();
+        let redo = best.map_or(old, |best| best.max(old));
+        announced.retain(|lsn| *lsn > redo);
+        redo
     }
 
     /// Incarnation of the record at `lsn`, which is not before the redo point.

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use crate::buffer::{BufferPool, ReadAheadOptions};
 use crate::checkpoint::Checkpointer;
-use crate::config::StorageConfig;
+use crate::config::{StorageConfig, TornPageProtection};
 use crate::control::{CONTROL_FILE, CREATING_FILE, Control, ControlFile, State, not_a_database};
 use crate::error::{StorageError, StorageResult};
 use crate::files::{FileSpace, SEGMENT_BLOCKS, SyncTable};
@@ -78,6 +78,7 @@ fn create(disk: &dyn Disk, dir: &Path, config: &StorageConfig) -> StorageResult<
         timeline: FIRST_TIMELINE,
         segment_size: config.wal_segment_size,
         redo: start,
+        images: config.torn_page_protection == TornPageProtection::FullPageWrites,
         incarnation: disk.random_u64(),
         durable: start,
         next_file: FIRST_FREE_FILE,
@@ -152,7 +153,7 @@ pub(super) fn open(
     };
     let begun = Instant::now();
     let scan = recovery::scan(&disk, &layout, &found, config.wal_buffers)?;
-    let plan = plan(disk.as_ref(), &layout, &config, scan)?;
+    let plan = plan(disk.as_ref(), &layout, &config, &found, scan)?;
     let stats = RecoveryStats {
         redo_start: plan.scan.redo,
         redo_end: plan.scan.end,
@@ -198,6 +199,7 @@ fn plan(
     disk: &dyn Disk,
     layout: &SegmentLayout,
     config: &StorageConfig,
+    found: &Control,
     mut scan: LogScan,
 ) -> StorageResult<Plan> {
     let incarnation = disk.random_u64();
@@ -206,7 +208,11 @@ fn plan(
         end: scan.end,
         previous: Some(scan.last_incarnation()),
         incarnation,
+        images_from: Lsn::ZERO,
     };
+    if found.images && config.torn_page_protection == TornPageProtection::FullPageWrites {
+        start.images_from = found.redo;
+    }
     let Some(damage) = scan.damage.take() else {
         return Ok(Plan {
             scan,
@@ -224,6 +230,8 @@ fn plan(
     start.end = beyond;
     start.proven = beyond;
     start.previous = None;
+    // Images may be among what is given up.
+    start.images_from = Lsn::ZERO;
     Ok(Plan {
         scan,
         start,
@@ -259,7 +267,8 @@ fn build(
     let log = Log::open(&disk, layout, &config, &plan.start, &poison)?;
     let flush = Arc::clone(&log) as Arc<dyn LogFlush>;
     // Restores torn pages before anything reads a page.
-    let options = WriterOptions::from_config(&config, dir);
+    let images_cover = !plan.start.images_from.is_zero();
+    let options = WriterOptions::from_config(&config, dir, images_cover);
     let writer = Writer::start(Arc::clone(&pool), flush, &options).inspect_err(|_| {
         let _ = log.stop();
     })?;
@@ -277,6 +286,7 @@ fn build(
         pool,
         writer,
         holds: Arc::new(Holds::default()),
+        redo_points: Mutex::default(),
         recovery_hold: Mutex::new(None),
         next_file: AtomicU64::new(plan.scan.next_file),
         control: Mutex::new(control),
@@ -291,7 +301,7 @@ fn finish(
     plan: &Plan,
     mut stats: RecoveryStats,
 ) -> StorageResult<(Checkpointer, RecoveryStats)> {
-    core.mark_running()?;
+    core.mark_running(!plan.start.images_from.is_zero())?;
     let created = recovery::redo(core, layout, &plan.scan, plan.gave_up, &mut stats)?;
     // Until the client has dropped those whose transaction did not commit.
     *core.recovery_hold.lock() = created.map(|lsn| core.holds.hold(|| lsn));

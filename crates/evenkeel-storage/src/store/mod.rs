@@ -59,6 +59,8 @@ pub(crate) struct Core {
     pub(crate) pool: Arc<BufferPool>,
     pub(crate) writer: Arc<Writer>,
     pub(crate) holds: Arc<Holds>,
+    /// Redo points announced since the one in the control file, when only those may be one.
+    pub(crate) redo_points: Mutex<Vec<Lsn>>,
     /// Keeps what recovery told of files from being forgotten before the client has acted on it.
     pub(crate) recovery_hold: Mutex<Option<RedoHold>>,
     /// Number of the next file to be created.

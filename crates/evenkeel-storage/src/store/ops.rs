@@ -1,11 +1,12 @@
 //! Files, holds, checkpoints and shutdown.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 
 use crate::buffer::WriteGuard;
 use crate::checkpoint::CheckpointMode;
 use crate::error::{ApplyError, StorageError, StorageResult};
 use crate::ids::{FileId, Fork, Lsn};
+use crate::page::PageRead;
 use crate::store::{ApplyContext, RedoHold, Store, apply_part};
 use crate::wal::record::{FieldReader, PartFlags, RecordBuilder, RecordKind};
 
@@ -139,28 +140,52 @@ impl Store {
         self.core.log.append(&mut record, |_| {})
     }
 
-    /// Applies a part to its page that the record at `lsn` carries since before (see
-    /// [`Change::late_part`](crate::store::Change::late_part)). Until then the client's
-    /// `redo_floor` has to hold the redo point at or below `lsn`.
+    /// Applies to a page what records from `first` to `last` say of it without having a part for
+    /// it: in recovery the client hears of them through
+    /// [`StorageClient::replayed`](crate::store::StorageClient::replayed). What is applied twice
+    /// must do no harm. Until then the client's `redo_floor` has to hold the redo point at or
+    /// below `first`.
     ///
     /// # Errors
-    /// [`StorageError::Internal`], and the instance is poisoned, when the part cannot be applied.
+    /// [`StorageError::Internal`], and the instance is poisoned, when it cannot be applied.
     pub fn apply_late(
         &self,
-        lsn: Lsn,
+        (first, last): (Lsn, Lsn),
         guard: &mut WriteGuard<'_>,
         op: u16,
-        flags: PartFlags,
         data: &[u8],
     ) -> StorageResult<()> {
         let cx = ApplyContext {
-            lsn,
+            lsn: last,
             page_id: guard.page_id(),
         };
-        guard.mark_dirty(lsn);
+        guard.mark_dirty(first);
+        let before = guard.lsn();
         let client = self.core.client.as_ref();
-        apply_part(client, op, flags, &mut guard.page_mut(), data, &cx)
-            .map_err(|error| self.core.apply_failed(op, &cx, &error))
+        apply_part(
+            client,
+            op,
+            PartFlags::NONE,
+            &mut guard.page_mut(),
+            data,
+            &cx,
+        )
+        .map_err(|error| self.core.apply_failed(op, &cx, &error))?;
+        if before > last {
+            // An image was logged in between, which has to be durable before the page is written.
+            guard.page_mut().set_lsn(before);
+        }
+        let log = &self.core.log;
+        if log.has_images() {
+            fence(Ordering::SeqCst);
+            let redo = log.cycle().redo;
+            // Redo from there meets neither the page's content nor all of these records.
+            if before <= redo || first < redo {
+                let lsn = log.append_image(guard.page_id(), guard.bytes());
+                guard.page_mut().set_lsn(lsn);
+            }
+        }
+        Ok(())
     }
 
     /// Takes a checkpoint and waits for it.

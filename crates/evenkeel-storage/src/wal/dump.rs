@@ -69,8 +69,9 @@ impl fmt::Display for Describe<'_> {
             )?;
             for (flag, name) in [
                 (PartFlags::INIT, " INIT"),
-                (PartFlags::UNCHAINED, " UNCHAINED"),
                 (PartFlags::IMAGE, " IMAGE"),
+                (PartFlags::BEFORE, " BEFORE"),
+                (PartFlags::COMPARE, " COMPARE"),
             ] {
                 if part.flags.contains(flag) {
                     f.write_str(name)?;

@@ -9,7 +9,7 @@ mod ring;
 mod segments;
 mod writer;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -18,14 +18,15 @@ use evenkeel_io::Disk;
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
-use crate::config::StorageConfig;
+use crate::config::{StorageConfig, TornPageProtection};
 use crate::error::{StorageError, StorageResult};
-use crate::ids::Lsn;
+use crate::ids::{Lsn, PageId};
+use crate::page::{LSN_OFFSET, PageBytes};
 use crate::poison::Poison;
 use crate::store::{CommitNote, StorageClient};
 use crate::wal::flusher::Flusher;
-use crate::wal::record::{RecordBuilder, RecordKind, aligned, completion_mark};
-use crate::wal::ring::Ring;
+use crate::wal::record::{ALIGN, PartFlags, RecordBuilder, RecordKind, aligned, completion_mark};
+use crate::wal::ring::{Reservation, Ring};
 pub use crate::wal::segments::SegmentLayout;
 use crate::wal::segments::{SegmentOptions, Segments};
 use crate::wal::writer::LogWriter;
@@ -45,6 +46,28 @@ pub(crate) struct LogStart {
     pub previous: Option<u64>,
     /// Incarnation of the records to come.
     pub incarnation: u64,
+    /// The redo point from which on the log has an image of every page it changes;
+    /// [`Lsn::ZERO`] when the last cycle had none.
+    pub images_from: Lsn,
+}
+
+/// The redo point that was announced last, and its cycle's number, modulo 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cycle {
+    /// A page whose LSN is not beyond this has no image in the log since; [`Lsn::ZERO`] in a
+    /// cycle without images.
+    pub redo: Lsn,
+    number: u8,
+}
+
+/// What the log says of pages besides their changes.
+#[derive(Clone, Copy, Debug)]
+struct ImageOptions {
+    /// The first change of a page after a redo point carries the page.
+    before: bool,
+    compress: bool,
+    /// A record of the pages that a change left follows each.
+    results: bool,
 }
 
 /// Counters since the log was opened (`pg_stat_wal`).
@@ -65,6 +88,9 @@ pub struct Log {
     ring: Ring,
     incarnation: u64,
     max_record: usize,
+    images: ImageOptions,
+    /// The last announced redo point, with the cycle's number in the low bits.
+    cycle: AtomicU64,
     pile: u64,
     delay: Duration,
     /// Every record that starts below is durable; always a record boundary.
@@ -111,6 +137,12 @@ impl Log {
             ring: Ring::new(ring_size, begin),
             incarnation: start.incarnation,
             max_record: config.max_record(),
+            images: ImageOptions {
+                before: config.torn_page_protection == TornPageProtection::FullPageWrites,
+                compress: config.wal_compression,
+                results: config.wal_consistency_checking,
+            },
+            cycle: AtomicU64::new(start.images_from.0),
             pile: PILE.min(config.wal_buffers / 4),
             delay: config.wal_writer_delay,
             durable: AtomicU64::new(begin.0),
@@ -192,14 +224,129 @@ impl Log {
     ) -> Lsn {
         let crc = record.seal(self.durable_lsn());
         let len = record.len();
+        if self.is_too_long(len) {
+            return self.insert_lsn();
+        }
+        let reservation = self.ring.reserve(aligned(len), || self.ring_is_full());
+        self.complete(reservation, record, crc, before_complete)
+    }
+
+    /// As [`Log::append`], if the record's place is in `cycle`, for which its images were
+    /// chosen. Otherwise the place is filled with nothing, and the caller chooses anew.
+    pub(crate) fn append_in<F: FnOnce(Lsn)>(
+        &self,
+        record: &mut RecordBuilder,
+        cycle: Cycle,
+        before_complete: F,
+    ) -> Result<Lsn, F> {
+        let crc = record.seal(self.durable_lsn());
+        let len = record.len();
+        if self.is_too_long(len) {
+            return Ok(self.insert_lsn());
+        }
+        let reservation = self.ring.reserve(aligned(len), || self.ring_is_full());
+        let now = reservation.cycle();
+        if now == cycle.number {
+            return Ok(self.complete(reservation, record, crc, before_complete));
+        }
+        let mut filler = RecordBuilder::filler(aligned(len));
+        let crc = filler.seal(self.durable_lsn());
+        self.complete(reservation, &filler, crc, |_| {});
+        // Whoever announces the redo point has its place and is about to say which it is.
+        while self.cycle().number != now && !self.poison.is_set() {
+            std::thread::yield_now();
+        }
+        Err(before_complete)
+    }
+
+    /// Writes a record that announces a redo point: it begins a cycle.
+    pub(crate) fn append_redo_point(&self) -> Lsn {
+        let mut record = RecordBuilder::new(Vec::new(), 0);
+        record.payload(RecordKind::REDO_POINT, &[u8::from(self.images.before)]);
+        let crc = record.seal(self.durable_lsn());
+        let len = aligned(record.len());
+        let reservation = self.ring.reserve_redo_point(len, || self.ring_is_full());
+        let redo = if self.images.before {
+            reservation.lsn().0
+        } else {
+            0
+        };
+        let cycle = redo | u64::from(reservation.cycle());
+        self.cycle.store(cycle, Ordering::SeqCst);
+        // Whoever decides without a reservation marks the page dirty first, then looks at the
+        // cycle; the caller looks for dirty pages after this (wal rule 12).
+        fence(Ordering::SeqCst);
+        self.complete(reservation, &record, crc, |_| {})
+    }
+
+    /// The present cycle.
+    #[inline]
+    pub(crate) fn cycle(&self) -> Cycle {
+        let cycle = self.cycle.load(Ordering::SeqCst);
+        let number = cycle & (ALIGN as u64 - 1);
+        Cycle {
+            redo: Lsn(cycle - number),
+            // Below 8.
+            number: number as u8,
+        }
+    }
+
+    /// Whether the first change of a page after a redo point carries the page.
+    #[inline]
+    pub(crate) fn has_images(&self) -> bool {
+        self.images.before
+    }
+
+    /// Whether each change is to be followed by what it made of its pages.
+    #[inline]
+    pub(crate) fn has_results(&self) -> bool {
+        self.images.results
+    }
+
+    /// Appends the image of a page to `out`, compressed if so configured.
+    pub(crate) fn encode_image(&self, page: &PageBytes, out: &mut Vec<u8>) {
+        image::encode(page, self.images.compress, out);
+    }
+
+    /// Writes a record that makes a page what it is now.
+    pub(crate) fn append_image(&self, page: PageId, bytes: &PageBytes) -> Lsn {
+        let mut data = Vec::new();
+        self.encode_image(bytes, &mut data);
+        let mut record = RecordBuilder::new(Vec::new(), 0);
+        let flags = PartFlags::INIT | PartFlags::IMAGE;
+        record.part(page, flags, 0, lsn_of(bytes), &data);
+        self.append(&mut record, |_| {})
+    }
+
+    /// Writes a record of what a page is now, for redo to compare.
+    pub(crate) fn append_result(&self, page: PageId, bytes: &PageBytes) -> Lsn {
+        let mut data = Vec::new();
+        self.encode_image(bytes, &mut data);
+        let mut record = RecordBuilder::new(Vec::new(), 0);
+        record.part(page, PartFlags::COMPARE, 0, lsn_of(bytes), &data);
+        record.payload(RecordKind::RESULT, &[]);
+        self.append(&mut record, |_| {})
+    }
+
+    fn is_too_long(&self, len: usize) -> bool {
         if len > self.max_record {
             self.poison.set(format!(
                 "log record of {len} bytes, at most {}",
                 self.max_record
             ));
-            return self.insert_lsn();
         }
-        let reservation = self.ring.reserve(aligned(len), || self.ring_is_full());
+        len > self.max_record
+    }
+
+    #[inline]
+    fn complete(
+        &self,
+        reservation: Reservation<'_>,
+        record: &RecordBuilder,
+        crc: u32,
+        before_complete: impl FnOnce(Lsn),
+    ) -> Lsn {
+        let len = record.len();
         let lsn = reservation.lsn();
         let unfinished = Unfinished {
             poison: &self.poison,
@@ -393,6 +540,19 @@ impl LogFlush for Log {
     fn insert_lsn(&self) -> Lsn {
         Log::insert_lsn(self)
     }
+    fn images_below(&self) -> Option<Lsn> {
+        self.has_images().then(|| self.cycle().redo)
+    }
+    fn log_image(&self, page: PageId, bytes: &PageBytes) -> Option<Lsn> {
+        self.segments.admit().ok()?;
+        Some(self.append_image(page, bytes))
+    }
+}
+
+fn lsn_of(bytes: &PageBytes) -> Lsn {
+    let mut lsn = [0; 8];
+    lsn.copy_from_slice(&bytes[LSN_OFFSET..LSN_OFFSET + 8]);
+    Lsn(u64::from_le_bytes(lsn))
 }
 
 /// Poisons the instance when a closure panics between reservation and completion: nothing

@@ -42,7 +42,7 @@ pub const fn aligned(len: usize) -> usize {
 pub struct RecordKind(pub u8);
 
 impl RecordKind {
-    /// Where a checkpoint's cycle began.
+    /// Where a checkpoint's cycle began; says whether the records behind it carry page images.
     pub const REDO_POINT: RecordKind = RecordKind(1);
     /// The records behind this one belong to a new incarnation.
     pub const INCARNATION: RecordKind = RecordKind(2);
@@ -52,6 +52,10 @@ impl RecordKind {
     pub const FILE_DROP: RecordKind = RecordKind(4);
     /// The tail of a fork was cut off.
     pub const TRUNCATE: RecordKind = RecordKind(5);
+    /// Nothing: it fills space that was reserved for a record which then needed more.
+    pub const FILLER: RecordKind = RecordKind(6);
+    /// What pages are after the records before it (`wal_consistency_checking`).
+    pub const RESULT: RecordKind = RecordKind(7);
     /// The first number a client may use.
     pub const FIRST_CLIENT: u8 = 16;
     /// A record that only changes pages.
@@ -64,7 +68,7 @@ impl RecordKind {
     }
 
     const fn is_known(self) -> bool {
-        self.0 >= Self::FIRST_CLIENT || (self.0 >= 1 && self.0 <= Self::TRUNCATE.0)
+        self.0 >= Self::FIRST_CLIENT || (self.0 >= 1 && self.0 <= Self::RESULT.0)
     }
 
     /// Name of a storage kind, for people.
@@ -76,6 +80,8 @@ impl RecordKind {
             Self::FILE_CREATE => Some("FILE_CREATE"),
             Self::FILE_DROP => Some("FILE_DROP"),
             Self::TRUNCATE => Some("TRUNCATE"),
+            Self::FILLER => Some("FILLER"),
+            Self::RESULT => Some("RESULT"),
             _ => None,
         }
     }
@@ -91,11 +97,14 @@ impl PartFlags {
     pub const NONE: PartFlags = PartFlags(0);
     /// The part starts from a zeroed page; what the page held does not matter.
     pub const INIT: PartFlags = PartFlags(1);
-    /// The page's previous LSN is not checked at redo.
-    pub const UNCHAINED: PartFlags = PartFlags(2);
     /// The data is the whole page (see [`crate::wal::image`]); storage applies it itself.
-    pub const IMAGE: PartFlags = PartFlags(4);
-    const KNOWN: u8 = 7;
+    pub const IMAGE: PartFlags = PartFlags(2);
+    /// The data begins with an image of the page as it was before (see
+    /// [`crate::wal::image`]), which the operation then changes.
+    pub const BEFORE: PartFlags = PartFlags(4);
+    /// The data is the page as it is now; nothing changes, redo compares.
+    pub const COMPARE: PartFlags = PartFlags(8);
+    const KNOWN: u8 = 15;
 
     /// Whether all bits of `other` are set.
     #[inline]
@@ -177,6 +186,40 @@ impl RecordBuilder {
         self.bytes.extend_from_slice(data);
         self.parts += 1;
         start..self.bytes.len()
+    }
+
+    /// The same record in `buffer`, with images put in front of the data of some parts:
+    /// `images` has where each one's data begins, as [`RecordBuilder::part`] answered, in order.
+    pub fn with_images<'i>(
+        &self,
+        mut buffer: Vec<u8>,
+        images: impl Iterator<Item = (usize, &'i [u8])>,
+    ) -> RecordBuilder {
+        buffer.clear();
+        let mut copied = 0;
+        for (start, image) in images {
+            buffer.extend_from_slice(&self.bytes[copied..start]);
+            let head = buffer.len() - PART_LEN;
+            buffer[head + 13] |= PartFlags::BEFORE.0;
+            let len = u32_at(&buffer, head + 24) + image.len() as u32;
+            buffer[head + 24..head + 28].copy_from_slice(&len.to_le_bytes());
+            buffer.extend_from_slice(image);
+            copied = start;
+        }
+        buffer.extend_from_slice(&self.bytes[copied..]);
+        RecordBuilder {
+            bytes: buffer,
+            parts: self.parts,
+            has_payload: self.has_payload,
+        }
+    }
+
+    /// A record without meaning of exactly `len` bytes, at least [`HEADER_LEN`].
+    #[must_use]
+    pub fn filler(len: usize) -> RecordBuilder {
+        let mut record = RecordBuilder::new(Vec::with_capacity(len), 0);
+        record.payload(RecordKind::FILLER, &vec![0; len.saturating_sub(HEADER_LEN)]);
+        record
     }
 
     /// Sets the kind and the payload that follows the parts. At most once.

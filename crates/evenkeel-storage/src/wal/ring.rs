@@ -18,6 +18,9 @@ pub(crate) struct Completed {
     pub flags: u8,
 }
 
+/// The bits of a position that [`ALIGN`] leaves free: in `inserted` they count cycles, modulo 8.
+const CYCLE_BITS: u64 = ALIGN as u64 - 1;
+
 /// Space in the ring, reserved for one record and not yet published.
 ///
 /// Dropping it unpublished leaves a hole that no later record can become durable behind; the
@@ -27,6 +30,7 @@ pub(crate) struct Reservation<'a> {
     ring: &'a Ring,
     lsn: Lsn,
     len: usize,
+    cycle: u8,
     /// False when the ring was closed before space came free: nothing may be written.
     backed: bool,
 }
@@ -34,6 +38,12 @@ pub(crate) struct Reservation<'a> {
 impl Reservation<'_> {
     pub(crate) fn lsn(&self) -> Lsn {
         self.lsn
+    }
+
+    /// The cycle that the record lies in: how many redo points were announced before it, modulo
+    /// 8.
+    pub(crate) fn cycle(&self) -> u8 {
+        self.cycle
     }
 
     /// Copies the record's bytes behind the first 8, then publishes those as completion mark.
@@ -55,6 +65,8 @@ impl Reservation<'_> {
 pub(crate) struct Ring {
     words: Box<[UnsafeCell<u64>]>,
     mask: u64,
+    /// Where the next record will be reserved, and in the low bits the present cycle: so one
+    /// atomic add tells a record both its place and the redo points before it.
     inserted: AtomicU64,
     released: AtomicU64,
     /// Everything below is complete; moved under `walk`.
@@ -98,7 +110,7 @@ impl Ring {
     /// Where the next record will be reserved.
     #[inline]
     pub(crate) fn inserted(&self) -> Lsn {
-        Lsn(self.inserted.load(Ordering::Acquire))
+        Lsn(self.inserted.load(Ordering::Acquire) & !CYCLE_BITS)
     }
 
     /// Everything below is complete, as far as was walked.
@@ -110,9 +122,8 @@ impl Ring {
     #[inline]
     pub(crate) fn backlog(&self) -> u64 {
         let released = self.released.load(Ordering::Relaxed);
-        self.inserted
-            .load(Ordering::Relaxed)
-            .saturating_sub(released)
+        let inserted = self.inserted.load(Ordering::Relaxed) & !CYCLE_BITS;
+        inserted.saturating_sub(released)
     }
 
     /// Lets everybody through who waits for space, now and from now on.
@@ -129,12 +140,31 @@ impl Ring {
         debug_assert!(len.is_multiple_of(ALIGN) && len as u64 <= self.size() / 2);
         // AcqRel: a checkpoint that reserves later sees every page noted dirty before this.
         let at = self.inserted.fetch_add(len as u64, Ordering::AcqRel);
-        let end = at + len as u64;
+        self.reserved(at, len, full)
+    }
+
+    /// As [`Ring::reserve`], for a record that announces a redo point: in one step with its
+    /// place it begins the next cycle, which it belongs to.
+    pub(crate) fn reserve_redo_point(&self, len: usize, full: impl Fn()) -> Reservation<'_> {
+        let next = |at: u64| (at & !CYCLE_BITS) + len as u64 | (at + 1) & CYCLE_BITS;
+        let update = |at| Some(next(at));
+        let (Ok(at) | Err(at)) =
+            self.inserted
+                .fetch_update(Ordering::AcqRel, Ordering::Relaxed, update);
+        let cycle = (at + 1) & CYCLE_BITS;
+        self.reserved(at & !CYCLE_BITS | cycle, len, full)
+    }
+
+    #[inline]
+    fn reserved(&self, at: u64, len: usize, full: impl Fn()) -> Reservation<'_> {
+        let lsn = at & !CYCLE_BITS;
+        let end = lsn + len as u64;
         let backed = self.has_space(end) || self.wait_for_space(end, full);
         Reservation {
             ring: self,
-            lsn: Lsn(at),
+            lsn: Lsn(lsn),
             len,
+            cycle: (at & CYCLE_BITS) as u8,
             backed,
         }
     }
@@ -166,7 +196,7 @@ impl Ring {
 
     /// Waits until at most `most` bytes are reserved and undrained, or the ring is closed.
     pub(crate) fn wait_for_backlog(&self, most: u64, full: impl Fn()) {
-        let target = self.inserted.load(Ordering::Relaxed);
+        let target = self.inserted.load(Ordering::Relaxed) & !CYCLE_BITS;
         if target - self.released.load(Ordering::Relaxed) > most {
             self.wait_for_space((target + self.size()).saturating_sub(most), full);
         }
@@ -390,6 +420,40 @@ mod tests {
             ring.inserted()
         );
         assert_eq!(seen, [1, 2, 3]);
+    }
+
+    /// wal rule 12: the cycle that a reservation tells is that of its place, whoever raced it.
+    #[test]
+    fn a_reservation_knows_the_redo_points_before_it() {
+        const THREADS: usize = 3;
+        let ring = Ring::new(1 << 20, START);
+        let ring = &ring;
+        let put = |redo: bool| {
+            let reserved = if redo {
+                ring.reserve_redo_point(32, || {})
+            } else {
+                ring.reserve(64, || {})
+            };
+            (reserved.lsn(), reserved.cycle(), redo)
+        };
+        let mut all: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..=THREADS)
+                .map(|t| {
+                    let each = if t == 0 { 500 } else { 2000 };
+                    scope.spawn(move || (0..each).map(|_| put(t == 0)).collect::<Vec<_>>())
+                })
+                .collect();
+            let all = threads.into_iter().map(|t| t.join().expect("no panic"));
+            all.flatten().collect()
+        });
+        all.sort_unstable();
+        let (mut at, mut cycle) = (START, 0);
+        for (lsn, told, redo) in all {
+            cycle = (cycle + u8::from(redo)) % 8;
+            assert_eq!((lsn, told), (at, cycle));
+            at.0 += if redo { 32 } else { 64 };
+        }
+        assert_eq!(ring.inserted(), at);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! One batch of pages on its way from dirty to written.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use evenkeel_io::{IoOp, IoQueue};
 
@@ -22,8 +22,10 @@ const QUEUE_DEPTH: usize = 16;
 pub(super) struct Shared {
     pub(super) pool: Arc<BufferPool>,
     pub(super) log: Arc<dyn LogFlush>,
-    /// `None` when the operator vouches for atomic page writes.
+    /// `None` when the operator vouches for atomic page writes, or the log has images.
     pub(super) area: Option<Area>,
+    /// Pages that are torn are restored from the log: the area is not needed any more.
+    pub(super) images_cover: AtomicBool,
     /// Whether to ask for write-back right after a write.
     pub(super) write_back: bool,
     pub(super) counters: Counters,
@@ -115,8 +117,11 @@ impl Lane {
             // Only the first may be waited for: no other frame is WRITING yet.
             let wait = wait && image == 0;
             let image = self.staging.image_mut(image);
-            self.copied
-                .extend(shared.pool.begin_write(*page, *frame, image, wait));
+            self.copied.extend(
+                shared
+                    .pool
+                    .begin_write(*page, *frame, image, wait, &*shared.log),
+            );
         }
         due.len()
     }
@@ -136,8 +141,8 @@ impl Lane {
             shared.log.flush(newest)?;
         }
         let slots = match &shared.area {
-            Some(area) => Some(self.protect(area)?),
-            None => None,
+            Some(area) if !shared.images_cover.load(Ordering::SeqCst) => Some(self.protect(area)?),
+            _ => None,
         };
         let homes = self.write_home(shared)?;
         if let (Some(area), Some(slots)) = (&shared.area, &slots) {

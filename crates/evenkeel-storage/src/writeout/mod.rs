@@ -13,7 +13,8 @@ pub use restore::RestoreStats;
 pub use writer::{WriteOutStats, Writer, WriterOptions, WriterStats};
 
 use crate::error::StorageResult;
-use crate::ids::Lsn;
+use crate::ids::{Lsn, PageId};
+use crate::page::PageBytes;
 
 /// What write-out needs of the log.
 pub trait LogFlush: Send + Sync {
@@ -26,6 +27,17 @@ pub trait LogFlush: Send + Sync {
     fn durable_lsn(&self) -> Lsn;
     /// Position at which the next record will be inserted, or before.
     fn insert_lsn(&self) -> Lsn;
+    /// In a log with page images: a page whose LSN is not beyond this has none since the last
+    /// redo point.
+    fn images_below(&self) -> Option<Lsn> {
+        None
+    }
+    /// Writes the image of a page that only hints changed; `None` when there is no room for it.
+    /// What it says of the page is its LSN then.
+    fn log_image(&self, page: PageId, bytes: &PageBytes) -> Option<Lsn> {
+        let _ = (page, bytes);
+        None
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -25,6 +25,8 @@ pub struct WriterOptions {
     pub dir: PathBuf,
     /// Protection against torn page writes.
     pub torn_page_protection: TornPageProtection,
+    /// From the redo point on the log has an image of every page that it changes.
+    pub images_cover: bool,
     /// Most pages in a batch; at most a quarter of the pool is ever on its way home in a lane.
     pub batch_pages: usize,
     /// Size of the double-write area, in pages.
@@ -36,13 +38,14 @@ pub struct WriterOptions {
 impl WriterOptions {
     /// The options for a store with these settings in `dir`.
     #[must_use]
-    pub fn from_config(config: &StorageConfig, dir: &Path) -> WriterOptions {
+    pub fn from_config(config: &StorageConfig, dir: &Path, images_cover: bool) -> WriterOptions {
         let area_pages = u32::try_from(config.frames() * 2)
             .unwrap_or(u32::MAX)
             .clamp(64, 4096);
         WriterOptions {
             dir: dir.to_path_buf(),
             torn_page_protection: config.torn_page_protection,
+            images_cover,
             batch_pages: 128,
             area_pages,
             write_back: config.fsync && !config.io_direct_data,
@@ -101,7 +104,9 @@ impl Writer {
         let sync = Arc::clone(pool.files().sync_table());
         let area = match options.torn_page_protection {
             TornPageProtection::Off => None,
-            TornPageProtection::DoubleWrite => {
+            TornPageProtection::FullPageWrites if options.images_cover => None,
+            // With images, too, until the redo point is one from which on there are some.
+            TornPageProtection::DoubleWrite | TornPageProtection::FullPageWrites => {
                 let (number, generation) = restored.next;
                 let files = pool.files();
                 Some(Area::activate(
@@ -122,6 +127,7 @@ impl Writer {
             pool,
             log,
             area,
+            images_cover: AtomicBool::new(options.images_cover),
             write_back,
             counters: Counters::default(),
         });
@@ -139,6 +145,13 @@ impl Writer {
     #[must_use]
     pub fn restored(&self) -> RestoreStats {
         self.restored
+    }
+
+    /// From the redo point on the log now has an image of every page that it changes: the
+    /// double-write area is not used any more. What it holds stays until the end, since it does
+    /// no harm: a page that is torn from now on is restored from the log, whatever it held.
+    pub fn images_cover(&self) {
+        self.shared.images_cover.store(true, Ordering::SeqCst);
     }
 
     /// Writes every page with changes first made before `target`, in file order. `pace` is

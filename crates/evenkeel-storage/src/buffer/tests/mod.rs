@@ -10,7 +10,7 @@ use rand::{Rng, SeedableRng};
 use crate::error::StorageError;
 use crate::ids::{BlockNumber, FileId, Fork, Lsn};
 use crate::page::{PAGE_SIZE, PageBuf, PageRead, checksum};
-use crate::testing::{DIR, FILE, TEST_SEGMENT, open_pool, page_id};
+use crate::testing::{DIR, FILE, TEST_SEGMENT, TestLog, open_pool, page_id};
 
 fn block(number: u32) -> BlockNumber {
     BlockNumber(number)
@@ -323,7 +323,7 @@ fn a_write_out_under_way_counts_with_its_own_lsn() {
     fork.write(block(1)).expect("read").mark_dirty(Lsn(40));
     let (page, frame) = pool.dirty_before(Lsn::MAX, false)[0];
     let copied = pool
-        .begin_write(page, frame, image.bytes_mut(), false)
+        .begin_write(page, frame, image.bytes_mut(), false, &*TestLog::new(None))
         .expect("dirty");
     assert_eq!(copied.lsn, Lsn(8));
     assert_eq!(
@@ -333,14 +333,14 @@ fn a_write_out_under_way_counts_with_its_own_lsn() {
     assert_eq!(pool.min_first_dirtied(), Some(Lsn(40)));
     assert!(pool.is_due(page, frame, Lsn(41)) && !pool.is_due(page, frame, Lsn(40)));
     assert!(
-        pool.begin_write(page, frame, image.bytes_mut(), false)
+        pool.begin_write(page, frame, image.bytes_mut(), false, &*TestLog::new(None))
             .is_none()
     );
 
     fork.write(block(1)).expect("resident").mark_dirty(Lsn(80));
     assert_eq!(pool.min_first_dirtied(), Some(Lsn(40)));
     assert!(
-        pool.begin_write(page, frame, image.bytes_mut(), false)
+        pool.begin_write(page, frame, image.bytes_mut(), false, &*TestLog::new(None))
             .is_none()
     );
     pool.end_write([frame].into_iter());
@@ -348,11 +348,17 @@ fn a_write_out_under_way_counts_with_its_own_lsn() {
 
     // Another page by now is not taken for the one that was meant.
     assert!(
-        pool.begin_write(page_id(2), frame, image.bytes_mut(), false)
-            .is_none()
+        pool.begin_write(
+            page_id(2),
+            frame,
+            image.bytes_mut(),
+            false,
+            &*TestLog::new(None)
+        )
+        .is_none()
     );
     assert!(
-        pool.begin_write(page, frame, image.bytes_mut(), false)
+        pool.begin_write(page, frame, image.bytes_mut(), false, &*TestLog::new(None))
             .is_some()
     );
     pool.end_write([frame].into_iter());

@@ -237,32 +237,3 @@ fn log_volume_starts_checkpoints_and_old_segments_go() {
     let (store, _) = open(&disk);
     assert_steps(&store, last, "reopened");
 }
-
-#[test]
-fn a_late_part_is_replayed_from_its_record() {
-    let disk = SimDisk::new(12);
-    let (store, toy) = open(&disk);
-    set_up(&store).expect("set up");
-    let fork = counters(&store);
-    let id = fork.read(BlockNumber(3)).expect("page").page_id();
-    let mut change = store.change(9);
-    change.late_part(id, ADD, PartFlags::NONE, &add_data(2, 40));
-    change.payload(COMMIT, &1u64.to_le_bytes()).notify();
-    let mut entered = None;
-    let lsn = change.commit_with(|lsn| entered = Some(lsn));
-    assert_eq!(entered, Some(lsn));
-    *toy.floor.lock() = Some(lsn);
-    store.log().flush(lsn).expect("flush");
-    let early = disk.crash(1);
-    let mut page = fork.write(BlockNumber(3)).expect("page");
-    let data = add_data(2, 40);
-    store
-        .apply_late(lsn, &mut page, ADD, PartFlags::UNCHAINED, &data)
-        .expect("applies");
-    assert_eq!(page.lsn(), lsn);
-    drop(page);
-    let (reopened, _) = open(&early);
-    let page = counters(&reopened);
-    let page = page.read(BlockNumber(3)).expect("page");
-    assert_eq!(page.u64_at(PAGE_HEADER_SIZE + 16), 40);
-}

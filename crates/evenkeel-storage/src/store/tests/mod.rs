@@ -2,6 +2,7 @@
 
 mod crash;
 mod damage;
+mod images;
 mod lifecycle;
 
 use std::path::PathBuf;
