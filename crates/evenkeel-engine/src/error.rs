@@ -137,9 +137,11 @@ impl From<StorageError> for EngineError {
 fn storage_sqlstate(error: &StorageError) -> &'static str {
     match error {
         StorageError::DiskFull(_) => "53100",
-        StorageError::Poisoned { .. } | StorageError::ShutDown => "57P01",
+        StorageError::Poisoned { .. } => "57P02",
+        StorageError::ShutDown => "57P01",
         StorageError::PageDamaged { .. }
         | StorageError::LostWrite { .. }
+        | StorageError::Inconsistent { .. }
         | StorageError::LogDamaged { .. }
         | StorageError::Redo { .. }
         | StorageError::ControlDamaged { .. }

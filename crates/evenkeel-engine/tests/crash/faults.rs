@@ -5,15 +5,24 @@ use std::sync::Arc;
 
 use evenkeel_engine::EngineError;
 use evenkeel_io::{Disk, Fault, FaultKind, OpKind, Outcome, SimDisk};
-use evenkeel_storage::StorageError;
+use evenkeel_storage::{StorageConfig, StorageError, TornPageProtection};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::images::{check_image, clock_of};
 use crate::model::History;
-use crate::schema::{open, small};
+use crate::schema::{open, protected};
 use crate::watch::{fresh, guarded, number, seed};
 use crate::workload::Driver;
+
+/// Pages are protected one way or the other; what crashes leave may tear them.
+fn storage_of(seed: u64) -> StorageConfig {
+    protected(if seed.is_multiple_of(3) {
+        TornPageProtection::FullPageWrites
+    } else {
+        TornPageProtection::DoubleWrite
+    })
+}
 
 /// Whether a failing disk explains the error.
 fn is_explained(error: &EngineError) -> Result<(), String> {
@@ -37,8 +46,13 @@ fn is_explained(error: &EngineError) -> Result<(), String> {
 }
 
 /// Runs the workload until its end or until the instance gives up.
-fn run_failing(disk: &SimDisk, seed: u64, turns: usize) -> Result<(History, Vec<String>), String> {
-    let db = match open(Arc::new(disk.clone()), small()) {
+fn run_failing(
+    disk: &SimDisk,
+    storage: &StorageConfig,
+    seed: u64,
+    turns: usize,
+) -> Result<(History, Vec<String>), String> {
+    let db = match open(Arc::new(disk.clone()), storage.clone()) {
         Ok(db) => db,
         Err(error) => return is_explained(&error).map(|()| Default::default()),
     };
@@ -71,7 +85,8 @@ fn run_failing(disk: &SimDisk, seed: u64, turns: usize) -> Result<(History, Vec<
 fn check_fault(seed: u64, turns: usize, fault: &Fault, ends: &[Ending]) -> Result<bool, String> {
     let disk = SimDisk::new(seed);
     disk.inject(fault.clone());
-    let (history, trace) = run_failing(&disk, seed, turns)?;
+    let storage = &storage_of(seed);
+    let (history, trace) = run_failing(&disk, storage, seed, turns)?;
     let fired = disk.faults_fired() > 0;
     disk.clear_faults();
     let at = disk.op_count();
@@ -82,7 +97,7 @@ fn check_fault(seed: u64, turns: usize, fault: &Fault, ends: &[Ending]) -> Resul
             Ending::Power(outcome) => disk.crash_with(*outcome, seed),
         };
         let mut random = StdRng::seed_from_u64(seed);
-        check_image(&image, &history, at, 1, &mut random, &trace)
+        check_image(&image, storage, &history, at, 1, &mut random, &trace)
             .map_err(|error| format!("{end:?}: {error}"))?;
     }
     Ok(fired)
@@ -127,7 +142,7 @@ fn any_failing_call_is_an_error_and_loses_nothing() {
 fn calls_of(seed: u64) -> u64 {
     let disk = SimDisk::new(seed);
     let history = guarded(&format!("seed {seed}, no fault"), || {
-        run_failing(&disk, seed, TURNS)
+        run_failing(&disk, &storage_of(seed), seed, TURNS)
     });
     let (history, _) = history.unwrap_or_else(|error| panic!("{error}"));
     assert!(history.states.len() > 5);
@@ -178,7 +193,8 @@ fn a_disk_that_stays_broken_loses_nothing() {
 #[test]
 fn failing_calls_of_a_recovery_lose_nothing() {
     let seed = seed(fresh());
-    let run = crate::images::run(seed | 1, 150).unwrap_or_else(|error| panic!("{error}"));
+    let run = crate::images::run(seed | 1, 150, &storage_of(seed))
+        .unwrap_or_else(|error| panic!("{error}"));
     let mut random = StdRng::seed_from_u64(seed);
     let mut images = run.disk.images(seed);
     let count = number("EVENKEEL_FAULTS", 150) / 3;
@@ -194,7 +210,7 @@ fn failing_calls_of_a_recovery_lose_nothing() {
         let image = images.image(outcome, image_seed);
         let result = guarded(&what, || {
             image.fail_nth(nth, kind);
-            match open(Arc::new(image.clone()), small()) {
+            match open(Arc::new(image.clone()), run.storage.clone()) {
                 Ok(db) => drop(db),
                 Err(error) => is_explained(&error)?,
             }
@@ -205,7 +221,8 @@ fn failing_calls_of_a_recovery_lose_nothing() {
                 image.process_crash()
             };
             assert!(next.exists("data".as_ref()).is_ok());
-            check_image(&next, &run.history, index, 0, &mut random, &run.trace)
+            let (storage, history) = (&run.storage, &run.history);
+            check_image(&next, storage, history, index, 0, &mut random, &run.trace)
         });
         result.unwrap_or_else(|error| panic!("{error}"));
     }

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use evenkeel_io::{Outcome, SimDisk};
+use evenkeel_storage::{StorageConfig, TornPageProtection};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use crate::keep::keep;
 use crate::model::{History, State};
-use crate::schema::{open, small};
+use crate::schema::{open, protected};
 use crate::verify::{read_live, read_recovered};
 use crate::watch::{fresh, guarded, number, seed};
 use crate::workload::{Clock, Driver};
@@ -23,16 +25,19 @@ pub fn clock_of(disk: &SimDisk) -> Clock {
 pub struct Run {
     pub seed: u64,
     pub disk: SimDisk,
+    /// The settings of all its starts.
+    pub storage: StorageConfig,
     pub history: History,
     /// What was done.
     pub trace: Vec<String>,
 }
 
 /// Runs the workload, closing the database at the end of every other seed.
-pub fn run(seed: u64, turns: usize) -> Result<Run, String> {
+pub fn run(seed: u64, turns: usize, storage: &StorageConfig) -> Result<Run, String> {
     guarded(&format!("workload of seed {seed}"), || {
         let disk = SimDisk::new(seed);
-        let db = open(Arc::new(disk.clone()), small()).map_err(|error| error.to_string())?;
+        let db =
+            open(Arc::new(disk.clone()), storage.clone()).map_err(|error| error.to_string())?;
         let random = StdRng::seed_from_u64(seed);
         let mut driver =
             Driver::create(db, clock_of(&disk), random).map_err(|error| error.to_string())?;
@@ -53,10 +58,26 @@ pub fn run(seed: u64, turns: usize) -> Result<Run, String> {
         Ok(Run {
             seed,
             disk,
+            storage: storage.clone(),
             history,
             trace,
         })
     })
+}
+
+/// What a power failure may leave: without protection only whole pages.
+pub fn outcomes(storage: &StorageConfig) -> [Outcome; 6] {
+    match storage.torn_page_protection {
+        TornPageProtection::Off => [
+            Outcome::Nothing,
+            Outcome::Everything,
+            Outcome::Prefix,
+            Outcome::Torn8192,
+            Outcome::Torn8192,
+            Outcome::Operations,
+        ],
+        _ => Outcome::ALL,
+    }
 }
 
 /// How an image comes about.
@@ -69,10 +90,11 @@ pub enum Failure {
 /// Opens an image and verifies it; answers the history to go on with.
 fn recover(
     disk: &SimDisk,
+    storage: &StorageConfig,
     history: &History,
     index: u64,
 ) -> Result<Option<(evenkeel_engine::Database, History)>, String> {
-    let db = open(Arc::new(disk.clone()), small()).map_err(|error| error.to_string())?;
+    let db = open(Arc::new(disk.clone()), storage.clone()).map_err(|error| error.to_string())?;
     let found = read_recovered(&db)?;
     if history.created.is_none_or(|created| index < created) {
         // The catalog was being made.
@@ -99,6 +121,7 @@ fn recover(
 /// failing image is kept, with what was done before it.
 pub fn check_image(
     disk: &SimDisk,
+    storage: &StorageConfig,
     history: &History,
     index: u64,
     depth: u32,
@@ -109,7 +132,8 @@ pub fn check_image(
     let start = disk.op_count();
     let mut trace = trace.to_vec();
     guarded("", || {
-        try_image(disk, history, (start, index), depth, random, &mut trace)
+        let when = (start, index);
+        try_image(disk, storage, history, when, depth, random, &mut trace)
     })
     .map_err(|error| {
         let name = format!("{}-{index}-depth{depth}", std::process::id());
@@ -122,6 +146,7 @@ pub fn check_image(
 
 fn try_image(
     disk: &SimDisk,
+    storage: &StorageConfig,
     history: &History,
     (start, index): (u64, u64),
     depth: u32,
@@ -129,7 +154,7 @@ fn try_image(
     trace: &mut Vec<String>,
 ) -> Result<(), String> {
     trace.push(format!("crash after operation {index}"));
-    let Some((db, next)) = recover(disk, history, index)? else {
+    let Some((db, next)) = recover(disk, storage, history, index)? else {
         return Ok(());
     };
     trace.push(format!("recovered at {}", disk.op_count()));
@@ -162,11 +187,13 @@ fn try_image(
     let (image, how) = if random.random_range(0..4) == 0 {
         (images.process_crash(), Failure::Process)
     } else {
-        let outcome = Outcome::ALL[random.random_range(0..Outcome::ALL.len())];
+        let outcomes = outcomes(storage);
+        let outcome = outcomes[random.random_range(0..outcomes.len())];
         (images.image(outcome, seed), Failure::Power(outcome))
     };
     let operation = images.operation().map(|operation| operation.to_string());
-    check_image(&image, &history, again, depth - 1, random, trace).map_err(|error| {
+    let result = check_image(&image, storage, &history, again, depth - 1, random, trace);
+    result.map_err(|error| {
         let operation = operation.unwrap_or_default();
         format!("then {how:?} with seed {seed} after operation {operation}: {error}")
     })
@@ -195,27 +222,32 @@ pub fn check_at(
     let mut random = StdRng::seed_from_u64(image_seed);
     guarded(&what, || {
         let twice = u32::from(twice);
-        check_image(&image, &run.history, index, twice, &mut random, &run.trace)
+        let (storage, history) = (&run.storage, &run.history);
+        check_image(
+            &image,
+            storage,
+            history,
+            index,
+            twice,
+            &mut random,
+            &run.trace,
+        )
     })
 }
 
 /// Which failures to try at an index, in turn.
-const FAILURES: [Failure; 7] = [
-    Failure::Power(Outcome::Nothing),
-    Failure::Power(Outcome::Everything),
-    Failure::Power(Outcome::Prefix),
-    Failure::Power(Outcome::Torn512),
-    Failure::Power(Outcome::Torn4096),
-    Failure::Power(Outcome::Operations),
-    Failure::Process,
-];
+fn failures(storage: &StorageConfig) -> Vec<Failure> {
+    let outcomes = outcomes(storage).into_iter().map(Failure::Power);
+    outcomes.chain([Failure::Process]).collect()
+}
 
 /// Checks `count` images of a run, evenly over its journal and over the kinds of failure, on two
 /// threads. With more images than operations an index has several.
 pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
     const THREADS: u64 = 2;
     let places = run.disk.images(0).end() + 1;
-    let count = count.min(places * FAILURES.len() as u64);
+    let failures = failures(&run.storage);
+    let count = count.min(places * failures.len() as u64);
     let next = AtomicU64::new(0);
     let work = || {
         let mut images = run.disk.images(run.seed);
@@ -226,7 +258,7 @@ pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
                 return Ok(());
             }
             let index = at * places / count;
-            let failure = FAILURES[at as usize % FAILURES.len()];
+            let failure = failures[at as usize % failures.len()];
             check_at(run, &mut images, index, failure, at.is_multiple_of(4)).inspect_err(|_| {
                 next.store(count, Ordering::Relaxed);
             })?;
@@ -243,31 +275,53 @@ pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
 }
 
 /// Rule 1: at every operation, whatever of the unsynced survives.
-#[test]
-fn every_crash_leaves_a_prefix_of_whole_commits_with_all_acknowledged() {
-    let total = number("EVENKEEL_CRASH_IMAGES", 800);
+fn check_crashes(storage: &StorageConfig) {
+    let total = number("EVENKEEL_CRASH_IMAGES", 400);
     let mut next = seed(20_260_822);
     let mut checked = 0;
-    let mut turns = 300;
+    let begun = Instant::now();
     while checked < total {
-        let run = run(next, turns).unwrap_or_else(|error| panic!("{error}"));
-        let count = if total < 2000 {
-            total / 2
-        } else {
-            total - checked
-        };
+        let run = run(next, 200 + (next % 300) as usize, storage);
+        let run = run.unwrap_or_else(|error| panic!("{error}"));
+        // A few of every run's operations: many runs show more than many images of one.
+        let count = (total - checked).min((total / 2).clamp(200, 2500));
         let images = check_run(&run, count).unwrap_or_else(|error| panic!("{error}"));
         checked += images;
         println!(
-            "seed {next}: {} operations, {} commits, {images} images",
+            "seed {next}: {} operations, {} commits, {images} images; {:.1} images per second",
             run.disk.op_count(),
-            run.history.states.len() - 1
+            run.history.states.len() - 1,
+            checked as f64 / begun.elapsed().as_secs_f64()
         );
         next = fresh();
-        turns = if total < 2000 {
-            150
-        } else {
-            200 + (next % 800) as usize
-        };
+    }
+}
+
+#[test]
+fn every_crash_leaves_a_prefix_of_whole_commits_with_all_acknowledged() {
+    check_crashes(&protected(TornPageProtection::DoubleWrite));
+}
+
+#[test]
+fn so_does_every_crash_with_page_images_in_the_log() {
+    check_crashes(&protected(TornPageProtection::FullPageWrites));
+}
+
+#[test]
+fn so_does_every_crash_of_a_device_with_atomic_pages() {
+    check_crashes(&protected(TornPageProtection::Off));
+}
+
+/// Rule 8: redo makes of every page what the change had made of it.
+#[test]
+fn redo_repeats_every_change() {
+    for protection in [
+        TornPageProtection::DoubleWrite,
+        TornPageProtection::FullPageWrites,
+    ] {
+        check_crashes(&StorageConfig {
+            wal_consistency_checking: true,
+            ..protected(protection)
+        });
     }
 }

@@ -215,6 +215,7 @@ fn run_with(bug: Bug, seed: u64) -> Result<Run, String> {
         Ok(Run {
             seed,
             disk,
+            storage: small(),
             history,
             trace,
         })

@@ -6,6 +6,7 @@ use evenkeel_io::Outcome;
 
 use crate::images::{Run, run};
 use crate::keep::log;
+use crate::schema::small;
 use crate::watch::seed;
 
 /// Operations of records, kinds of records, and numbers of a vacuum that are not all zero.
@@ -78,7 +79,7 @@ fn the_workload_reaches_every_kind_of_change() {
     let first = seed(20_260_822);
     let mut seen = BTreeSet::new();
     for round in 0..12 {
-        let run = run(first + round, 300).unwrap_or_else(|error| panic!("{error}"));
+        let run = run(first + round, 300, &small()).unwrap_or_else(|error| panic!("{error}"));
         note(&run, &mut seen);
         if WANTED.iter().all(|wanted| seen.contains(*wanted)) {
             return;

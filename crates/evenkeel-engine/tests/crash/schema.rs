@@ -8,7 +8,7 @@ use evenkeel_engine::btree::BTree;
 use evenkeel_engine::table::{IndexDef, KeyExtractor, KeyKind, TableDef};
 use evenkeel_engine::{Config, Database, Durability, EngineResult, FileId, Isolation, block_on};
 use evenkeel_io::Disk;
-use evenkeel_storage::StorageConfig;
+use evenkeel_storage::{StorageConfig, TornPageProtection};
 
 use crate::model::Row;
 
@@ -168,6 +168,14 @@ pub fn create_catalog(db: &Database) -> EngineResult<()> {
     txn.create_file_as(CATALOG_INDEX)?;
     BTree::create(db.store(), txn.xid()?, CATALOG_INDEX)?;
     block_on(txn.commit(Durability::Sync))
+}
+
+/// The settings of a run under one kind of protection against torn pages.
+pub fn protected(torn_page_protection: TornPageProtection) -> StorageConfig {
+    StorageConfig {
+        torn_page_protection,
+        ..small()
+    }
 }
 
 /// Small enough that pages are written, segments recycled and checkpoints forced all the time.

@@ -48,7 +48,11 @@ fn settings_change_no_content() {
     let seed = seed(fresh());
     let mut first: Option<Logical> = None;
     for frames in [16, 64, 4096] {
-        for torn_page_protection in [TornPageProtection::DoubleWrite, TornPageProtection::Off] {
+        for torn_page_protection in [
+            TornPageProtection::DoubleWrite,
+            TornPageProtection::FullPageWrites,
+            TornPageProtection::Off,
+        ] {
             let storage = StorageConfig {
                 shared_buffers: frames * 8192,
                 torn_page_protection,

@@ -25,12 +25,15 @@ pub enum Outcome {
     Torn4096,
     /// Each sector of 512 bytes by itself.
     Torn512,
+    /// Each aligned 8192 bytes by themselves: what a device leaves that writes so much
+    /// atomically, and no other.
+    Torn8192,
     /// One of the above, by the seed.
     Mixed,
 }
 
 impl Outcome {
-    /// Every outcome but [`Outcome::Mixed`].
+    /// Every outcome of an ordinary device but [`Outcome::Mixed`].
     pub const ALL: [Self; 6] = [
         Self::Nothing,
         Self::Everything,
@@ -94,7 +97,7 @@ impl Chooser {
                 .iter()
                 .rev()
                 .find(|(index, _)| self.survives(*index)),
-            Outcome::Torn4096 | Outcome::Torn512 | Outcome::Mixed => {
+            Outcome::Torn8192 | Outcome::Torn4096 | Outcome::Torn512 | Outcome::Mixed => {
                 if !self.rng.chance(self.eighths) {
                     None
                 } else if self.rng.chance(4) {
@@ -128,6 +131,16 @@ impl Chooser {
         block_of(&bytes)
     }
 
+    /// Index of the last operation that survives in two adjacent blocks.
+    fn last_of_pair(&mut self, inode: &Inode, pair: u64) -> u64 {
+        let blocks = [2 * pair, 2 * pair + 1].into_iter();
+        let pending = blocks.filter_map(|number| inode.pending.get(&number));
+        let versions = pending.flat_map(|pending| &pending.versions);
+        let mut operations: Vec<_> = versions.map(|(index, _)| (*index, *index)).collect();
+        operations.sort_unstable();
+        self.version(&operations).copied().unwrap_or(0)
+    }
+
     fn file(&mut self, inode: &Arc<Inode>) -> Arc<Inode> {
         if inode.is_clean() {
             return Arc::clone(inode);
@@ -136,8 +149,23 @@ impl Chooser {
         for (number, block) in &inode.stale {
             blocks.set(*number, block.clone());
         }
+        let mut pair = None;
         for (number, pending) in &inode.pending {
-            let block = self.block(pending);
+            let block = if self.outcome == Outcome::Torn8192 {
+                let last = match pair {
+                    Some((of, last)) if of == number / 2 => last,
+                    _ => self.last_of_pair(inode, number / 2),
+                };
+                pair = Some((number / 2, last));
+                let versions = pending.versions.iter().rev();
+                let mut before = versions.skip_while(|(index, _)| *index > last);
+                before
+                    .next()
+                    .map_or(&pending.durable, |(_, block)| block)
+                    .clone()
+            } else {
+                self.block(pending)
+            };
             if !same(&block, blocks.get(*number)) {
                 blocks.set(*number, block);
             }

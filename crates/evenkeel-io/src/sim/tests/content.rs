@@ -60,6 +60,26 @@ fn writes_tear_at_sectors_and_nowhere_else() {
     }
 }
 
+/// A device that writes 8 KiB atomically keeps or loses each aligned 8 KiB whole, of any version.
+#[test]
+fn atomic_pages_tear_between_pages_only() {
+    let disk = disk();
+    let file = durable(&disk, "d/f", &[1; 4 * 8192]);
+    file.write_all_at(&[2; 4 * 8192], 0).unwrap();
+    file.write_all_at(&[3; 8192], 8192).unwrap();
+    let mut seen = std::collections::BTreeSet::new();
+    for seed in SEEDS {
+        let bytes = content(&disk.crash_with(Outcome::Torn8192, seed), "d/f");
+        for (page, part) in bytes.chunks(8192).enumerate() {
+            assert!(part.iter().all(|&byte| byte == part[0]), "seed {seed}");
+            seen.insert((page, part[0]));
+        }
+    }
+    let versions = [1, 2].map(|version| (0..4).map(move |page| (page, version)));
+    let expected = versions.into_iter().flatten().chain([(1, 3)]);
+    assert_eq!(seen, expected.collect());
+}
+
 #[test]
 fn any_version_since_the_last_sync_may_be_the_one() {
     let disk = disk();
