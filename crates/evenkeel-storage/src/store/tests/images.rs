@@ -146,7 +146,7 @@ fn a_page_is_logged_once_in_a_cycle() {
     set_up(&store).expect("set up");
     store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
     let fork = counters(&store);
-    let mut change = |block: u32| {
+    let change = |block: u32| {
         let mut page = fork.write(BlockNumber(block)).expect("page");
         let mut change = store.change(1);
         change.part(&mut page, ADD, PartFlags::NONE, &add_data(0, 1));
