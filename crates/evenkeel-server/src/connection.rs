@@ -8,6 +8,7 @@ use evenkeel_sql::{Session, SessionParams, SqlError, SqlState};
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus as WireStatus};
 use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
+use tokio::sync::watch;
 
 use crate::copy::CopyIn;
 use crate::error::{ConnectionError, error_response, notice_response};
@@ -93,7 +94,9 @@ async fn run_session<T: Transport>(
 ) -> Result<(), ConnectionError> {
     let _slot = shared.connection_slot()?;
     let pid = shared.registry.next_pid();
-    let session = shared
+    let instance = shared.instance()?;
+    let mut failed = instance.failed.clone();
+    let session = instance
         .engine
         .session(SessionParams {
             user: parameters.user,
@@ -102,6 +105,8 @@ async fn run_session<T: Transport>(
             pid,
         })
         .map_err(ConnectionError::Fatal)?;
+    // What is left of it is in the session, which ends with it.
+    drop(instance);
     let secret = shared
         .registry
         .add(pid, parameters.long_cancel_key, session.cancel_handle());
@@ -124,11 +129,15 @@ async fn run_session<T: Transport>(
         pid, secret_key,
     )));
     connection.ready_for_query();
-    connection.run(shared).await
+    connection.run(shared, &mut failed).await
 }
 
 impl<T: Transport> Connection<'_, T> {
-    async fn run(&mut self, shared: &Shared) -> Result<(), ConnectionError> {
+    async fn run(
+        &mut self,
+        shared: &Shared,
+        failed: &mut watch::Receiver<Option<String>>,
+    ) -> Result<(), ConnectionError> {
         let mut stopping = shared.stopping.subscribe();
         loop {
             while let Some(message) = self.wire.buffered()? {
@@ -144,6 +153,10 @@ impl<T: Transport> Connection<'_, T> {
             let open = tokio::select! {
                 open = self.wire.fill() => open?,
                 _ = stopping.changed() => return Err(shutting_down()),
+                failure = failed.wait_for(Option::is_some) => {
+                    let reason = failure.ok().and_then(|reason| reason.clone());
+                    return Err(crashed(&reason.unwrap_or_default()));
+                }
             };
             if !open {
                 return Ok(());
@@ -231,7 +244,16 @@ impl<T: Transport> Connection<'_, T> {
 
 /// The instance is gone, or has lost its log: no statement can follow.
 pub(crate) fn ends_session(error: &SqlError) -> bool {
-    error.sqlstate == SqlState::ADMIN_SHUTDOWN
+    [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(&error.sqlstate)
+}
+
+fn crashed(reason: &str) -> ConnectionError {
+    let mut error = SqlError::new(
+        SqlState::CRASH_SHUTDOWN,
+        format!("terminating connection because the database has failed: {reason}"),
+    );
+    error.fields.hint = Some("It is recovering; connect again in a moment.".into());
+    ConnectionError::Fatal(error)
 }
 
 fn shutting_down() -> ConnectionError {

@@ -7,11 +7,13 @@ mod connection;
 mod copy;
 mod error;
 mod extended;
+mod instance;
 mod server;
 pub mod settings;
 mod simple;
 mod startup;
 mod wire;
 
-pub use server::{Server, ServerConfig, ServerError, StopHandle};
+pub use instance::Reopen;
+pub use server::{RunError, Server, ServerConfig, ServerError, StopHandle};
 pub use settings::{SettingError, Settings};

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use tokio::task::JoinSet;
 use crate::cancel::Registry;
 use crate::connection;
 use crate::error::ConnectionError;
+use crate::instance::{Instance, Instances, Reopen};
 
 /// Where and how the server listens.
 #[derive(Debug, Clone)]
@@ -60,9 +62,22 @@ pub enum ServerError {
     },
 }
 
+/// Why a server ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The database failed, and could not be opened again.
+    #[error("the database system could not recover from a failure ({failure}): {error}")]
+    Recovery {
+        /// What had failed.
+        failure: String,
+        /// Why it cannot be opened.
+        error: String,
+    },
+}
+
 /// What all connections share.
 pub(crate) struct Shared {
-    pub engine: Arc<SqlEngine>,
+    pub instances: Instances,
     pub registry: Registry,
     pub stopping: watch::Sender<bool>,
     pub authentication_timeout: Duration,
@@ -70,6 +85,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The open database; an error while it recovers from a failure.
+    pub fn instance(&self) -> Result<Instance, ConnectionError> {
+        self.instances.current().ok_or_else(|| {
+            ConnectionError::Fatal(SqlError::new(
+                SqlState::CANNOT_CONNECT_NOW,
+                "the database system is in recovery mode",
+            ))
+        })
+    }
+
     /// A place among `max_connections`, given back when it is dropped.
     pub fn connection_slot(&self) -> Result<OwnedSemaphorePermit, ConnectionError> {
         Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
@@ -126,7 +151,7 @@ impl Server {
             None => None,
         };
         let shared = Shared {
-            engine,
+            instances: Instances::new(engine),
             registry: Registry::new(),
             stopping: watch::Sender::new(false),
             authentication_timeout: config.authentication_timeout,
@@ -154,11 +179,21 @@ impl Server {
         StopHandle(Arc::clone(&self.shared))
     }
 
-    /// Accepts and serves connections until it is stopped and the last one has ended.
-    pub async fn run(self) {
+    /// Accepts and serves connections until it is stopped and the last one has ended. When the
+    /// database fails its sessions end, and it is opened anew with `reopen` (server rule 8).
+    /// Answers the database that was open last.
+    ///
+    /// # Errors
+    /// When the database could not be opened again.
+    pub async fn run(self, reopen: Reopen) -> Result<Arc<SqlEngine>, RunError> {
         let mut connections = JoinSet::new();
         let mut stopping = self.shared.stopping.subscribe();
-        loop {
+        let mut recovery = pin!(
+            self.shared
+                .instances
+                .keep_open(&self.shared.registry, &reopen)
+        );
+        let outcome = loop {
             let shared = Arc::clone(&self.shared);
             tokio::select! {
                 accepted = self.tcp.accept() => match accepted {
@@ -175,9 +210,12 @@ impl Server {
                     Err(e) => accept_failed(&e).await,
                 },
                 Some(ended) = connections.join_next() => report(ended),
-                _ = stopping.wait_for(|stop| *stop) => break,
+                // It only ends when the database cannot be opened.
+                error = &mut recovery => break Err(error),
+                _ = stopping.wait_for(|stop| *stop) => break Ok(()),
             }
-        }
+        };
+        self.shared.stopping.send_replace(true);
         drop(self.tcp);
         drop(self.unix);
         while !connections.is_empty() {
@@ -188,6 +226,18 @@ impl Server {
                 report(ended);
             }
         }
+        outcome?;
+        // Stopped while it was recovering: that is finished first.
+        let instance = loop {
+            if let Some(instance) = self.shared.instances.current() {
+                break instance;
+            }
+            tokio::select! {
+                error = &mut recovery => return Err(error),
+                () = tokio::time::sleep(Duration::from_millis(20)) => {}
+            }
+        };
+        Ok(instance.engine)
     }
 }
 

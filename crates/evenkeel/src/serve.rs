@@ -1,19 +1,22 @@
 //! `evenkeel serve`: opens the database, listens, and stops cleanly on SIGTERM or SIGINT.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use evenkeel_engine::Database;
-use evenkeel_io::FileDisk;
-use evenkeel_server::{Server, Settings};
-use evenkeel_sql::SqlEngine;
+use evenkeel_engine::{Config, Database, EngineError};
+use evenkeel_io::{Disk, FileDisk};
+use evenkeel_server::{Reopen, Server, Settings};
+use evenkeel_sql::{SqlConfig, SqlEngine};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Failure;
 
 const SETTINGS_FILE: &str = "evenkeel.conf";
+/// How long a failed instance may keep its directory locked.
+const UNLOCKED: Duration = Duration::from_secs(10);
 
 /// The settings, for `evenkeel serve --help`.
 pub fn settings_help() -> String {
@@ -34,26 +37,78 @@ pub fn serve(data: &Path, port: Option<u16>, overrides: &[String]) -> Result<(),
         .build()?;
     // A page miss blocks its thread: the runtime moves the other sessions off it first.
     evenkeel_io::set_blocking_hook(|work| tokio::task::block_in_place(work))?;
-    let disk = Arc::new(FileDisk::new(settings.io_method));
-    let database = Database::open(disk, data, settings.database.clone())?;
+    let disk: Arc<dyn Disk> = Arc::new(FileDisk::new(settings.io_method));
+    let opener = Opener {
+        disk,
+        data: data.to_owned(),
+        config: settings.database.clone(),
+        sql: settings.sql.clone(),
+    };
+    let engine = opener.open()?;
     write_settings_file(data)?;
-    let outcome = serve_database(&runtime, &database, settings);
-    // Whatever ended the server, the directory is left as clean as it can be.
-    let closed = database.close();
-    outcome?;
-    closed?;
+    let engine = serve_database(&runtime, engine, opener, &settings)?;
+    engine.database().close()?;
     tracing::info!("database system is shut down");
     Ok(())
 }
 
+/// Opens the database, at the start and after a failure.
+struct Opener {
+    disk: Arc<dyn Disk>,
+    data: PathBuf,
+    config: Config,
+    sql: SqlConfig,
+}
+
+impl Opener {
+    fn open(&self) -> Result<Arc<SqlEngine>, Failure> {
+        let database = Database::open(Arc::clone(&self.disk), &self.data, self.config.clone())?;
+        match SqlEngine::open(database.clone(), self.sql.clone()) {
+            Ok(engine) => Ok(engine),
+            Err(error) => {
+                // The directory is left as clean as it can be.
+                database.close()?;
+                Err(error.into())
+            }
+        }
+    }
+
+    /// As [`Opener::open`]; a thread of the failed instance may hold the lock a moment longer.
+    fn reopen(&self) -> Result<Arc<SqlEngine>, String> {
+        let begun = Instant::now();
+        loop {
+            match self.open() {
+                Ok(engine) => return Ok(engine),
+                Err(error) if begun.elapsed() < UNLOCKED && is_locked(&*error) => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+}
+
+fn is_locked(error: &(dyn std::error::Error + 'static)) -> bool {
+    let error = error.downcast_ref::<EngineError>();
+    error.is_some_and(|error| error.sqlstate() == "55006")
+}
+
 fn serve_database(
     runtime: &Runtime,
-    database: &Database,
-    settings: Settings,
-) -> Result<(), Failure> {
-    let engine = SqlEngine::open(database.clone(), settings.sql)?;
+    engine: Arc<SqlEngine>,
+    opener: Opener,
+    settings: &Settings,
+) -> Result<Arc<SqlEngine>, Failure> {
     runtime.block_on(async {
-        let server = Server::bind(engine, &settings.server).await?;
+        let server = match Server::bind(Arc::clone(&engine), &settings.server).await {
+            Ok(server) => server,
+            Err(error) => {
+                engine.database().close()?;
+                return Err(error.into());
+            }
+        };
+        // The server lets go of it when it fails, and so must everybody.
+        drop(engine);
         announce(&server)?;
         let stop = server.stop_handle();
         let mut terminate = signal(SignalKind::terminate())?;
@@ -65,8 +120,8 @@ fn serve_database(
             }
             stop.stop();
         });
-        server.run().await;
-        Ok(())
+        let reopen: Reopen = Arc::new(move || opener.reopen());
+        Ok(server.run(reopen).await?)
     })
 }
 

@@ -607,7 +607,7 @@ fn a_failed_log_ends_commits_and_waits_with_an_error() {
     let fault = evenkeel_io::Fault::nth(1, evenkeel_io::FaultKind::Eio);
     disk.inject(fault.path("wal").sticky());
     let failed = block_on(holder.commit(Durability::Sync));
-    assert_eq!(failed.unwrap_err().sqlstate(), "57P01");
+    assert_eq!(failed.unwrap_err().sqlstate(), "57P02");
     let waiting = begin(&db);
     assert!(block_on(waiting.wait_for_xid(held, WaitPolicy::Block)).is_err());
     assert!(db.store().poison().is_set());

@@ -1,0 +1,97 @@
+//! The open database, and how it comes back after a failure.
+
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use evenkeel_sql::SqlEngine;
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::cancel::Registry;
+use crate::server::RunError;
+
+/// Opens the database anew after it has failed.
+pub type Reopen = Arc<dyn Fn() -> Result<Arc<SqlEngine>, String> + Send + Sync>;
+
+/// How long sessions may take to let go of a database that has failed.
+const LET_GO: Duration = Duration::from_secs(60);
+/// How often it is looked whether they have.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The database as one opening made it.
+#[derive(Clone)]
+pub(crate) struct Instance {
+    pub engine: Arc<SqlEngine>,
+    /// Says why, once it has failed. Sessions end then.
+    pub failed: watch::Receiver<Option<String>>,
+}
+
+/// The open database; none while it recovers.
+pub(crate) struct Instances(Mutex<Option<Instance>>);
+
+impl Instances {
+    pub fn new(engine: Arc<SqlEngine>) -> Instances {
+        Instances(Mutex::new(Some(Instance::of(engine))))
+    }
+
+    pub fn current(&self) -> Option<Instance> {
+        self.0.lock().clone()
+    }
+
+    /// Waits for the database to fail, ends its sessions, opens it anew; and so on. Returns when
+    /// it cannot be opened.
+    pub async fn keep_open(&self, registry: &Registry, reopen: &Reopen) -> RunError {
+        loop {
+            let Some(failure) = self.next_failure().await else {
+                return std::future::pending().await;
+            };
+            if let Err(error) = self.recover(registry, reopen).await {
+                return RunError::Recovery { failure, error };
+            }
+        }
+    }
+
+    async fn next_failure(&self) -> Option<String> {
+        let mut failed = self.current()?.failed;
+        let failure = failed.wait_for(Option::is_some).await.ok()?;
+        failure.clone()
+    }
+
+    async fn recover(&self, registry: &Registry, reopen: &Reopen) -> Result<(), String> {
+        tracing::error!("the database has failed: ending all sessions to recover");
+        let Some(instance) = self.0.lock().take() else {
+            return Err("it is recovering already".into());
+        };
+        let store = Arc::downgrade(instance.engine.database().store());
+        // Its threads are joined in the last drop, which must not hold up the runtime.
+        let dropped = tokio::task::spawn_blocking(move || drop(instance));
+        let begun = Instant::now();
+        while Weak::strong_count(&store) != 0 {
+            if begun.elapsed() > LET_GO {
+                return Err("sessions do not let go of the failed database".into());
+            }
+            registry.cancel_all();
+            tokio::time::sleep(LOOK).await;
+        }
+        let _ = dropped.await;
+        let reopen = Arc::clone(reopen);
+        let opened = tokio::task::spawn_blocking(move || reopen()).await;
+        let engine = opened.map_err(|error| error.to_string())??;
+        *self.0.lock() = Some(Instance::of(engine));
+        tracing::info!("database system is ready to accept connections");
+        Ok(())
+    }
+}
+
+impl Instance {
+    fn of(engine: Arc<SqlEngine>) -> Instance {
+        let (sender, failed) = watch::channel(None);
+        let poison = Arc::downgrade(engine.database().store().poison());
+        let tell = move || {
+            let reason = poison.upgrade().and_then(|poison| poison.reason());
+            sender.send_replace(Some(reason.as_deref().unwrap_or("unknown").to_owned()));
+        };
+        engine.database().store().poison().on_set(tell);
+        Instance { engine, failed }
+    }
+}
