@@ -152,6 +152,7 @@ fn storage_sqlstate(error: &StorageError) -> &'static str {
         StorageError::Locked { .. } => "55006",
         StorageError::Internal(_) => "XX000",
         StorageError::Io(_)
+        | StorageError::PageRead { .. }
         | StorageError::NotADatabase { .. }
         | StorageError::WrongVersion { .. } => "58030",
     }

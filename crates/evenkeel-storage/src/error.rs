@@ -21,8 +21,17 @@ pub enum StorageError {
     #[error(transparent)]
     Io(IoError),
 
+    /// A page could not be read: an error of whoever needs it, and of nobody else.
+    #[error("could not read page: {page}: {error}")]
+    PageRead {
+        /// The page.
+        page: PageId,
+        /// What the operating system said.
+        error: IoError,
+    },
+
     /// The instance has stopped acknowledging anything after a failure; reopen it.
-    #[error("storage is stopped after a failure: {reason}; restart to recover")]
+    #[error("storage is stopped after a failure: {reason}; opening it again recovers it")]
     Poisoned {
         /// The failure that came first, with file and offset where there is one.
         reason: Arc<str>,

@@ -32,6 +32,7 @@ fn is_explained(error: &EngineError) -> Result<(), String> {
             &**error,
             StorageError::DiskFull(_)
                 | StorageError::Io(_)
+                | StorageError::PageRead { .. }
                 | StorageError::Poisoned { .. }
                 | StorageError::ShutDown
                 | StorageError::NoFreeFrame

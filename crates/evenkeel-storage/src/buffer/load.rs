@@ -102,7 +102,8 @@ impl ForkHandle {
                 Counters::add(&self.core.counters.reads, 1);
                 Counters::add(&self.reads, 1);
                 let _context = context_of(strategy).enter();
-                evenkeel_io::blocking(|| self.files.read(block, page))?;
+                let read = evenkeel_io::blocking(|| self.files.read(block, page));
+                read.map_err(|error| self.unreadable(block, error))?;
                 self.judge(block, page)?;
             }
         }
@@ -111,6 +112,17 @@ impl ForkHandle {
             ring.filled(&self.core, self.page_id(block), id);
         }
         Ok(Pin::of(self, id, block))
+    }
+
+    /// A page that cannot be read is named; what else was wrong is said as it is.
+    fn unreadable(&self, block: BlockNumber, error: StorageError) -> StorageError {
+        match error {
+            StorageError::Io(error) => StorageError::PageRead {
+                page: self.page_id(block),
+                error,
+            },
+            other => other,
+        }
     }
 
     /// Checks a page just read. A damaged page of a free-space map is replaced by zeroes, which

@@ -208,6 +208,12 @@ fn next_due(
             shared.stats.requested.fetch_add(1, Ordering::Relaxed);
             return Some((requests.wanted, CheckpointMode::Spread));
         }
+        // Old segments take the place of those that the disk has no room for.
+        let is_short = core.log.segments().is_exhausted() && last.elapsed() >= RETRY;
+        if is_short && written > 64 {
+            shared.stats.requested.fetch_add(1, Ordering::Relaxed);
+            return Some((requests.wanted, CheckpointMode::Fast));
+        }
         // The redo point record itself is not activity.
         if last.elapsed() >= core.config.checkpoint_timeout && written > 64 {
             shared.stats.timed.fetch_add(1, Ordering::Relaxed);

@@ -127,6 +127,7 @@ impl Log {
             fsync: config.fsync,
             direct: config.io_direct_wal,
             ahead: config.wal_segments_ahead,
+            unwritten: config.wal_buffers,
         };
         let segments = Segments::open(Arc::clone(disk), layout.clone(), options, start.end)?;
         let writer =

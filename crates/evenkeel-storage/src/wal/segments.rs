@@ -97,9 +97,11 @@ pub(crate) struct Segments {
     fsync: bool,
     direct: bool,
     least_ahead: u64,
+    /// Segments that admitted work may still fill, behind the current one.
+    reserve: u64,
     /// Segment the flusher writes to.
     current: AtomicU64,
-    /// No segment is ready behind the current one, and none can be made.
+    /// Fewer segments than the reserve are ready behind the current one, and none can be made.
     exhausted: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
@@ -112,6 +114,8 @@ pub(crate) struct SegmentOptions {
     pub fsync: bool,
     pub direct: bool,
     pub ahead: u32,
+    /// Log that may be in memory when work is refused, in bytes.
+    pub unwritten: u64,
 }
 
 impl Segments {
@@ -124,12 +128,15 @@ impl Segments {
         start: Lsn,
     ) -> StorageResult<Arc<Segments>> {
         let current = layout.segment_of(start);
+        // What is in memory, and one more for what is admitted and not yet written there.
+        let reserve = options.unwritten.div_ceil(layout.size) + 1;
         let segments = Segments {
             disk,
             layout,
             fsync: options.fsync,
             direct: options.direct,
-            least_ahead: u64::from(options.ahead.max(1)),
+            least_ahead: u64::from(options.ahead).max(reserve),
+            reserve,
             current: AtomicU64::new(current),
             exhausted: AtomicBool::new(false),
             state: Mutex::default(),
@@ -244,7 +251,9 @@ impl Segments {
             match made {
                 Ok(()) => {
                     state.ready = next;
-                    state.failure = None;
+                    if state.failure.take().is_some() {
+                        tracing::info!("log segments can be made again");
+                    }
                     self.exhausted.store(false, Ordering::Release);
                     self.changed.notify_all();
                 }
@@ -258,7 +267,7 @@ impl Segments {
             tracing::warn!("could not make a log segment ahead of use: {error}");
         }
         state.failure = Some(error);
-        if state.ready <= self.current.load(Ordering::Acquire) {
+        if state.ready < self.current.load(Ordering::Acquire) + self.reserve {
             self.exhausted.store(true, Ordering::Release);
         }
         self.changed.notify_all();
@@ -281,6 +290,11 @@ impl Segments {
         if let Err(error) = self.disk.remove(&self.layout.path(old)) {
             tracing::warn!("could not remove an old log segment: {error}");
         }
+    }
+
+    /// Whether the disk has no room for another segment and work is refused.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.exhausted.load(Ordering::Acquire)
     }
 
     /// An error while the disk has no room for another segment: work must not begin then.
@@ -378,6 +392,7 @@ mod tests {
             fsync: false,
             direct: false,
             ahead,
+            unwritten: 1,
         };
         Segments::open(disk, layout(dir), options, Lsn(64 << 10)).expect("opens")
     }
