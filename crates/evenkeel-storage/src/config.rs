@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{StorageError, StorageResult};
+use crate::mutant::Mutant;
 
 const MIB: u64 = 1 << 20;
 
@@ -64,6 +65,9 @@ pub struct StorageConfig {
     pub io_direct_wal: bool,
     /// Open even if the log is damaged, losing what follows the damage.
     pub ignore_log_damage: bool,
+    /// A deliberate bug, for a test that is to catch it.
+    #[cfg(feature = "mutants")]
+    pub mutant: Option<Mutant>,
 }
 
 impl Default for StorageConfig {
@@ -90,6 +94,8 @@ impl Default for StorageConfig {
             io_direct_data: false,
             io_direct_wal: false,
             ignore_log_damage: false,
+            #[cfg(feature = "mutants")]
+            mutant: None,
         }
     }
 }
@@ -107,6 +113,18 @@ impl StorageConfig {
             wal_segments_ahead: 1,
             io_slow_threshold: Duration::ZERO,
             ..StorageConfig::default()
+        }
+    }
+
+    /// Whether this bug was asked for; never without the feature `mutants`.
+    #[inline]
+    pub(crate) fn has(&self, mutant: Mutant) -> bool {
+        #[cfg(feature = "mutants")]
+        return self.mutant == Some(mutant);
+        #[cfg(not(feature = "mutants"))]
+        {
+            let _ = mutant;
+            false
         }
     }
 

@@ -12,6 +12,7 @@ pub mod error;
 pub mod files;
 pub mod ids;
 pub mod invariant;
+pub mod mutant;
 pub mod page;
 pub mod poison;
 pub mod recovery;

@@ -127,6 +127,8 @@ pub(crate) fn options(protection: TornPageProtection, area_pages: u32) -> Writer
         dir: DIR.into(),
         torn_page_protection: protection,
         images_cover: false,
+        reuse_slots_early: false,
+        leave_one_out: false,
         batch_pages: 16,
         area_pages,
         write_back: true,

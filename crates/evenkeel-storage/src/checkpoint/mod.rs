@@ -14,6 +14,7 @@ use crate::checkpoint::pace::Pace;
 use crate::control::{Control, State};
 use crate::error::{StorageError, StorageResult};
 use crate::ids::Lsn;
+use crate::mutant::Mutant;
 use crate::store::Core;
 
 /// How often the checkpointer looks at the log's volume.
@@ -244,6 +245,7 @@ fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> Stor
     // its floor accounts for them (checkpoint rule 2).
     core.log.flush(target)?;
     let floor = client_floor(core, target)?;
+    let floor = floor.filter(|_| !core.config.has(Mutant::PassPublisher));
     let floor = floor.into_iter().chain(core.holds.min()).min();
     // What ended a hold by now is in the log, perhaps behind the target; it must be durable
     // before the redo point passes what was held (checkpoint rule 2).
@@ -264,6 +266,7 @@ fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> Stor
     let dirtied = oldest_dirtied(core, target)?;
     core.writer.sync_all()?;
     let sync_time = begun.elapsed().saturating_sub(write_time);
+    let dirtied = dirtied.filter(|_| !core.config.has(Mutant::PassPendingPage));
     let candidates = floor.into_iter().chain(dirtied);
     let redo = candidates.fold(target, Lsn::min);
     let distance = move_redo_point(core, mode, redo)?;

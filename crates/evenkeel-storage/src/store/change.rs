@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use crate::buffer::WriteGuard;
 use crate::error::ApplyError;
 use crate::ids::{Lsn, PageId};
+use crate::mutant::Mutant;
 use crate::page::{PageBytes, PageMut, PageRead};
 use crate::store::{ApplyContext, Core, StorageClient};
 use crate::wal::image;
@@ -174,7 +175,7 @@ impl<'a> Change<'a> {
         for target in &mut self.targets {
             target.page.mark_dirty(position);
         }
-        let lsn = if log.has_images() {
+        let lsn = if log.has_images() && !self.core.config.has(Mutant::SkipImage) {
             self.append_with_images(before_complete)
         } else {
             log.append(&mut self.record, before_complete)

@@ -6,6 +6,7 @@ use crate::buffer::WriteGuard;
 use crate::checkpoint::CheckpointMode;
 use crate::error::{ApplyError, StorageError, StorageResult};
 use crate::ids::{FileId, Fork, Lsn};
+use crate::mutant::Mutant;
 use crate::page::PageRead;
 use crate::store::{ApplyContext, RedoHold, Store, apply_part};
 use crate::wal::record::{FieldReader, PartFlags, RecordBuilder, RecordKind};
@@ -180,7 +181,8 @@ impl Store {
             fence(Ordering::SeqCst);
             let redo = log.cycle().redo;
             // Redo from there meets neither the page's content nor all of these records.
-            if before <= redo || first < redo {
+            let skipped = self.core.config.has(Mutant::SkipLateImage);
+            if (before <= redo || first < redo) && !skipped {
                 let lsn = log.append_image(guard.page_id(), guard.bytes());
                 guard.page_mut().set_lsn(lsn);
             }

@@ -21,6 +21,7 @@ use smallvec::SmallVec;
 use crate::config::{StorageConfig, TornPageProtection};
 use crate::error::{StorageError, StorageResult};
 use crate::ids::{Lsn, PageId};
+use crate::mutant::Mutant;
 use crate::page::{LSN_OFFSET, PageBytes};
 use crate::poison::Poison;
 use crate::store::{CommitNote, StorageClient};
@@ -65,6 +66,8 @@ pub(crate) struct Cycle {
 struct ImageOptions {
     /// The first change of a page after a redo point carries the page.
     before: bool,
+    /// So does the first write of a page that only hints changed.
+    hints: bool,
     compress: bool,
     /// A record of the pages that a change left follows each.
     results: bool,
@@ -133,13 +136,15 @@ impl Log {
         let writer =
             go_on(disk, layout, &segments, start, config.fsync).inspect_err(|_| segments.stop())?;
         let begin = writer.position();
+        let before = config.torn_page_protection == TornPageProtection::FullPageWrites;
         let ring_size = usize::try_from(config.wal_buffers).unwrap_or(usize::MAX);
         let log = Arc::new(Log {
             ring: Ring::new(ring_size, begin),
             incarnation: start.incarnation,
             max_record: config.max_record(),
             images: ImageOptions {
-                before: config.torn_page_protection == TornPageProtection::FullPageWrites,
+                before,
+                hints: before && !config.has(Mutant::SkipHintImage),
                 compress: config.wal_compression,
                 results: config.wal_consistency_checking,
             },
@@ -542,7 +547,7 @@ impl LogFlush for Log {
         Log::insert_lsn(self)
     }
     fn images_below(&self) -> Option<Lsn> {
-        self.has_images().then(|| self.cycle().redo)
+        self.images.hints.then(|| self.cycle().redo)
     }
     fn log_image(&self, page: PageId, bytes: &PageBytes) -> Option<Lsn> {
         self.segments.admit().ok()?;

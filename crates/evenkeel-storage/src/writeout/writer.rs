@@ -17,6 +17,7 @@ use crate::config::{StorageConfig, TornPageProtection};
 use crate::error::StorageResult;
 use crate::files::SyncPass;
 use crate::ids::{FrameId, Lsn, PageId};
+use crate::mutant::Mutant;
 
 /// How the writer works.
 #[derive(Clone, Debug)]
@@ -27,6 +28,10 @@ pub struct WriterOptions {
     pub torn_page_protection: TornPageProtection,
     /// From the redo point on the log has an image of every page that it changes.
     pub images_cover: bool,
+    /// A deliberate bug: slots of the area are free before the home files are synced.
+    pub reuse_slots_early: bool,
+    /// A deliberate bug: a write-out leaves a page out.
+    pub leave_one_out: bool,
     /// Most pages in a batch; at most a quarter of the pool is ever on its way home in a lane.
     pub batch_pages: usize,
     /// Size of the double-write area, in pages.
@@ -46,6 +51,8 @@ impl WriterOptions {
             dir: dir.to_path_buf(),
             torn_page_protection: config.torn_page_protection,
             images_cover,
+            reuse_slots_early: config.has(Mutant::ReuseSlotEarly),
+            leave_one_out: config.has(Mutant::PassPendingPage),
             batch_pages: 128,
             area_pages,
             write_back: config.fsync && !config.io_direct_data,
@@ -87,6 +94,7 @@ pub struct Writer {
     checkpoint: Mutex<Lane>,
     cleaner: Cleaner,
     restored: RestoreStats,
+    leave_one_out: bool,
 }
 
 impl Writer {
@@ -109,7 +117,7 @@ impl Writer {
             TornPageProtection::DoubleWrite | TornPageProtection::FullPageWrites => {
                 let (number, generation) = restored.next;
                 let files = pool.files();
-                Some(Area::activate(
+                let mut area = Area::activate(
                     &**files.disk(),
                     &options.dir,
                     number,
@@ -117,7 +125,9 @@ impl Writer {
                     options.area_pages.max(8),
                     files.direct(),
                     &sync,
-                )?)
+                )?;
+                area.reuse_early = options.reuse_slots_early;
+                Some(area)
             }
         };
         restore::retire(&restored.old, sync.fsync())?;
@@ -138,6 +148,7 @@ impl Writer {
             checkpoint,
             cleaner,
             restored: restored.stats,
+            leave_one_out: options.leave_one_out,
         }))
     }
 
@@ -166,7 +177,10 @@ impl Writer {
         target: Lsn,
         pace: &mut dyn FnMut(u64, u64),
     ) -> StorageResult<WriteOutStats> {
-        let due = self.shared.pool.dirty_before(target, false);
+        let mut due = self.shared.pool.dirty_before(target, false);
+        if self.leave_one_out {
+            due.pop();
+        }
         self.write_all(due, target, pace)
     }
 
