@@ -36,6 +36,9 @@ pub struct OpenOptions {
     /// Direct I/O: buffers, offsets and lengths are multiples of [`crate::IO_ALIGN`]; reads give
     /// what the disk holds, not what the page cache remembers.
     pub direct: bool,
+    /// If not zero: every write is of whole aligned units of so many bytes, and a power failure
+    /// leaves each of these units as it was before or after. Needs direct I/O.
+    pub atomic: u32,
 }
 
 impl OpenOptions {
@@ -48,6 +51,7 @@ impl OpenOptions {
             create_new: false,
             truncate: false,
             direct: false,
+            atomic: 0,
         }
     }
 
@@ -87,6 +91,11 @@ impl OpenOptions {
     pub const fn direct(self, direct: bool) -> Self {
         Self { direct, ..self }
     }
+
+    /// Writes of whole units of `atomic` bytes, each atomic; 0 for ordinary writes.
+    pub const fn atomic(self, atomic: u32) -> Self {
+        Self { atomic, ..self }
+    }
 }
 
 /// A lock that lasts until it is dropped, or the process ends.
@@ -101,7 +110,8 @@ pub trait LockGuard: Send + Sync {
 /// in the README's rules and nowhere else.
 pub trait Disk: Send + Sync + 'static {
     /// Opens a file. The entry of a file created here is durable after [`Disk::sync_dir`] of its
-    /// directory. `Unsupported` if direct I/O was asked for and the file system has none.
+    /// directory. `Unsupported` if direct I/O or atomic writes were asked for and file system
+    /// or device do not have them.
     fn open(&self, path: &Path, opts: OpenOptions) -> IoResult<Arc<dyn File>>;
 
     /// Renames a file atomically, replacing an existing one; durable after [`Disk::sync_dir`].

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{FallocateFlags, Mode, OFlags};
-use rustix::io::Errno;
+use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, StatxFlags};
+use rustix::io::{Errno, ReadWriteFlags};
 
 use crate::buffer::AlignedBuf;
 use crate::disk::{Disk, File, IoMethod, LockGuard, OpenOptions};
@@ -18,6 +18,10 @@ use crate::queue::{IoQueue, SyncQueue};
 use crate::transfer::{read_full, retry, write_full};
 use crate::worker::{WorkerPool, WorkerQueue};
 use crate::{syscalls, transfer};
+
+/// From Linux's `uapi/linux/stat.h` and `uapi/linux/fs.h`, 6.11.
+const STATX_WRITE_ATOMIC: u32 = 0x0001_0000;
+const RWF_ATOMIC: u32 = 0x0000_0040;
 
 /// The operating system's files, with queues of one [`IoMethod`].
 pub struct FileDisk {
@@ -85,11 +89,30 @@ fn open_file(path: &Path, opts: OpenOptions) -> Result<OsFile, Errno> {
             errno
         }
     })?;
+    if opts.atomic != 0 && !writes_atomically(&fd, opts)? {
+        return Err(Errno::OPNOTSUPP);
+    }
     Ok(OsFile {
         fd,
         path: path.to_owned(),
         direct: opts.direct,
+        atomic: opts.atomic as usize,
     })
+}
+
+/// Whether the kernel guarantees atomic direct writes of this many bytes to the file.
+fn writes_atomically(fd: &OwnedFd, opts: OpenOptions) -> Result<bool, Errno> {
+    if !opts.direct {
+        return Ok(false);
+    }
+    let wanted = StatxFlags::from_bits_retain(STATX_WRITE_ATOMIC);
+    let stat = match retry(|| rustix::fs::statx(fd, "", AtFlags::EMPTY_PATH, wanted)) {
+        Err(Errno::NOSYS) => return Ok(false),
+        stat => stat?,
+    };
+    let units = stat.stx_atomic_write_unit_min..=stat.stx_atomic_write_unit_max;
+    let is_known = stat.stx_mask & STATX_WRITE_ATOMIC != 0;
+    Ok(is_known && opts.atomic.is_power_of_two() && units.contains(&opts.atomic))
 }
 
 fn create_dir_all(path: &Path) -> Result<(), Errno> {
@@ -213,9 +236,32 @@ struct OsFile {
     fd: OwnedFd,
     path: PathBuf,
     direct: bool,
+    /// Unit of atomic writes, or zero.
+    atomic: usize,
 }
 
 impl OsFile {
+    /// Writes unit by unit, each in a call of its own: that is what the kernel guarantees.
+    fn write_units(&self, bufs: &[IoSlice<'_>], offset: u64) -> IoResult<()> {
+        let flags = ReadWriteFlags::from_bits_retain(RWF_ATOMIC);
+        let mut at = offset;
+        let misplaced =
+            |at: u64, len: usize| len != self.atomic || !at.is_multiple_of(self.atomic as u64);
+        for unit in bufs.iter().flat_map(|buf| buf.chunks(self.atomic)) {
+            let written = if misplaced(at, unit.len()) {
+                Err(Errno::INVAL)
+            } else {
+                let unit = [IoSlice::new(unit)];
+                retry(|| rustix::io::pwritev2(&self.fd, &unit, at, flags))
+            };
+            match self.check(OpKind::Write, Some(at), written)? {
+                whole if whole == unit.len() => at += whole as u64,
+                _ => return self.check(OpKind::Write, Some(at), Err(Errno::IO)),
+            }
+        }
+        Ok(())
+    }
+
     fn write_back(&self, op: OpKind, offset: u64, len: u64, wait: bool) -> IoResult<()> {
         let result = match (i64::try_from(offset), i64::try_from(len)) {
             (_, Ok(0)) => Ok(()),
@@ -266,6 +312,9 @@ impl File for OsFile {
     }
 
     fn write_all_vectored_at(&self, bufs: &mut [IoSlice<'_>], offset: u64) -> IoResult<()> {
+        if self.atomic != 0 {
+            return self.write_units(bufs, offset);
+        }
         write_full(bufs, offset, |bufs, at| {
             rustix::io::pwritev(&self.fd, bufs, at)
         })
@@ -339,6 +388,32 @@ mod tests {
         assert!(read[4..].iter().all(|&byte| byte == 0));
         file.extend_with_zeroes(0, 10).unwrap();
         assert_eq!(file.len().unwrap(), 600_000);
+    }
+
+    /// Where the device guarantees it, writes of whole units succeed and others do not; where it
+    /// does not, opening says so.
+    #[test]
+    fn atomic_writes_are_had_or_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let disk = FileDisk::new(IoMethod::Sync);
+        let opts = OpenOptions::create().atomic(8192);
+        let refused = disk.open(&dir.path().join("buffered"), opts);
+        assert_eq!(
+            refused.map(|_| ()).unwrap_err().kind(),
+            IoErrorKind::Unsupported
+        );
+        let file = match disk.open(&dir.path().join("file"), opts.direct(true)) {
+            Ok(file) => file,
+            Err(error) => {
+                assert_eq!(error.kind(), IoErrorKind::Unsupported, "{error}");
+                return;
+            }
+        };
+        let pages = AlignedBuf::zeroed(2 * 8192);
+        file.allocate(0, 4 * 8192).unwrap();
+        file.write_all_at(&pages, 8192).unwrap();
+        assert!(file.write_all_at(&pages, 4096).is_err());
+        assert!(file.write_all_at(&pages[..4096], 0).is_err());
     }
 
     #[test]

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use crate::buffer::{BufferPool, ReadAheadOptions, WriteGuard};
 use crate::config::TornPageProtection;
 use crate::error::StorageResult;
-use crate::files::{FileSpace, SyncTable};
+use crate::files::{DataAccess, FileSpace, SyncTable};
 use crate::ids::{BlockNumber, FileId, Fork, Lsn, PageId};
 use crate::page::PageRead;
 use crate::poison::Poison;
@@ -114,7 +114,8 @@ pub(crate) fn open_pool(disk: &SimDisk, frames: usize) -> (Arc<BufferPool>, Arc<
     disk.sync_dir(Path::new("/")).expect("no fault armed");
     let poison = Poison::new();
     let sync = SyncTable::new(Arc::clone(&disk), true, Arc::clone(&poison));
-    let space = FileSpace::open(disk, dir, false, TEST_SEGMENT, sync).expect("no fault armed");
+    let space = FileSpace::open(disk, dir, DataAccess::Buffered, TEST_SEGMENT, sync)
+        .expect("no fault armed");
     let io = IoStats::new(std::time::Duration::ZERO);
     let ahead = ReadAheadOptions::default();
     let pool = BufferPool::new(frames, space, Arc::clone(&poison), io, ahead);

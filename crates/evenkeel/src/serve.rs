@@ -63,7 +63,12 @@ struct Opener {
 impl Opener {
     fn open(&self) -> Result<Arc<SqlEngine>, Failure> {
         let database = Database::open(Arc::clone(&self.disk), &self.data, self.config.clone())?;
-        match SqlEngine::open(database.clone(), self.sql.clone()) {
+        let mut sql = self.sql.clone();
+        let atomic = database.store().writes_pages_atomically();
+        let atomic = if atomic { "on" } else { "off" };
+        sql.settings
+            .push(("atomic_page_writes".into(), atomic.into()));
+        match SqlEngine::open(database.clone(), sql) {
             Ok(engine) => Ok(engine),
             Err(error) => {
                 // The directory is left as clean as it can be.

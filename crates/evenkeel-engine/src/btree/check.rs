@@ -83,7 +83,7 @@ impl BTree {
                 left: NO_BLOCK,
                 unlisted: false,
             };
-            let mut block = first;
+            let mut block = self.leftmost(first)?;
             while block != NO_BLOCK {
                 pages += 1;
                 let blocks = self.blocks();
@@ -104,6 +104,23 @@ impl BTree {
             expected = check.below;
         }
         Ok(stats)
+    }
+}
+
+impl BTree {
+    /// The first page of the level that `block` is on, the first with a downlink: before it are
+    /// only pages that have lost theirs and are still linked.
+    fn leftmost(&self, block: BlockNumber) -> EngineResult<BlockNumber> {
+        let mut first = block;
+        for _ in 0..self.blocks() {
+            let page = self.fork().read(first)?;
+            let left = Node::of(&page).map(|node| node.header.left);
+            match left.map_err(|fault| self.damaged(first, fault))? {
+                NO_BLOCK => return Ok(first),
+                left => first = left,
+            }
+        }
+        Err(self.damaged(block, Fault("left links form a circle")))
     }
 }
 

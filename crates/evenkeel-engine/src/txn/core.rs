@@ -198,6 +198,10 @@ impl StorageClient for TxnCore {
             .min()
     }
 
+    fn raise_redo_floor(&self) {
+        self.publisher.hurry();
+    }
+
     fn checkpoint_payload(&self) -> Vec<u8> {
         let recovered = self.recovery.lock().next_xid();
         let next = self.next_xid().max(recovered).get().to_le_bytes();

@@ -56,6 +56,8 @@ pub(crate) struct Inner {
     pub(crate) rng: Rng,
     locks: BTreeSet<Arc<Path>>,
     write_back_errors: BTreeMap<Ino, u64>,
+    /// Unit of atomic writes that the disk promises, or zero.
+    atomic_unit: u32,
 }
 
 impl Inner {
@@ -122,6 +124,9 @@ impl Inner {
     fn open(&mut self, path: &Arc<Path>, opts: OpenOptions) -> Result<Ino, Errno> {
         if !opts.read && !opts.write {
             return Err(Errno::INVAL);
+        }
+        if opts.atomic != 0 && !(opts.direct && opts.atomic == self.atomic_unit) {
+            return Err(Errno::OPNOTSUPP);
         }
         match self.state.node(path) {
             Some(_) if opts.create_new => Err(Errno::EXIST),
@@ -264,6 +269,12 @@ impl SimDisk {
         Self::from_state(State::default(), 0, seed)
     }
 
+    /// From now on the disk says that it writes aligned units of `unit` bytes atomically. Whoever
+    /// takes crash images keeps the promise, with [`Outcome::Torn8192`] for the one of 8192.
+    pub fn promise_atomic_writes(&self, unit: u32) {
+        self.shared.inner.lock().atomic_unit = unit;
+    }
+
     pub(crate) fn from_state(state: State, first: u64, seed: u64) -> Self {
         let inner = Inner {
             base: state.clone(),
@@ -279,6 +290,7 @@ impl SimDisk {
             rng: Rng::new(seed),
             locks: BTreeSet::new(),
             write_back_errors: BTreeMap::new(),
+            atomic_unit: 0,
         };
         Self {
             shared: Arc::new(Shared {

@@ -302,6 +302,7 @@ fn client_floor(core: &Core, target: Lsn) -> StorageResult<Option<Lsn>> {
             return Ok(floor);
         }
         core.poison.check()?;
+        core.client.raise_redo_floor();
         std::thread::sleep(Duration::from_millis(1));
     }
 }

@@ -35,7 +35,7 @@ impl ForkFiles {
         let mut last = 0;
         for number in 0.. {
             let path = space.path(file, fork, number);
-            let opts = OpenOptions::read_write().direct(space.direct);
+            let opts = space.open_options(OpenOptions::read_write());
             let opened = match space.disk.open(&path, opts) {
                 Ok(opened) => opened,
                 Err(error) if error.kind() == IoErrorKind::NotFound => break,
@@ -120,7 +120,7 @@ impl ForkFiles {
         let path = self.space.path(self.file, self.fork, number);
         // A crash may have left a file there although it took back the segment before it, or the
         // cutting of the fork: whatever it holds is not this fork's.
-        let opts = OpenOptions::create().truncate().direct(self.space.direct);
+        let opts = self.space.open_options(OpenOptions::create().truncate());
         let segment = self.space.sync.register(self.space.disk.open(&path, opts)?);
         // The entry must be durable before the redo point passes what is written here.
         self.space.sync.note_dir(self.space.dir_of(self.file));

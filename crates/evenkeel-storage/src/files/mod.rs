@@ -7,10 +7,11 @@ mod sync_table;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use evenkeel_io::Disk;
+use evenkeel_io::{Disk, IoErrorKind, OpenOptions};
 
 use crate::error::StorageResult;
 use crate::ids::{FileId, Fork};
+use crate::page::PAGE_SIZE;
 
 pub(crate) use fork_files::ForkFiles;
 pub(crate) use segment::Segment;
@@ -19,12 +20,53 @@ pub use sync_table::{SYNC_TIME_BOUNDS, SyncPass, SyncStats, SyncTable};
 /// Blocks in a segment file of 1 GiB.
 pub const SEGMENT_BLOCKS: u32 = (1 << 30) / crate::page::PAGE_SIZE as u32;
 
+/// How data files are opened.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum DataAccess {
+    /// Through the page cache.
+    Buffered,
+    /// Past it.
+    Direct,
+    /// Past it, each page written atomically by the device's own guarantee.
+    Atomic,
+}
+
+impl DataAccess {
+    /// Whether a file below `dir` can be opened for atomic writes of pages.
+    ///
+    /// # Errors
+    /// When the disk cannot say.
+    pub fn is_atomic(disk: &dyn Disk, dir: &Path) -> StorageResult<bool> {
+        disk.create_dir_all(&dir.join("base"))?;
+        let probe = dir.join("base/probe");
+        let opened = disk.open(&probe, DataAccess::Atomic.options(OpenOptions::create()));
+        if disk.exists(&probe)? {
+            disk.remove(&probe)?;
+        }
+        match opened {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == IoErrorKind::Unsupported => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn options(self, options: OpenOptions) -> OpenOptions {
+        // A page is 8 KiB, so its size fits.
+        let atomic = match self {
+            DataAccess::Atomic => PAGE_SIZE as u32,
+            DataAccess::Buffered | DataAccess::Direct => 0,
+        };
+        let direct = self != DataAccess::Buffered;
+        options.direct(direct).atomic(atomic)
+    }
+}
+
 /// Where data files are and how they are opened; shared by all forks.
 pub struct FileSpace {
     disk: Arc<dyn Disk>,
     base: PathBuf,
     status: PathBuf,
-    direct: bool,
+    access: DataAccess,
     segment_blocks: u32,
     sync: Arc<SyncTable>,
 }
@@ -37,7 +79,7 @@ impl FileSpace {
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
-        direct: bool,
+        access: DataAccess,
         segment_blocks: u32,
         sync: Arc<SyncTable>,
     ) -> StorageResult<Arc<FileSpace>> {
@@ -57,7 +99,7 @@ impl FileSpace {
             disk,
             base,
             status,
-            direct,
+            access,
             segment_blocks,
             sync,
         }))
@@ -75,7 +117,16 @@ impl FileSpace {
 
     /// Whether data files bypass the page cache.
     pub(crate) fn direct(&self) -> bool {
-        self.direct
+        self.access != DataAccess::Buffered
+    }
+
+    /// Whether the device writes pages atomically.
+    pub(crate) fn is_atomic(&self) -> bool {
+        self.access == DataAccess::Atomic
+    }
+
+    fn open_options(&self, options: OpenOptions) -> OpenOptions {
+        self.access.options(options)
     }
 
     /// The directory of a file's segments.

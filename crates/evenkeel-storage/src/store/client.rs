@@ -80,6 +80,9 @@ pub trait StorageClient: Send + Sync {
     /// Log from here on is still needed by the client; the redo point may not pass it.
     fn redo_floor(&self) -> Option<Lsn>;
 
+    /// A checkpoint waits for the floor to rise: what is put off is to be done now.
+    fn raise_redo_floor(&self) {}
+
     /// State to be kept in the control block, at most
     /// [`MAX_PAYLOAD`](crate::control::MAX_PAYLOAD) bytes. It must be at least as new as every
     /// record before the redo point, which is chosen before this is called.

@@ -13,7 +13,7 @@ use crate::checkpoint::Checkpointer;
 use crate::config::{StorageConfig, TornPageProtection};
 use crate::control::{CONTROL_FILE, CREATING_FILE, Control, ControlFile, State, not_a_database};
 use crate::error::{StorageError, StorageResult};
-use crate::files::{FileSpace, SEGMENT_BLOCKS, SyncTable};
+use crate::files::{DataAccess, FileSpace, SEGMENT_BLOCKS, SyncTable};
 use crate::ids::Lsn;
 use crate::poison::Poison;
 use crate::recovery::{self, LogScan, RecoveryStats};
@@ -153,7 +153,8 @@ pub(super) fn open(
     };
     let begun = Instant::now();
     let scan = recovery::scan(&disk, &layout, &found, config.wal_buffers)?;
-    let plan = plan(disk.as_ref(), &layout, &config, &found, scan)?;
+    let mut plan = plan(disk.as_ref(), &layout, &config, &found, scan)?;
+    plan.choose_access(disk.as_ref(), dir, &mut config)?;
     let stats = RecoveryStats {
         redo_start: plan.scan.redo,
         redo_end: plan.scan.end,
@@ -193,6 +194,32 @@ struct Plan {
     start: LogStart,
     /// The damaged rest of the log is being given up.
     gave_up: bool,
+    access: DataAccess,
+}
+
+impl Plan {
+    /// Says how data files are opened. A device that writes pages atomically needs no other
+    /// protection against torn pages.
+    fn choose_access(
+        &mut self,
+        disk: &dyn Disk,
+        dir: &Path,
+        config: &mut StorageConfig,
+    ) -> StorageResult<()> {
+        if !config.io_direct_data {
+            return Ok(());
+        }
+        self.access = DataAccess::Direct;
+        if config.torn_page_protection != TornPageProtection::Off
+            && DataAccess::is_atomic(disk, dir)?
+        {
+            tracing::info!("the device writes pages atomically: torn_page_protection is not used");
+            self.access = DataAccess::Atomic;
+            config.torn_page_protection = TornPageProtection::Off;
+            self.start.images_from = Lsn::ZERO;
+        }
+        Ok(())
+    }
 }
 
 fn plan(
@@ -218,6 +245,7 @@ fn plan(
             scan,
             start,
             gave_up: false,
+            access: DataAccess::Buffered,
         });
     };
     if !config.ignore_log_damage {
@@ -236,6 +264,7 @@ fn plan(
         scan,
         start,
         gave_up: true,
+        access: DataAccess::Buffered,
     })
 }
 
@@ -251,8 +280,7 @@ fn build(
 ) -> StorageResult<Arc<Core>> {
     let poison = Poison::new();
     let sync = SyncTable::new(Arc::clone(&disk), config.fsync, Arc::clone(&poison));
-    let direct = config.io_direct_data;
-    let space = FileSpace::open(Arc::clone(&disk), dir, direct, SEGMENT_BLOCKS, sync)?;
+    let space = FileSpace::open(Arc::clone(&disk), dir, plan.access, SEGMENT_BLOCKS, sync)?;
     let ahead = ReadAheadOptions {
         depth: config.effective_io_concurrency,
         combine: config.combined_pages(),

@@ -109,6 +109,12 @@ impl Store {
         &self.core.config
     }
 
+    /// Whether the device writes pages atomically, so that `torn_page_protection` is not used.
+    #[must_use]
+    pub fn writes_pages_atomically(&self) -> bool {
+        self.core.pool.files().is_atomic()
+    }
+
     /// The disk it lives on.
     #[must_use]
     pub fn disk(&self) -> &Arc<dyn Disk> {

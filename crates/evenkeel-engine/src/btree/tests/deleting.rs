@@ -77,18 +77,25 @@ fn a_queue_does_not_leave_pages_behind() {
 
 #[test]
 fn a_half_dead_leaf_is_unlinked_by_the_next_vacuum() {
+    // The leftmost leaf as well: the level begins with a page without a downlink then.
+    half_delete_and_vacuum(true);
+    half_delete_and_vacuum(false);
+}
+
+fn half_delete_and_vacuum(leftmost: bool) {
     let fixture = Fixture::new(512);
     let (tree, clock) = (&fixture.tree, Clock::default());
     for number in 0..5_000u64 {
         fixture.insert(&number.to_be_bytes(), tid(number));
     }
-    // Empties the second leaf by hand, and leaves it after the first stage.
+    // Empties the first or second leaf by hand, and leaves it after the first stage.
     let first = tree
         .covering(&key::Position::start(), 0)
         .expect("leftmost leaf");
     let second = page::Node::of(&first).expect("node").header.right;
+    let emptied = if leftmost { first.block() } else { second };
     drop(first);
-    let mut leaf = tree.fork().write(second).expect("leaf");
+    let mut leaf = tree.fork().write(emptied).expect("leaf");
     let node = page::Node::of(&leaf).expect("node");
     let slots: Vec<u16> = (node.first()..node.end()).collect();
     let mut change = fixture.store.change(0);
@@ -101,7 +108,7 @@ fn a_half_dead_leaf_is_unlinked_by_the_next_vacuum() {
     );
     change.commit();
     drop(leaf);
-    assert!(tree.half_delete(second).expect("first stage"));
+    assert!(tree.half_delete(emptied).expect("first stage"));
     assert_eq!(fixture.check().half_dead, 1);
     let left = 5_000 - slots.len();
     assert_eq!(scan_all(tree).len(), left);
@@ -113,8 +120,9 @@ fn a_half_dead_leaf_is_unlinked_by_the_next_vacuum() {
     );
     assert_eq!(backward.len(), left);
     // The key range of the deleted leaf belongs to its right sibling now.
+    let from = if leftmost { 0 } else { 300 };
     for slot in 0..slots.len() as u64 {
-        fixture.insert(&(slot + 300).to_be_bytes(), tid(10_000 + slot));
+        fixture.insert(&(slot + from).to_be_bytes(), tid(10_000 + slot));
     }
     let stats = vacuum(tree, &clock, &mut |_| false);
     assert_eq!(stats.pages_deleted, 1);

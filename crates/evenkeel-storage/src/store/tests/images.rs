@@ -104,6 +104,43 @@ fn the_protection_may_change_with_every_start() {
     }
 }
 
+/// write-out rule 11: on a device that writes pages atomically nothing else protects them, and
+/// nothing else is needed.
+#[test]
+fn atomic_page_writes_take_the_place_of_protection() {
+    let direct = StorageConfig {
+        io_direct_data: true,
+        ..with(DoubleWrite)
+    };
+    let disk = SimDisk::new(11);
+    let (store, _) = open_with(&disk, direct.clone()).expect("opens");
+    assert!(!store.writes_pages_atomically());
+    set_up(&store).expect("set up");
+    run(&store, &disk, 1, 60, 20).expect("steps");
+    drop(store);
+    // The same directory, moved to a better device by a power failure.
+    let disk = disk.crash_with(Outcome::Torn512, 1);
+    disk.promise_atomic_writes(PAGE_SIZE as u32);
+    let (store, _) = open_with(&disk, direct.clone()).expect("opens");
+    assert!(store.writes_pages_atomically());
+    assert!(!disk.exists(&dir().join("base/probe")).expect("list"));
+    let begun = disk.op_count();
+    let steps = steps_done(&store).expect("steps");
+    run(&store, &disk, steps + 1, steps + 200, 60).expect("steps");
+    drop(store);
+    let end = disk.op_count();
+    let mut series = disk.images(7);
+    for round in 0..60 {
+        series.seek(begun + (end - begun) * round / 60);
+        let image = series.image(Outcome::Torn8192, round);
+        image.promise_atomic_writes(PAGE_SIZE as u32);
+        let (store, _) = open_with(&image, direct.clone()).expect("recovers");
+        let steps = steps_done(&store).expect("steps");
+        assert!(steps >= acknowledged(&disk, series.index()));
+        assert_steps(&store, steps, &format!("operation {}", series.index()));
+    }
+}
+
 /// checkpoint rule 5.
 #[test]
 fn with_images_only_an_announced_position_becomes_redo_point() {
