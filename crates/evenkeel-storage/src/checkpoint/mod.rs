@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_millis(200);
 /// How long it waits after a failure.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// How long it waits for the client to let the floor pass the target.
+/// How long it waits for what keeps the target from becoming the redo point.
 const SETTLE: Duration = Duration::from_secs(5);
 
 /// How a checkpoint is taken.
@@ -140,6 +140,11 @@ impl Checkpointer {
 }
 
 impl Shared {
+    /// Whether a wait for what keeps the target from becoming the redo point is to end.
+    fn gives_up(&self, begun: Instant) -> bool {
+        begun.elapsed() > SETTLE || self.requests.lock().stop
+    }
+
     /// Sleeps while `is_ahead` says so and nobody waits for this checkpoint, or another.
     fn sleep_unless_hurried(&self, number: u64, is_ahead: impl Fn() -> bool) {
         let mut requests = self.requests.lock();
@@ -244,7 +249,7 @@ fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> Stor
     // When this is back the client has been told of every notified record before the target, so
     // its floor accounts for them (checkpoint rule 2).
     core.log.flush(target)?;
-    let floor = client_floor(core, target)?;
+    let floor = client_floor(core, shared, target)?;
     let floor = floor.filter(|_| !core.config.has(Mutant::PassPublisher));
     let floor = floor.into_iter().chain(core.holds.min()).min();
     // What ended a hold by now is in the log, perhaps behind the target; it must be durable
@@ -263,7 +268,7 @@ fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> Stor
     let pages = written.written;
     let write_time = begun.elapsed();
     // Before the syncs: what becomes clean later may not be synced (checkpoint rule 3).
-    let dirtied = oldest_dirtied(core, target)?;
+    let dirtied = oldest_dirtied(core, shared, target)?;
     core.writer.sync_all()?;
     let sync_time = begun.elapsed().saturating_sub(write_time);
     let dirtied = dirtied.filter(|_| !core.config.has(Mutant::PassPendingPage));
@@ -293,12 +298,12 @@ fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> Stor
 
 /// The client's floor. Where only the target may become the redo point, and not what lies a
 /// little before it, the client is given time to let the floor pass it.
-fn client_floor(core: &Core, target: Lsn) -> StorageResult<Option<Lsn>> {
+fn client_floor(core: &Core, shared: &Shared, target: Lsn) -> StorageResult<Option<Lsn>> {
     let begun = Instant::now();
     loop {
         let floor = core.client.redo_floor();
         let is_behind = floor.is_some_and(|floor| floor < target);
-        if !(is_behind && core.log.has_images()) || begun.elapsed() > SETTLE {
+        if !(is_behind && core.log.has_images()) || shared.gives_up(begun) {
             return Ok(floor);
         }
         core.poison.check()?;
@@ -308,21 +313,19 @@ fn client_floor(core: &Core, target: Lsn) -> StorageResult<Option<Lsn>> {
 }
 
 /// The least first-dirtied LSN. A page may have been marked dirty by a position before the
-/// target after the write-out had looked; where the target or nothing becomes the redo point, it
-/// is written now.
-fn oldest_dirtied(core: &Core, target: Lsn) -> StorageResult<Option<Lsn>> {
-    const TRIES: u32 = 3;
-    let mut dirtied = core.pool.min_first_dirtied();
-    if core.log.has_images() {
-        for _ in 0..TRIES {
-            if dirtied.is_none_or(|dirtied| dirtied >= target) {
-                break;
-            }
-            core.writer.write_dirty_before(target, &mut |_, _| {})?;
-            dirtied = core.pool.min_first_dirtied();
+/// target after the write-out had looked, or the cleaner may have one on its way home; where the
+/// target or nothing becomes the redo point, they are waited for.
+fn oldest_dirtied(core: &Core, shared: &Shared, target: Lsn) -> StorageResult<Option<Lsn>> {
+    let begun = Instant::now();
+    loop {
+        let dirtied = core.pool.min_first_dirtied();
+        let is_behind = dirtied.is_some_and(|dirtied| dirtied < target);
+        if !(is_behind && core.log.has_images()) || shared.gives_up(begun) {
+            return Ok(dirtied);
         }
+        core.writer.write_dirty_before(target, &mut |_, _| {})?;
+        std::thread::sleep(Duration::from_millis(1));
     }
-    Ok(dirtied)
 }
 
 /// Writes the control block with the new redo point; returns how far it moved, in bytes.
