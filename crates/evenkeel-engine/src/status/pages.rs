@@ -113,8 +113,7 @@ impl StatusPages {
         }
         for (page, changes) in pages {
             let span = (changes.first, changes.last);
-            self.pages
-                .change(page, OP_SET, &changes.data, span)?;
+            self.pages.change(page, OP_SET, &changes.data, span)?;
         }
         Ok(())
     }
@@ -126,8 +125,7 @@ impl StatusPages {
             return Ok(());
         }
         let span = (image.first, image.last);
-        self.pages
-            .change(page, OP_MERGE, &image.bytes, span)
+        self.pages.change(page, OP_MERGE, &image.bytes, span)
     }
 
     /// Whether a file has only ids below `limit`.

@@ -98,8 +98,7 @@ impl CommitStamps {
         }
         for (page, changes) in pages {
             let span = (changes.first, changes.last);
-            self.pages
-                .change(page, OP_STAMP, &changes.data, span)?;
+            self.pages.change(page, OP_STAMP, &changes.data, span)?;
         }
         Ok(())
     }
