@@ -87,7 +87,7 @@ fn update(db: &Database, table: &Arc<Table>, salt: u64) -> Result<u64, Box<dyn E
     while scan.next_page(&mut batch)? {
         for (tid, row) in batch.iter() {
             let number = u64::from_be_bytes(row[..8].try_into()?);
-            if scatter(number ^ salt) % SPARSE == 0 {
+            if scatter(number ^ salt).is_multiple_of(SPARSE) {
                 chosen.push((tid, row.to_vec()));
             }
         }

@@ -79,6 +79,8 @@ impl Core {
 
     /// Writes what is in the log and ends the threads.
     pub(crate) fn stop(&self) {
+        // First: it may write log.
+        self.writer.stop_cleaner();
         if let Err(error) = self.log.stop() {
             tracing::warn!("the log was not flushed at the end: {error}");
         }

@@ -112,6 +112,8 @@ pub struct Log {
     durable_lock: Mutex<()>,
     durable_moved: Condvar,
     stopping: AtomicBool,
+    /// The flusher has ended: what was written into the ring since will never be durable.
+    ended: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
     stats: LogStats,
 }
@@ -164,6 +166,7 @@ impl Log {
             durable_lock: Mutex::new(()),
             durable_moved: Condvar::new(),
             stopping: AtomicBool::new(false),
+            ended: AtomicBool::new(false),
             thread: Mutex::new(None),
             stats: LogStats::default(),
         });
@@ -416,7 +419,9 @@ impl Log {
                     return Ok(());
                 }
                 self.poison.check()?;
-                if self.stopping.load(Ordering::SeqCst) && self.insert_lsn() <= lsn {
+                let ended = self.ended.load(Ordering::SeqCst);
+                let stopping = self.stopping.load(Ordering::SeqCst);
+                if ended || (stopping && self.insert_lsn() <= lsn) {
                     return Err(StorageError::ShutDown);
                 }
                 self.durable_moved.wait(&mut guard);
@@ -528,6 +533,7 @@ impl Log {
             // A panic of the flusher poisons nothing by itself; the flush above failed or not.
             let _ = thread.join();
         }
+        self.ended.store(true, Ordering::SeqCst);
         drop(self.durable_lock.lock());
         self.durable_moved.notify_all();
         self.ring.close();

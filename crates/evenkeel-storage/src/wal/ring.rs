@@ -146,13 +146,13 @@ impl Ring {
     /// As [`Ring::reserve`], for a record that announces a redo point: in one step with its
     /// place it begins the next cycle, which it belongs to.
     pub(crate) fn reserve_redo_point(&self, len: usize, full: impl Fn()) -> Reservation<'_> {
-        let next = |at: u64| (at & !CYCLE_BITS) + len as u64 | (at + 1) & CYCLE_BITS;
+        let next = |at: u64| ((at & !CYCLE_BITS) + len as u64) | ((at + 1) & CYCLE_BITS);
         let update = |at| Some(next(at));
         let (Ok(at) | Err(at)) =
             self.inserted
                 .fetch_update(Ordering::AcqRel, Ordering::Relaxed, update);
         let cycle = (at + 1) & CYCLE_BITS;
-        self.reserved(at & !CYCLE_BITS | cycle, len, full)
+        self.reserved((at & !CYCLE_BITS) | cycle, len, full)
     }
 
     #[inline]

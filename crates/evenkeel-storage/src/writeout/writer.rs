@@ -234,6 +234,11 @@ impl Writer {
         self.shared.pool.files().sync_table().sync_all()
     }
 
+    /// Stops the cleaner; the log still works.
+    pub fn stop_cleaner(&self) {
+        self.cleaner.stop();
+    }
+
     /// Stops the cleaner. If nothing is left to sync and the instance is sound, the double-write
     /// area is declared not needed.
     ///
