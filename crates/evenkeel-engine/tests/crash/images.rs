@@ -241,10 +241,12 @@ fn failures(storage: &StorageConfig) -> Vec<Failure> {
     outcomes.chain([Failure::Process]).collect()
 }
 
-/// Checks `count` images of a run, evenly over its journal and over the kinds of failure, on two
+/// Checks `count` images of a run, evenly over its journal and over the kinds of failure, on several
 /// threads. With more images than operations an index has several.
 pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
-    const THREADS: u64 = 2;
+    // A database's threads wait for each other most of the time: several keep a core busy.
+    const PER_CORE: usize = 4;
+    let threads = PER_CORE * std::thread::available_parallelism().map_or(2, usize::from);
     let places = run.disk.images(0).end() + 1;
     let failures = failures(&run.storage);
     let count = count.min(places * failures.len() as u64);
@@ -265,7 +267,7 @@ pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
         }
     };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..THREADS).map(|_| scope.spawn(work)).collect();
+        let threads: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         let results = threads
             .into_iter()
             .map(|thread| thread.join().expect("a panic is an error there"));
