@@ -22,8 +22,17 @@ pub struct Measured {
     pub operations: u64,
     /// From the common start to the end of the last thread.
     pub elapsed: Duration,
+    /// Processor time of the whole process meanwhile, the engine's own threads included: with
+    /// other kinds of workers beside, theirs too.
+    pub cpu: Duration,
     /// Of those operations that were timed.
     pub latency: Latency,
+}
+
+/// Processor time this process has used.
+pub fn cpu_time() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
 
 impl Measured {
@@ -59,6 +68,7 @@ pub fn run<T>(
             .iter()
             .map(|kind| (0..kind.threads).map(|n| start(kind, n)).collect())
             .collect();
+        let cpu = cpu_time();
         barrier.wait();
         let outcome = body();
         stop.store(true, Ordering::Relaxed);
@@ -67,6 +77,7 @@ pub fn run<T>(
             let mut all = Measured {
                 operations: 0,
                 elapsed: Duration::ZERO,
+                cpu: Duration::ZERO,
                 latency: latency()?,
             };
             for thread in threads {
@@ -79,6 +90,8 @@ pub fn run<T>(
             }
             measured.push(all);
         }
+        let cpu = cpu_time().saturating_sub(cpu);
+        measured.iter_mut().for_each(|one| one.cpu = cpu);
         Ok((measured, outcome?))
     })
 }
@@ -118,6 +131,7 @@ fn work(
     Ok(Measured {
         operations,
         elapsed: begun.elapsed(),
+        cpu: Duration::ZERO,
         latency,
     })
 }

@@ -25,6 +25,8 @@ pub struct Sample {
     pub value: Option<f64>,
     /// Latencies, for what has them.
     pub latency: Option<Latency>,
+    /// Processor time for one of the unit's things, in seconds.
+    pub cpu: Option<f64>,
     /// Acknowledged commits that were not there.
     pub lost: Option<u64>,
     /// What has to be said about it.
@@ -42,6 +44,7 @@ impl Sample {
         Sample {
             threads,
             value: Some(measured.rate()),
+            cpu: Some(measured.cpu.as_secs_f64() / measured.operations.max(1) as f64),
             latency: Some(measured.latency),
             ..Sample::plain(workload, unit, 0.0)
         }
@@ -63,6 +66,7 @@ impl Sample {
             unit,
             value: Some(value),
             latency: None,
+            cpu: None,
             lost: None,
             note: String::new(),
         }
@@ -154,12 +158,16 @@ pub struct Line {
     pub median: Option<f64>,
     /// Over all rounds, in seconds.
     pub latency: Option<Percentiles>,
+    /// Processor time of the process for one of the unit's things, in seconds; the median.
+    pub cpu: Option<f64>,
     /// Acknowledged commits that were not there.
     pub lost: Option<u64>,
     /// What has to be said about it.
     pub note: String,
     #[serde(skip)]
     histogram: Option<Latency>,
+    #[serde(skip)]
+    cpu_rounds: Vec<f64>,
 }
 
 /// Latencies in seconds.
@@ -213,9 +221,11 @@ impl Report {
                     rounds: Vec::new(),
                     median: None,
                     latency: None,
+                    cpu: None,
                     lost: None,
                     note: String::new(),
                     histogram: None,
+                    cpu_rounds: Vec::new(),
                 });
                 self.results.len() - 1
             }
@@ -258,6 +268,8 @@ impl Line {
     fn add(&mut self, sample: Sample) -> Result<()> {
         self.rounds.extend(sample.value);
         self.median = median(&self.rounds);
+        self.cpu_rounds.extend(sample.cpu);
+        self.cpu = median(&self.cpu_rounds);
         match (&mut self.histogram, sample.latency) {
             (Some(all), Some(more)) => all.add(&more)?,
             (none, more) => *none = none.take().or(more),
@@ -295,6 +307,9 @@ impl Line {
                 text,
                 "  p50 {p50:.1}  p99 {p99:.1}  p99.9 {p999:.1}  max {max:.0} µs"
             );
+        }
+        if let Some(cpu) = self.cpu {
+            let _ = write!(text, "  cpu {:.2} µs", cpu * 1e6);
         }
         if let Some(lost) = self.lost {
             let _ = write!(text, "  lost {lost}");

@@ -16,7 +16,7 @@ const CHECKPOINT_AT: f64 = 0.4;
 pub fn load(store: &dyn Store, plan: &Plan) -> Result<Sample> {
     let mut session = store.session()?;
     let mut latency = latency()?;
-    let begun = Instant::now();
+    let (begun, cpu) = (Instant::now(), measure::cpu_time());
     let mut next = 0;
     while next < plan.rows {
         let end = plan.rows.min(next + plan.batch_rows);
@@ -29,6 +29,7 @@ pub fn load(store: &dyn Store, plan: &Plan) -> Result<Sample> {
     let measured = Measured {
         operations: plan.rows,
         elapsed: begun.elapsed(),
+        cpu: measure::cpu_time().saturating_sub(cpu),
         latency,
     };
     Ok(Sample::rate("load", 1, "rows/s", measured))
@@ -101,7 +102,10 @@ pub fn mixed(store: &dyn Store, plan: &Plan) -> Result<Vec<Sample>> {
     let mut samples = Vec::new();
     for (name, threads, unit) in [("mixed", 2, "commits/s"), ("mixed-read", 1, "reads/s")] {
         let measured = measured.next().ok_or("a thread is missing")?;
-        samples.push(Sample::rate(name, threads, unit, measured));
+        let mut sample = Sample::rate(name, threads, unit, measured);
+        // Both kinds share one process.
+        sample.cpu = None;
+        samples.push(sample);
     }
     match checkpoint {
         Some(took) => samples.push(Sample::time("checkpoint", 2, took)),
