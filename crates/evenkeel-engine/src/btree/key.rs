@@ -84,6 +84,11 @@ impl<'a> Position<'a> {
         }
     }
 
+    /// Whether it is behind everything.
+    pub fn is_end(&self) -> bool {
+        self.side == Side::End
+    }
+
     /// The key's first bytes as a number.
     pub fn head(&self) -> u64 {
         self.head
@@ -109,7 +114,7 @@ impl<'a> Position<'a> {
 /// The first eight bytes as a number that orders like them; a shorter key is padded with zeros,
 /// which can make unequal keys equal here but never turns their order around.
 #[inline]
-fn head(key: &[u8]) -> u64 {
+pub(super) fn head(key: &[u8]) -> u64 {
     if let Some(bytes) = key.first_chunk::<8>() {
         return u64::from_be_bytes(*bytes);
     }

@@ -14,6 +14,7 @@ mod key;
 mod page;
 pub mod redo;
 mod scan;
+mod search;
 mod shared;
 mod split;
 #[cfg(test)]

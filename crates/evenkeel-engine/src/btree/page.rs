@@ -20,6 +20,7 @@ use evenkeel_storage::{ApplyError, BlockNumber};
 use smallvec::SmallVec;
 
 use super::key::{Position, TidOrder, separator};
+use super::search::narrow;
 use crate::types::Tid;
 
 /// Page kind of the meta page, block 0.
@@ -382,7 +383,10 @@ impl<'p, P: PageRead + ?Sized> Node<'p, P> {
     /// The first slot of a leaf whose entry is not less than `position`.
     #[inline]
     pub fn lower_bound(&self, position: &Position<'_>) -> Result<u16, Fault> {
-        let (mut low, mut high) = (self.first(), self.slots);
+        let range = narrow(position, self.first()..self.slots, |slot| {
+            self.entry(slot).map(|entry| entry.key)
+        })?;
+        let (mut low, mut high) = (range.start, range.end);
         while low < high {
             let middle = low + (high - low) / 2;
             let entry = self.entry(middle)?;
@@ -401,7 +405,10 @@ impl<'p, P: PageRead + ?Sized> Node<'p, P> {
         if self.slots <= self.first() {
             return Err(Fault("inner page without downlinks"));
         }
-        let (mut low, mut high) = (self.first() + 1, self.slots);
+        let range = narrow(position, self.first() + 1..self.slots, |slot| {
+            self.pivot(slot).map(|pivot| pivot.key)
+        })?;
+        let (mut low, mut high) = (range.start, range.end);
         while low < high {
             let middle = low + (high - low) / 2;
             let pivot = self.pivot(middle)?;
