@@ -181,9 +181,19 @@ impl CancelFlag {
     }
 }
 
+thread_local! {
+    /// Wakes this thread. Made once, so that waiting for what is ready at once costs nothing.
+    static UNPARK: Waker = unpark();
+}
+
+fn unpark() -> Waker {
+    Waker::from(Arc::new(Unpark(thread::current())))
+}
+
 /// Runs a future of the engine to its end on this thread, which sleeps while it waits.
 pub fn block_on<F: Future>(future: F) -> F::Output {
-    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    // A thread that is ending has no thread-local values any more.
+    let waker = UNPARK.try_with(Waker::clone).unwrap_or_else(|_| unpark());
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
     loop {
