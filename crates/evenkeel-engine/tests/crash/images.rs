@@ -241,8 +241,8 @@ fn failures(storage: &StorageConfig) -> Vec<Failure> {
     outcomes.chain([Failure::Process]).collect()
 }
 
-/// Checks `count` images of a run, evenly over its journal and over the kinds of failure, on several
-/// threads. With more images than operations an index has several.
+/// Checks `count` images of a run, evenly over its journal and over the kinds of failure, on
+/// several threads. With more images than operations an index has several.
 pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
     // A database's threads wait for each other most of the time: several keep a core busy.
     const PER_CORE: usize = 4;
