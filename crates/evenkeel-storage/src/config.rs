@@ -65,8 +65,7 @@ pub struct StorageConfig {
     pub io_direct_wal: bool,
     /// Open even if the log is damaged, losing what follows the damage.
     pub ignore_log_damage: bool,
-    /// A deliberate bug, for a test that is to catch it.
-    #[cfg(feature = "mutants")]
+    /// A deliberate bug, for a test that is to catch it; nothing without debug assertions.
     pub mutant: Option<Mutant>,
 }
 
@@ -94,7 +93,6 @@ impl Default for StorageConfig {
             io_direct_data: false,
             io_direct_wal: false,
             ignore_log_damage: false,
-            #[cfg(feature = "mutants")]
             mutant: None,
         }
     }
@@ -116,16 +114,10 @@ impl StorageConfig {
         }
     }
 
-    /// Whether this bug was asked for; never without the feature `mutants`.
+    /// Whether this bug was asked for.
     #[inline]
     pub(crate) fn has(&self, mutant: Mutant) -> bool {
-        #[cfg(feature = "mutants")]
-        return self.mutant == Some(mutant);
-        #[cfg(not(feature = "mutants"))]
-        {
-            let _ = mutant;
-            false
-        }
+        cfg!(debug_assertions) && self.mutant == Some(mutant)
     }
 
     /// Frames that `shared_buffers` holds.

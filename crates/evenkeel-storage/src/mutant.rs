@@ -1,5 +1,5 @@
-//! Deliberate bugs, so that tests can show that they catch them. Without the feature `mutants`
-//! nothing of this can be switched on.
+//! Deliberate bugs, so that tests can show that they catch them. A build without debug assertions
+//! has none of them.
 
 /// A bug to be caught.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
