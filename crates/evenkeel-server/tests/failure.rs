@@ -118,9 +118,9 @@ async fn a_failed_database_comes_back_by_itself() {
         running.disk.inject(fault.on(OpKind::SyncData));
         let insert = format!("INSERT INTO t VALUES ({})", -round - 1);
         let error = writer.batch_execute(&insert).await.expect_err("fails");
-        assert_eq!(code(&error), "57P02", "{error:?}");
-        if round == 0 {
-            let text = error.as_db_error().map_or("", |error| error.message());
+        assert!(ended(&error), "{error:?}");
+        if let Some(error) = error.as_db_error() {
+            let text = error.message();
             assert!(text.contains("wal/"), "the file is named: {text}");
         }
         let again = running.connect().await;
@@ -150,7 +150,7 @@ async fn a_database_that_cannot_come_back_ends_the_server() {
     let fault = Fault::nth(1, FaultKind::Eio).path("wal").sticky();
     running.disk.inject(fault);
     let error = writer.batch_execute("INSERT INTO t VALUES (1)").await;
-    assert_eq!(code(&error.expect_err("fails")), "57P02");
+    assert!(ended(&error.expect_err("fails")));
     let outcome = tokio::time::timeout(PATIENCE, running.server).await;
     let error = outcome.expect("it ends").expect("no panic");
     let text = error

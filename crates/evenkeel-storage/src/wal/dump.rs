@@ -10,6 +10,7 @@ use evenkeel_io::Disk;
 use crate::control::{Control, ControlFile};
 use crate::error::StorageResult;
 use crate::wal::SegmentLayout;
+use crate::wal::image;
 use crate::wal::reader::LogReader;
 use crate::wal::record::{FLAG_NOTIFY, PartFlags, RecordKind, RecordView};
 
@@ -55,6 +56,9 @@ impl fmt::Display for Describe<'_> {
         )?;
         if record.flags() & FLAG_NOTIFY != 0 {
             write!(f, " NOTIFY")?;
+        }
+        if record.kind() == RecordKind::REDO_POINT && record.payload() == [1] {
+            write!(f, " with page images")?;
         }
         if !record.payload().is_empty() {
             write!(f, ", payload: {} bytes", record.payload().len())?;
@@ -105,8 +109,10 @@ pub struct DumpStats {
     pub records: Share,
     /// Records by kind.
     pub kinds: BTreeMap<u8, Share>,
-    /// Parts by operation; their bytes are those of their data.
+    /// Parts by operation; their bytes are those of their data, without page images.
     pub ops: BTreeMap<u16, Share>,
+    /// Page images, as logged.
+    pub images: Share,
 }
 
 impl DumpStats {
@@ -118,7 +124,18 @@ impl DumpStats {
             .or_default()
             .add(record.total_len());
         for part in record.parts() {
-            self.ops.entry(part.op).or_default().add(part.data.len());
+            let whole = PartFlags::IMAGE.0 | PartFlags::BEFORE.0 | PartFlags::COMPARE.0;
+            let image = match part.flags.0 & whole {
+                0 => 0,
+                _ => image::len(part.data).min(part.data.len()),
+            };
+            if image != 0 {
+                self.images.add(image);
+            }
+            if image < part.data.len() || image == 0 {
+                let op = self.ops.entry(part.op).or_default();
+                op.add(part.data.len() - image);
+            }
         }
     }
 }
@@ -142,6 +159,7 @@ impl DumpStats {
         for (op, share) in &self.ops {
             text += &line(&(names.operation)(*op), share);
         }
+        text += &line("page images", &self.images);
         text
     }
 }

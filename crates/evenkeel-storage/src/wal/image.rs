@@ -14,6 +14,8 @@ use crate::page::{LOWER_OFFSET, PAGE_SIZE, PageBytes, UPPER_OFFSET, checksum};
 use crate::wal::record::FieldReader;
 
 const LZ4: u16 = 1 << 15;
+/// Bytes before the stored ones.
+const HEAD: usize = 6;
 
 /// What is known to be zero: all of a page never used, else the space between `lower` and
 /// `upper`, if it is zero.
@@ -55,6 +57,13 @@ pub fn encode(page: &PageBytes, compress: bool, out: &mut Vec<u8>) {
     let stored = (out.len() - body) as u16;
     out[head..head + 2].copy_from_slice(&stored.to_le_bytes());
     out[head + 4..head + 6].copy_from_slice(&(len as u16 | flag).to_le_bytes());
+}
+
+/// Bytes of the image that `data` begins with; 0 when it is none.
+#[must_use]
+pub fn len(data: &[u8]) -> usize {
+    let stored = FieldReader::new(data).u16().map(usize::from);
+    stored.map_or(0, |stored| HEAD + stored)
 }
 
 /// Makes `page` the page that [`encode`] was given, and answers what follows the image.
@@ -137,7 +146,7 @@ mod tests {
     fn a_page_of_zeroes_takes_no_space() {
         let mut data = Vec::new();
         encode(&[0; PAGE_SIZE], false, &mut data);
-        assert_eq!(data.len(), 6);
+        assert_eq!((data.len(), len(&data)), (HEAD, HEAD));
         let mut other = [0xAA; PAGE_SIZE];
         restore(&data, &mut other).expect("restores");
         assert!(other == [0; PAGE_SIZE]);
