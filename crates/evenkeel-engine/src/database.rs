@@ -14,7 +14,7 @@ use parking_lot::Mutex;
 
 use crate::config::Config;
 use crate::error::{EngineError, EngineResult};
-use crate::lock::{LockInfo, LockKey};
+use crate::lock::{LockInfo, LockKey, WaitInfo};
 use crate::stats::{
     AnalyzeInProgress, AnalyzeTask, Progress, Statistics, TableCounters, TableStatistics,
     VacuumInProgress,
@@ -271,6 +271,11 @@ impl Database {
     /// Whether forgetting the statuses of ids below `limit` would free a file.
     pub fn status_reclaimable(&self, limit: Xid) -> bool {
         self.0.system.status.reclaimable(limit)
+    }
+
+    /// Transactions that wait for a lock or another transaction.
+    pub fn waits(&self) -> Vec<WaitInfo> {
+        self.0.system.core.locks.waiting()
     }
 
     /// Counts since it was opened.

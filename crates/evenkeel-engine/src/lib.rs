@@ -30,7 +30,7 @@ pub use evenkeel_storage::{BlockNumber, FileId};
 pub use config::Config;
 pub use database::Database;
 pub use error::{EngineError, EngineResult};
-pub use lock::{LockKey, RowLockMode, TableLockMode, WaitPolicy};
+pub use lock::{LockInfo, LockKey, RowLockMode, TableLockMode, WaitInfo, WaitOn, WaitPolicy};
 pub use table::Table;
 pub use ticket::{CancelFlag, WaitTicket, block_on};
 pub use txn::{

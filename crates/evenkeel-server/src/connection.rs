@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_sql::{Session, SessionParams, SqlError, SqlState};
+use evenkeel_sql::{Client, Session, SessionParams, SqlError, SqlState};
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus as WireStatus};
 use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
@@ -42,9 +42,9 @@ pub(crate) struct Connection<'w, T> {
 }
 
 /// Serves one connection from its first byte to its last.
-pub(crate) async fn serve<T: Transport>(transport: T, shared: Arc<Shared>) {
+pub(crate) async fn serve<T: Transport>(transport: T, client: Client, shared: Arc<Shared>) {
     let mut wire = Wire::new(transport);
-    match start(&mut wire, &shared).await {
+    match start(&mut wire, client, &shared).await {
         Err(ConnectionError::Fatal(error)) => {
             tracing::info!(
                 sqlstate = error.sqlstate.0,
@@ -61,11 +61,12 @@ pub(crate) async fn serve<T: Transport>(transport: T, shared: Arc<Shared>) {
 
 async fn start<T: Transport>(
     wire: &mut Wire<T>,
+    client: Client,
     shared: &Arc<Shared>,
 ) -> Result<(), ConnectionError> {
     let request = tokio::time::timeout(shared.authentication_timeout, negotiate(wire)).await;
     match request {
-        Ok(Ok(Request::Session(parameters))) => run_session(wire, shared, parameters).await,
+        Ok(Ok(Request::Session(parameters))) => run_session(wire, client, shared, parameters).await,
         Ok(Ok(Request::Cancel { pid, secret })) => {
             shared.registry.cancel(pid, &secret);
             Ok(())
@@ -89,6 +90,7 @@ impl Drop for Registered<'_> {
 
 async fn run_session<T: Transport>(
     wire: &mut Wire<T>,
+    client: Client,
     shared: &Arc<Shared>,
     parameters: StartupParameters,
 ) -> Result<(), ConnectionError> {
@@ -103,6 +105,7 @@ async fn run_session<T: Transport>(
             database: parameters.database,
             settings: parameters.settings,
             pid,
+            client,
         })
         .map_err(ConnectionError::Fatal)?;
     // What is left of it is in the session, which ends with it.
@@ -139,6 +142,7 @@ impl<T: Transport> Connection<'_, T> {
         failed: &mut watch::Receiver<Option<String>>,
     ) -> Result<(), ConnectionError> {
         let mut stopping = shared.stopping.subscribe();
+        let ending = self.session.end_flag();
         loop {
             while let Some(message) = self.wire.buffered()? {
                 if let Next::Close = self.message(message).await? {
@@ -146,7 +150,7 @@ impl<T: Transport> Connection<'_, T> {
                 }
                 self.wire.flush_if_full().await?;
             }
-            if *stopping.borrow() {
+            if *stopping.borrow() || ending.is_raised() {
                 return Err(shutting_down());
             }
             self.wire.flush().await?;
@@ -157,6 +161,7 @@ impl<T: Transport> Connection<'_, T> {
                     let reason = failure.ok().and_then(|reason| reason.clone());
                     return Err(crashed(&reason.unwrap_or_default()));
                 }
+                () = ending.raised() => return Err(shutting_down()),
             };
             if !open {
                 return Ok(());
@@ -231,7 +236,7 @@ impl<T: Transport> Connection<'_, T> {
 
     pub fn ready_for_query(&mut self) {
         self.put_side_effects();
-        let status = match self.session.status() {
+        let status = match self.session.wait_for_client() {
             evenkeel_sql::TransactionStatus::Idle => WireStatus::Idle,
             evenkeel_sql::TransactionStatus::InBlock => WireStatus::Transaction,
             evenkeel_sql::TransactionStatus::Failed => WireStatus::Error,

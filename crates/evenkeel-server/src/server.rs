@@ -7,7 +7,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_sql::{SqlEngine, SqlError, SqlState};
+use evenkeel_sql::{Client, SqlEngine, SqlError, SqlState};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -198,15 +198,15 @@ impl Server {
             let shared = Arc::clone(&self.shared);
             tokio::select! {
                 accepted = self.tcp.accept() => match accepted {
-                    Ok((stream, _)) => {
+                    Ok((stream, peer)) => {
                         let _ = stream.set_nodelay(true);
-                        connections.spawn(connection::serve(stream, shared));
+                        connections.spawn(connection::serve(stream, Client::Tcp(peer), shared));
                     }
                     Err(e) => accept_failed(&e).await,
                 },
                 accepted = accept_unix(self.unix.as_ref()) => match accepted {
                     Ok(stream) => {
-                        connections.spawn(connection::serve(stream, shared));
+                        connections.spawn(connection::serve(stream, Client::Local, shared));
                     }
                     Err(e) => accept_failed(&e).await,
                 },

@@ -7,6 +7,7 @@ pub mod catalog;
 pub mod error;
 pub mod exec;
 pub mod functions;
+pub mod instance;
 pub mod key;
 pub mod pg_catalog;
 pub mod planner;
@@ -17,6 +18,7 @@ mod testing;
 pub mod types;
 
 pub use error::{ErrorFields, SqlError, SqlResult, SqlState};
+pub use instance::{Client, EndFlag};
 pub use session::api::{
     CancelHandle, Column, CopyFormat, Format, Notice, Prepared, SessionParams, SqlConfig,
     TransactionStatus,

@@ -15,6 +15,24 @@ pub(super) enum WaitFor {
     Xid(Xid),
 }
 
+/// What a transaction waits for, as `pg_stat_activity` shows it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WaitOn {
+    /// A lock.
+    Lock(LockKey),
+    /// The end of a transaction.
+    Transaction(Xid),
+}
+
+/// A transaction that waits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaitInfo {
+    /// Its number.
+    pub transaction: u64,
+    /// What it waits for.
+    pub on: WaitOn,
+}
+
 /// Who waits for what: at most one thing each. Edges to other transactions are derived from
 /// the lock table when a wait begins, so they cannot be stale (lock rule 4).
 #[derive(Debug, Default)]
@@ -62,6 +80,19 @@ impl WaitGraph {
             }
         }
         Ok(())
+    }
+
+    /// Who waits, and for what.
+    pub(super) fn list(&self) -> Vec<WaitInfo> {
+        let waits = self.waits.lock();
+        let info = |(txn, wait): (&TxnNumber, &WaitFor)| WaitInfo {
+            transaction: txn.0,
+            on: match wait {
+                WaitFor::Lock(key, _) => WaitOn::Lock(*key),
+                WaitFor::Xid(xid) => WaitOn::Transaction(*xid),
+            },
+        };
+        waits.iter().map(info).collect()
     }
 
     /// How many wait.

@@ -120,6 +120,11 @@ impl LockManager {
         self.graph.len()
     }
 
+    /// Who waits, and for what.
+    pub(crate) fn waiting(&self) -> Vec<super::WaitInfo> {
+        self.graph.list()
+    }
+
     /// All locks and waits.
     pub(crate) fn list(&self) -> Vec<LockInfo> {
         self.table.list()

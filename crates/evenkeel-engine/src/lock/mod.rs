@@ -14,6 +14,7 @@ use evenkeel_storage::FileId;
 
 use crate::types::Tid;
 
+pub use graph::{WaitInfo, WaitOn};
 pub(crate) use manager::{HeldLocks, LockManager, LockMark, WaitOptions};
 pub use table::LockInfo;
 

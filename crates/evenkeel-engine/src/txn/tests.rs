@@ -12,7 +12,7 @@ use super::system::Known;
 use super::*;
 use crate::{
     CommandId, Config, Database, Durability, EngineError, Isolation, LockKey, RowLockMode,
-    TableLockMode, Tid, WaitPolicy, Xid, XidStatus, block_on,
+    TableLockMode, Tid, WaitInfo, WaitOn, WaitPolicy, Xid, XidStatus, block_on,
 };
 
 const DIR: &str = "/db";
@@ -269,6 +269,12 @@ fn a_cycle_of_id_and_row_waits_ends_with_40p01() {
         while db.system().core.locks.waits() == 0 {
             std::thread::yield_now();
         }
+        let wait = WaitInfo {
+            transaction: b.number(),
+            on: WaitOn::Transaction(xid),
+        };
+        assert_eq!(db.waits(), [wait]);
+        assert_eq!(a.ids().top(), Some(xid));
         let failed = row(&a);
         assert!(matches!(failed, Err(EngineError::Deadlock { .. })));
         a.rollback();

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 
 use super::counts::Counted;
+use super::own::OwnXids;
 use super::shared::{EndHook, TxnShared};
 use super::snapshot::Snapshot;
 use super::subs::{Level, MadeFile, Marks, Subtransaction};
@@ -95,6 +96,11 @@ impl Transaction {
     /// The number by which `pg_locks` knows this transaction.
     pub fn number(&self) -> u64 {
         self.shared.locks().number().0
+    }
+
+    /// The ids it has and will have, for whoever shows them.
+    pub fn ids(&self) -> Arc<OwnXids> {
+        Arc::clone(self.shared.own())
     }
 
     // --- snapshots and commands ---------------------------------------------------------

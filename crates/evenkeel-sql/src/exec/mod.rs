@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::catalog::CatalogState;
 use crate::functions::{SessionVars, SettingsAccess};
+use crate::instance::Instance;
 use crate::session::settings::SettingsView;
 use crate::types::TypeContext;
 
@@ -43,6 +44,8 @@ pub struct SessionSeed {
     pub search_path: Arc<[String]>,
     /// The settings, for `current_setting()`.
     pub settings: Arc<SettingsView>,
+    /// What all sessions share.
+    pub instance: Arc<Instance>,
 }
 
 impl StatementCx {
@@ -78,6 +81,7 @@ impl StatementCx {
                 search_path: self.seed.search_path.to_vec(),
                 settings: Arc::clone(&self.seed.settings) as Arc<dyn SettingsAccess>,
                 catalog: Arc::clone(&self.view),
+                instance: Some(Arc::clone(&self.seed.instance)),
             })
         })
     }

@@ -30,6 +30,7 @@ pub use semantics::{PgSemantics, pg_semantics};
 
 use crate::catalog::CatalogState;
 use crate::error::{SqlError, SqlResult};
+use crate::instance::Instance;
 use crate::types::TypeContext;
 
 /// What `version()` begins with, and the version that drivers look for in it.
@@ -72,6 +73,8 @@ pub struct SessionVars {
     pub settings: Arc<dyn SettingsAccess>,
     /// The catalog as the transaction sees it.
     pub catalog: Arc<CatalogState>,
+    /// What all sessions share; only tests go without.
+    pub instance: Option<Arc<Instance>>,
 }
 
 impl fmt::Debug for SessionVars {

@@ -47,6 +47,7 @@ fn vars() -> Arc<SessionVars> {
         search_path: vec!["alice".into(), "public".into()],
         settings: Arc::new(Settings::default()),
         catalog: Arc::new(CatalogState::new(1)),
+        instance: None,
     })
 }
 

@@ -33,7 +33,6 @@ pub fn of_session(vars: &SessionVars) -> Snapshot {
         database: vars.database.clone(),
         backend_pid: vars.backend_pid,
         statement_ts: vars.statement_ts,
-        transaction_ts: vars.transaction_ts,
         search_path: vars.search_path.clone(),
         schemas: schemas
             .map(|(oid, name)| (*oid, (*name).to_owned()))
@@ -42,6 +41,8 @@ pub fn of_session(vars: &SessionVars) -> Snapshot {
         extensions,
         settings: Arc::clone(&vars.settings),
         sizes: Arc::new(CatalogSizes(Arc::clone(&vars.catalog))),
+        catalog: Some(Arc::clone(&vars.catalog)),
+        instance: vars.instance.clone(),
     }
 }
 

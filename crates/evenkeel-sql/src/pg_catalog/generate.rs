@@ -8,7 +8,7 @@ use datafusion::arrow::array::RecordBatch;
 use super::relations::{self, RelationDef};
 use super::rows::Rows;
 use super::snapshot::Snapshot;
-use super::{globals, information, objects};
+use super::{globals, information, objects, statistics};
 use crate::error::SqlResult;
 
 /// Adds rows that are the same for all.
@@ -58,7 +58,41 @@ fn both(name: &'static str, fixed: Fixed, session: Session) -> Generator {
     }
 }
 
+/// The statistics views (`statistics`).
+fn statistics() -> Vec<Generator> {
+    use statistics as stat;
+    let view = |name, rows| session(PG, name, rows);
+    vec![
+        view("pg_stat_activity", stat::activity),
+        view("pg_stat_ssl", stat::encryption),
+        view("pg_stat_gssapi", stat::gssapi),
+        view("pg_locks", stat::locks),
+        view("pg_stat_database", stat::database),
+        view("pg_stat_database_conflicts", stat::conflicts),
+        view("pg_stat_checkpointer", stat::checkpointer),
+        view("pg_stat_bgwriter", stat::cleaner),
+        view("pg_stat_wal", stat::log),
+        view("pg_stat_io", stat::io),
+        view("pg_stat_slru", stat::status_pages),
+        view("pg_stat_archiver", stat::archiver),
+        view("pg_stat_all_tables", stat::tables),
+        view("pg_stat_user_tables", stat::tables),
+        view("pg_stat_all_indexes", stat::indexes),
+        view("pg_stat_user_indexes", stat::indexes),
+        view("pg_statio_all_tables", stat::table_io),
+        view("pg_statio_user_tables", stat::table_io),
+        view("pg_statio_all_indexes", stat::index_io),
+        view("pg_statio_user_indexes", stat::index_io),
+    ]
+}
+
 fn generators() -> Vec<Generator> {
+    let mut all = catalogs();
+    all.extend(statistics());
+    all
+}
+
+fn catalogs() -> Vec<Generator> {
     vec![
         both("pg_class", objects::system_classes, objects::classes),
         both(
@@ -71,10 +105,6 @@ fn generators() -> Vec<Generator> {
         session(PG, "pg_constraint", objects::constraints),
         session(PG, "pg_tables", objects::tables_view),
         session(PG, "pg_indexes", objects::indexes_view),
-        session(PG, "pg_stat_user_tables", objects::table_statistics),
-        session(PG, "pg_stat_all_tables", objects::table_statistics),
-        session(PG, "pg_stat_user_indexes", objects::index_statistics),
-        session(PG, "pg_stat_all_indexes", objects::index_statistics),
         fixed("pg_type", globals::types),
         fixed("pg_proc", globals::procs),
         fixed("pg_am", globals::access_methods),
@@ -89,8 +119,6 @@ fn generators() -> Vec<Generator> {
         session(PG, "pg_available_extensions", globals::available_extensions),
         session(PG, "pg_description", globals::descriptions),
         session(PG, "pg_settings", globals::settings),
-        session(PG, "pg_stat_activity", globals::activity),
-        session(PG, "pg_stat_database", globals::database_statistics),
         session(
             INFO,
             "information_schema_catalog_name",

@@ -285,31 +285,3 @@ pub fn settings(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     }
     Ok(())
 }
-
-/// `pg_stat_activity`: a session knows of itself.
-pub fn activity(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    rows.push([
-        ("datid", oid(DATABASE)),
-        ("datname", text(&snapshot.database)),
-        ("pid", number(snapshot.backend_pid)),
-        ("usesysid", oid(OWNER)),
-        ("usename", text(&snapshot.user)),
-        (
-            "application_name",
-            maybe_text(snapshot.settings.get("application_name")),
-        ),
-        ("xact_start", Datum::Timestamptz(snapshot.transaction_ts)),
-        ("query_start", Datum::Timestamptz(snapshot.statement_ts)),
-        ("state_change", Datum::Timestamptz(snapshot.statement_ts)),
-        ("state", text("active")),
-        ("backend_type", text("client backend")),
-    ])
-}
-
-/// `pg_stat_database`: the database; nothing is counted.
-pub fn database_statistics(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    rows.push([
-        ("datid", oid(DATABASE)),
-        ("datname", text(&snapshot.database)),
-    ])
-}

@@ -15,6 +15,7 @@ mod relations;
 pub mod rewrite;
 mod rows;
 mod snapshot;
+mod statistics;
 
 use std::sync::Arc;
 

@@ -302,31 +302,3 @@ pub fn indexes_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     }
     Ok(())
 }
-
-/// `pg_stat_user_tables`, `pg_stat_all_tables`: the tables; nothing is counted.
-pub fn table_statistics(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    for table in snapshot.tables.iter() {
-        rows.push([
-            ("relid", oid(table.oid)),
-            ("schemaname", text(&*table.schema)),
-            ("relname", text(&*table.name)),
-        ])?;
-    }
-    Ok(())
-}
-
-/// `pg_stat_user_indexes`, `pg_stat_all_indexes`: the indexes; nothing is counted.
-pub fn index_statistics(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    for table in snapshot.tables.iter() {
-        for index in &table.indexes {
-            rows.push([
-                ("relid", oid(table.oid)),
-                ("indexrelid", oid(index.oid)),
-                ("schemaname", text(&*table.schema)),
-                ("relname", text(&*table.name)),
-                ("indexrelname", text(&*index.name)),
-            ])?;
-        }
-    }
-    Ok(())
-}

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::deparse::quote_ident;
 use super::relations;
+use crate::catalog::CatalogState;
 use crate::functions::SettingsAccess;
+use crate::instance::Instance;
 use crate::types::SqlType;
 
 /// Oid of the schema `pg_catalog`.
@@ -154,8 +156,6 @@ pub struct Snapshot {
     pub backend_pid: i32,
     /// Start of the statement, µs since 1970.
     pub statement_ts: i64,
-    /// Start of the transaction, µs since 1970.
-    pub transaction_ts: i64,
     /// Schemas searched for names without one, apart from `pg_catalog`.
     pub search_path: Vec<String>,
     /// Schemas: oid and name.
@@ -168,6 +168,10 @@ pub struct Snapshot {
     pub settings: Arc<dyn SettingsAccess>,
     /// How large they are.
     pub sizes: Arc<dyn Sizes>,
+    /// The catalog they come from.
+    pub catalog: Option<Arc<CatalogState>>,
+    /// The running server.
+    pub instance: Option<Arc<Instance>>,
 }
 
 /// A relation by oid.

@@ -25,7 +25,7 @@ pub fn update(binder: &Binder<'_>, mut update: Update) -> SqlResult<Compiled> {
     let target = target(binder, &update.table.relation)?;
     let mut items = vec![row_id(&target.label)];
     let mut assignments = Vec::new();
-    for (column, sql) in assignment_list(&update, &target.table)? {
+    for (column, sql) in assignment_list(&update.assignments, &target.table)? {
         let info = &target.table.columns[column];
         let mut from = None;
         if let Expr::Value(value) = sql {

@@ -126,6 +126,11 @@ fn utility_tag(utility: &Utility) -> &'static str {
         Utility::Execute { .. } => "EXECUTE",
         Utility::Deallocate(None) => "DEALLOCATE ALL",
         Utility::Deallocate(Some(_)) => "DEALLOCATE",
+        Utility::Declare(_) => "DECLARE CURSOR",
+        Utility::Fetch(fetch) if fetch.rows => "FETCH",
+        Utility::Fetch(_) => "MOVE",
+        Utility::Close(None) => "CLOSE CURSOR ALL",
+        Utility::Close(Some(_)) => "CLOSE CURSOR",
         Utility::Copy(_) => "COPY",
         Utility::Vacuum { .. } => "VACUUM",
         Utility::Analyze(_) => "ANALYZE",
@@ -219,7 +224,8 @@ fn explain_columns() -> Arc<[Column]> {
     Arc::from([query::column("QUERY PLAN".into(), SqlType::Text)])
 }
 
-fn refuse_locks(query: &datafusion::sql::sqlparser::ast::Query) -> SqlResult<()> {
+/// Row locks are taken by compiled SELECTs alone.
+pub fn refuse_locks(query: &datafusion::sql::sqlparser::ast::Query) -> SqlResult<()> {
     match query.locks.first() {
         Some(lock) => Err(SqlError::unsupported(format!(
             "FOR {} of this query",

@@ -18,7 +18,7 @@ use super::parse;
 use super::query;
 use super::select::{Target, select_list};
 use super::utility::ident_text;
-use super::{access, value};
+use super::{access, conflict, value};
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::analytic::modify::{PlannedChange, Verb};
@@ -34,9 +34,6 @@ pub fn insert<'a>(
     compiled_only: bool,
 ) -> SqlResult<Option<Compiled>> {
     let binder = bind();
-    if insert.on.is_some() {
-        return Err(SqlError::unsupported("ON CONFLICT"));
-    }
     let TableObject::TableName(name) = &insert.table else {
         return Err(SqlError::unsupported("INSERT into this"));
     };
@@ -55,6 +52,7 @@ pub fn insert<'a>(
             None => None,
         },
     };
+    let conflict = conflict::on_conflict(&binder, insert.on.as_ref(), &target)?;
     let returning = returning(&binder, insert.returning.as_deref(), &target)?;
     let result = returning
         .as_ref()
@@ -63,6 +61,7 @@ pub fn insert<'a>(
         let kind = Kind::Insert(Box::new(Insert {
             table,
             rows,
+            conflict,
             returning,
         }));
         return Ok(Some(with(&binder, kind, result)));
@@ -85,7 +84,7 @@ pub fn insert<'a>(
     let change = PlannedChange {
         table,
         plan,
-        verb: Verb::Insert { row },
+        verb: Verb::Insert { row, conflict },
         returning,
     };
     Ok(Some(with(&binder, Kind::Change(Box::new(change)), result)))
@@ -136,7 +135,12 @@ fn column_of(table: &TableInfo, name: &ObjectName) -> SqlResult<usize> {
         .and_then(|part| part.as_ident())
         .map(ident_text);
     let wanted = last.ok_or_else(|| SqlError::syntax(format!("not a column name: {name}")))?;
-    table.column(&wanted).ok_or_else(|| {
+    column_named(table, &wanted)
+}
+
+/// The position of a column; 42703 if there is none of that name.
+pub fn column_named(table: &TableInfo, wanted: &str) -> SqlResult<usize> {
+    table.column(wanted).ok_or_else(|| {
         SqlError::new(
             SqlState::UNDEFINED_COLUMN,
             format!(
@@ -194,7 +198,7 @@ fn is_default(sql: &ast::Expr) -> bool {
 /// A value that is assigned to a column. As in PostgreSQL a bare parameter takes the column's
 /// type and a bare string is read by the column type's input function. `None` if it needs a
 /// plan.
-fn assigned(
+pub fn assigned(
     binder: &Binder<'_>,
     table: &TableInfo,
     column: usize,
@@ -441,11 +445,11 @@ pub fn key_hint(table: &TableInfo, columns: impl Iterator<Item = usize>) -> KeyH
 
 /// The columns an UPDATE sets and the expressions it sets them to.
 pub fn assignment_list<'u>(
-    update: &'u Update,
+    assignments: &'u [ast::Assignment],
     table: &TableInfo,
 ) -> SqlResult<Vec<(usize, &'u ast::Expr)>> {
-    let mut list = Vec::with_capacity(update.assignments.len());
-    for assignment in &update.assignments {
+    let mut list = Vec::with_capacity(assignments.len());
+    for assignment in assignments {
         match &assignment.target {
             AssignmentTarget::ColumnName(name) => {
                 list.push((column_of(table, name)?, &assignment.value));
@@ -485,7 +489,7 @@ fn compiled_assignments(
     target: &Target,
 ) -> SqlResult<Option<Vec<(usize, Typed)>>> {
     let mut compiled = Vec::with_capacity(update.assignments.len());
-    for (column, sql) in assignment_list(update, &target.table)? {
+    for (column, sql) in assignment_list(&update.assignments, &target.table)? {
         match assigned(binder, &target.table, column, sql, &target.schema)? {
             Some(typed) => compiled.push((column, typed)),
             None => return Ok(None),

@@ -6,6 +6,8 @@ pub mod binder;
 pub mod cache;
 pub mod change;
 pub mod compile;
+pub mod conflict;
+pub mod cursor;
 pub mod dml;
 pub mod lexer;
 pub mod literals;

@@ -6,6 +6,7 @@ use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::{Location, Token};
 use evenkeel_engine::Isolation;
 
+use super::cursor::{self, Declare, Fetch};
 use crate::session::api::CopyFormat;
 
 type Parse<T> = Result<T, ParserError>;
@@ -136,6 +137,12 @@ pub enum Utility {
     Execute { name: String, args: Vec<Expr> },
     /// DEALLOCATE name; `None` for ALL.
     Deallocate(Option<String>),
+    /// DECLARE.
+    Declare(Declare),
+    /// FETCH, MOVE.
+    Fetch(Fetch),
+    /// CLOSE name; `None` for ALL.
+    Close(Option<String>),
     /// COPY.
     Copy(Box<Copy>),
     /// VACUUM of the tables named, or of all.
@@ -215,6 +222,19 @@ pub fn parse(parser: &mut Parser<'_>) -> Parse<Option<Utility>> {
             let all = parser.parse_keyword(Keyword::ALL);
             Utility::Deallocate(if all { None } else { Some(name(parser)?) })
         }
+        "declare" => {
+            parser.next_token();
+            cursor::declare(parser)?
+        }
+        "fetch" | "move" => {
+            parser.next_token();
+            cursor::fetch(parser, verb == "fetch")?
+        }
+        "close" => {
+            parser.next_token();
+            let all = parser.parse_keyword(Keyword::ALL);
+            Utility::Close(if all { None } else { Some(name(parser)?) })
+        }
         "copy" => {
             parser.next_token();
             Utility::Copy(Box::new(copy(parser)?))
@@ -241,7 +261,7 @@ fn optional(parser: &mut Parser<'_>, words: &[Keyword]) {
     let _ = parser.parse_one_of_keywords(words);
 }
 
-fn name(parser: &mut Parser<'_>) -> Parse<String> {
+pub(super) fn name(parser: &mut Parser<'_>) -> Parse<String> {
     parser.parse_identifier().map(|ident| ident_text(&ident))
 }
 
@@ -385,7 +405,7 @@ fn set(parser: &mut Parser<'_>) -> Parse<Utility> {
     })
 }
 
-fn is_word(parser: &Parser<'_>, wanted: &str) -> bool {
+pub(super) fn is_word(parser: &Parser<'_>, wanted: &str) -> bool {
     matches!(
         &parser.peek_token_ref().token,
         Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted)

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::instance::Client;
 use crate::planner::compile::Compiled;
 
 /// PostgreSQL's object id.
@@ -77,6 +78,8 @@ pub struct SessionParams {
     pub settings: Vec<(String, String)>,
     /// The number shown as `pg_backend_pid()`.
     pub pid: i32,
+    /// Where the client is.
+    pub client: Client,
 }
 
 /// Limits of the SQL layer.

@@ -55,6 +55,9 @@ impl Session {
             Utility::Prepare { name, types, at } => self.prepare_sql(name, types, *at),
             Utility::Execute { name, args } => self.execute_sql(name, args, formats).await,
             Utility::Deallocate(name) => self.deallocate(name.as_deref()),
+            Utility::Declare(declare) => self.declare(declare).await,
+            Utility::Fetch(fetch) => self.fetch(fetch, formats).await,
+            Utility::Close(name) => self.close_cursor(name.as_deref()),
             Utility::Copy(copy) => self.copy(copy).await,
             Utility::Vacuum { flags, tables } => self.vacuum(*flags, tables).await,
             Utility::Analyze(tables) => self.analyze(tables).await,
@@ -127,6 +130,7 @@ impl Session {
             self.refuse_in_block("DISCARD ALL")?;
             self.settings.reset_all();
             self.sql_prepared.clear();
+            self.cursors.clear();
             self.refresh()?;
             return done("DISCARD ALL");
         }
@@ -276,6 +280,7 @@ impl Session {
         };
         compiled.columns = match &**utility {
             Utility::Show(name) => Some(show_columns(name)),
+            Utility::Fetch(fetch) if fetch.rows => self.cursor_columns(&fetch.name),
             Utility::Execute { name, .. } => self.sql_statement(name)?.columns.clone(),
             _ => None,
         };
@@ -307,7 +312,7 @@ pub(super) fn text_row(texts: &[&str]) -> BytesMut {
 }
 
 /// The byte offset of a parser's location; the end of the text if it lies outside.
-fn offset_of(text: &str, at: Location) -> usize {
+pub(super) fn offset_of(text: &str, at: Location) -> usize {
     let line = usize::try_from(at.line)
         .unwrap_or(usize::MAX)
         .saturating_sub(1);

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName, Statement};
+use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use evenkeel_engine::table::InsertOptions;
 use evenkeel_engine::{TableLockMode, WaitPolicy};
 
@@ -15,9 +15,8 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::CopyOutStream;
 use crate::exec::copy::{CopyIn, CopyShape, TextWriter};
 use crate::planner::binder::Binder;
-use crate::planner::parse::{self, Parsed};
+use crate::planner::dml;
 use crate::planner::utility::{Copy, CopyOptions, CopyTarget, ident_text};
-use crate::planner::{dml, query};
 
 /// Takes the data of COPY FROM STDIN.
 pub struct CopyInSink {
@@ -134,25 +133,7 @@ impl Session {
     }
 
     async fn copy_out(&mut self, text: &str, options: &CopyOptions) -> SqlResult<StatementResult> {
-        let Parsed::Sql(mut statement) = parse::parse(text)? else {
-            return Err(SqlError::syntax("COPY needs a query"));
-        };
-        let view = self.view();
-        let cx = self.statement_cx(Arc::clone(&view));
-        crate::pg_catalog::rewrite::rewrite(&mut statement, cx.vars())?;
-        let Statement::Query(query) = *statement else {
-            return Err(SqlError::syntax("COPY query must be a SELECT"));
-        };
-        let binder = Binder::new(self.engine.base(), &view, cx.vars(), &[], 0);
-        let plan = query::plan_query(&binder, &query)?;
-        let tables = binder.tables();
-        drop(binder);
-        for table in tables {
-            let txn = self.tx.txn()?;
-            let id = u64::from(table.oid);
-            txn.lock_table(id, TableLockMode::AccessShare, WaitPolicy::Block)
-                .await?;
-        }
+        let (plan, cx) = self.planned_query(text, "COPY").await?;
         let writer = TextWriter::new(CopyShape::new(options), cx.types.clone());
         let header = options.header.then(|| {
             let mut line = BytesMut::new();

@@ -13,10 +13,12 @@ use parking_lot::Mutex;
 use super::Session;
 use super::api::{SessionParams, SqlConfig};
 use super::settings::Effective;
+use super::transaction::now_micros;
 use crate::catalog::Catalog;
 use crate::error::SqlResult;
 use crate::exec::analytic::pool::Pool;
 use crate::functions::{self, PgSemantics};
+use crate::instance::Instance;
 use crate::planner::cache::PlanCache;
 use crate::planner::literals::PgLiterals;
 use crate::planner::series::SeriesPlanner;
@@ -31,7 +33,7 @@ struct Environment {
 
 /// The SQL layer over one database.
 pub struct SqlEngine {
-    db: Database,
+    instance: Arc<Instance>,
     config: SqlConfig,
     catalog: Arc<Catalog>,
     /// Functions, rules and settings of DataFusion; cloned by sessions, never built anew.
@@ -52,8 +54,9 @@ impl SqlEngine {
         let cache = PlanCache::new(config.plan_cache_size);
         let pool = Pool::new(config.plan_threads)?;
         let environments = Mutex::default();
+        let instance = Arc::new(Instance::new(db, now_micros()));
         Ok(Arc::new(SqlEngine {
-            db,
+            instance,
             config,
             catalog,
             base,
@@ -65,7 +68,12 @@ impl SqlEngine {
 
     /// The engine below.
     pub fn database(&self) -> &Database {
-        &self.db
+        self.instance.database()
+    }
+
+    /// Who is connected, and the server's counters.
+    pub fn instance(&self) -> &Arc<Instance> {
+        &self.instance
     }
 
     /// The catalog.

@@ -7,10 +7,12 @@
 pub mod api;
 mod commands;
 mod copy;
+mod cursors;
 mod ddl;
 mod engine;
 mod explain;
 mod maintenance;
+mod registered;
 mod run;
 pub mod settings;
 mod simple;
@@ -27,9 +29,12 @@ use evenkeel_engine::CancelFlag;
 use crate::catalog::CatalogState;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{FailFlag, SessionSeed, StatementCx};
+use crate::instance::EndFlag;
 use crate::planner::compile::Compiled;
 use crate::types::TypeContext;
 use api::{CancelHandle, Format, Notice, Oid, Prepared, SessionParams, TransactionStatus};
+use cursors::SqlCursor;
+use registered::Registered;
 use run::{Arguments, Source};
 use settings::{Effective, Settings};
 use transaction::{Block, TxState, now_micros};
@@ -77,7 +82,9 @@ pub struct Session {
     told: Vec<(&'static str, String)>,
     /// The settings' generation that `told` is of.
     told_at: u64,
+    registered: Registered,
     sql_prepared: HashMap<String, Arc<Prepared>>,
+    cursors: HashMap<String, SqlCursor>,
     /// The text of the statement under way, for PREPARE to take its part of.
     current_text: Arc<str>,
     /// Functions and rules with this session's values, made for the first plan.
@@ -88,7 +95,9 @@ impl Session {
     fn new(engine: Arc<SqlEngine>, params: SessionParams) -> SqlResult<Session> {
         let settings = Settings::new(&params.user, &engine.config().settings, &params.settings)?;
         let effective = Effective::of(&settings, &params.user)?;
-        let seed = seed(&params, &settings, &effective);
+        let seed = seed(&engine, &params, &settings, &effective);
+        let cancel = CancelFlag::default();
+        let registered = Registered::new(&engine, &params, &settings, &cancel);
         let environment = engine.environment(&params.user, &effective);
         let told = settings.reported();
         Ok(Session {
@@ -101,7 +110,8 @@ impl Session {
             seed,
             environment,
             tx: TxState::new(),
-            cancel: CancelFlag::default(),
+            registered,
+            cancel,
             timed_out: Arc::default(),
             failed: FailFlag::default(),
             in_batch: false,
@@ -109,6 +119,7 @@ impl Session {
             notices: Vec::new(),
             told,
             sql_prepared: HashMap::new(),
+            cursors: HashMap::new(),
             current_text: Arc::from(""),
             state: None,
         })
@@ -137,6 +148,7 @@ impl Session {
         result_formats: &[Format],
     ) -> SqlResult<StatementResult> {
         self.begin_call();
+        self.registered.runs(&prepared.text, self.statement_start);
         let arguments = Arguments::Wire {
             values: params,
             formats: param_formats,
@@ -167,9 +179,21 @@ impl Session {
         self.statement_failed();
     }
 
-    /// The state for ReadyForQuery.
+    /// The state that ReadyForQuery tells.
     pub fn status(&self) -> TransactionStatus {
         self.tx.status()
+    }
+
+    /// From here on the session waits for its client; the state for ReadyForQuery.
+    pub fn wait_for_client(&mut self) -> TransactionStatus {
+        let status = self.tx.status();
+        self.registered.waits(status);
+        status
+    }
+
+    /// Raised when another session wants this one to end (`pg_terminate_backend`).
+    pub fn end_flag(&self) -> Arc<EndFlag> {
+        self.registered.end_flag()
     }
 
     /// For cancel requests.
@@ -293,7 +317,8 @@ impl Session {
             return Ok(());
         }
         self.effective = Effective::of(&self.settings, &self.params.user)?;
-        self.seed = seed(&self.params, &self.settings, &self.effective);
+        self.registered.call_itself(&self.settings);
+        self.seed = seed(&self.engine, &self.params, &self.settings, &self.effective);
         self.environment = self.engine.environment(&self.params.user, &self.effective);
         self.seen = self.settings.generation();
         Ok(())
@@ -325,13 +350,19 @@ fn single_statement(sql: &str) -> SqlResult<&str> {
     }
 }
 
-fn seed(params: &SessionParams, settings: &Settings, effective: &Effective) -> Arc<SessionSeed> {
+fn seed(
+    engine: &SqlEngine,
+    params: &SessionParams,
+    settings: &Settings,
+    effective: &Effective,
+) -> Arc<SessionSeed> {
     Arc::new(SessionSeed {
         user: params.user.clone(),
         database: params.database.clone(),
         pid: params.pid,
         search_path: Arc::clone(&effective.search_path),
         settings: Arc::new(settings.view()),
+        instance: Arc::clone(engine.instance()),
     })
 }
 

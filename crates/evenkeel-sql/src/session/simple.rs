@@ -62,6 +62,7 @@ impl Session {
             }
             let empty = statements.is_empty();
             query.left = Some(statements);
+            self.registered.runs(&query.text, self.statement_start);
             if empty {
                 return Ok(Some(StatementResult::Empty));
             }

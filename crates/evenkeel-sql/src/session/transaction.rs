@@ -68,6 +68,11 @@ impl TxState {
         }
     }
 
+    /// How many savepoints there are.
+    pub fn level(&self) -> usize {
+        self.savepoints.len()
+    }
+
     /// The state for ReadyForQuery.
     pub fn status(&self) -> TransactionStatus {
         match self.block {
@@ -138,6 +143,7 @@ impl Session {
         let mut txn = self.engine.database().begin(self.tx.isolation)?;
         txn.set_cancel_flag(self.cancel.clone());
         txn.set_lock_timeout(self.effective.lock_timeout);
+        self.registered.begins(self.tx.started, &txn);
         self.tx.txn = Some(txn);
         Ok(())
     }
@@ -331,6 +337,7 @@ impl Session {
         let at = self.find_savepoint(name, "ROLLBACK TO SAVEPOINT")?;
         self.tx.txn()?.rollback_to(name)?;
         self.tx.savepoints.truncate(at + 1);
+        self.rollback_cursors(at);
         let savepoint = &self.tx.savepoints[at];
         self.tx.ddl.rollback_to(savepoint.ddl);
         let settings = savepoint.settings.clone();
@@ -341,6 +348,12 @@ impl Session {
 
     /// Commits what there is. On failure everything is rolled back.
     pub(super) async fn commit(&mut self) -> SqlResult<()> {
+        if !self.cursors.is_empty()
+            && let Err(error) = self.hold_cursors().await
+        {
+            self.rollback();
+            return Err(error);
+        }
         let Some(txn) = self.tx.txn.take() else {
             self.end(false);
             return Ok(());
@@ -360,11 +373,13 @@ impl Session {
 
     fn end(&mut self, committed: bool) {
         self.tx.block = Block::Idle;
+        self.registered.ends();
         // Committed catalog changes were published with the commit (catalog rule 3).
         if std::mem::take(&mut self.tx.ddl_used) {
             self.tx.ddl = DdlLog::default();
         }
         self.tx.savepoints.clear();
+        self.end_cursors(committed);
         self.settings.end(committed);
     }
 

@@ -5,3 +5,4 @@ mod concurrency;
 mod files;
 mod harness;
 mod prepared;
+mod statistics;

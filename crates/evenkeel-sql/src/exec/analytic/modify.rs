@@ -14,6 +14,7 @@ use super::scan::unpack;
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult};
 use crate::exec::StatementCx;
+use crate::exec::oltp::conflict::{Inserter, OnConflict};
 use crate::exec::oltp::expr::{Env, RowRef, Typed, Value};
 use crate::exec::oltp::insert::{Changed, Returning, RowMaker, describe_violation};
 use crate::exec::oltp::select::encode_row;
@@ -40,7 +41,10 @@ pub struct Assignment {
 pub enum Verb {
     /// Insert them; `row` says where each column's value comes from, its columns being the
     /// plan's.
-    Insert { row: Vec<Typed> },
+    Insert {
+        row: Vec<Typed>,
+        conflict: Option<OnConflict>,
+    },
     /// Update the row whose id is in the first column.
     Update {
         assignments: Vec<Assignment>,
@@ -116,7 +120,7 @@ pub async fn run(
     run: &ChangeCx<'_>,
     txn: &mut Transaction,
 ) -> SqlResult<Changed> {
-    let Verb::Insert { row } = &change.verb else {
+    let Verb::Insert { row, conflict } = &change.verb else {
         loop {
             let sub = txn.begin_sub();
             match modify(change, run, txn).await {
@@ -135,12 +139,13 @@ pub async fn run(
             }
         }
     };
-    insert(change, row, run, txn).await
+    insert(change, row, conflict.as_ref(), run, txn).await
 }
 
 async fn insert(
     change: &PlannedChange,
     template: &[Typed],
+    conflict: Option<&OnConflict>,
     run: &ChangeCx<'_>,
     txn: &mut Transaction,
 ) -> SqlResult<Changed> {
@@ -154,6 +159,10 @@ async fn insert(
     let mut maker = RowMaker::new(table, &run.cx.types);
     let mut bulk = RowBatch::new();
     let mut changed = Changed::default();
+    let mut inserter = match conflict {
+        Some(conflict) => Some(Inserter::new(table, conflict, env, txn.snapshot()?)),
+        None => None,
+    };
     while rows.next_row(&mut data).await? {
         maker.begin();
         for item in template {
@@ -164,6 +173,11 @@ async fn insert(
             maker.push(datum, item.ty)?;
         }
         maker.finish()?;
+        if let Some(inserter) = &mut inserter
+            && !inserter.insert(txn, &mut maker).await?
+        {
+            continue;
+        }
         changed.count += 1;
         if let Some(returning) = &change.returning {
             let row = RowRef {
@@ -173,6 +187,9 @@ async fn insert(
             changed
                 .rows
                 .push(encode_row(&returning.output, Some(row), env, run.formats)?);
+        }
+        if inserter.is_some() {
+            continue;
         }
         bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes);
         if bulk.bytes() >= BULK_BYTES {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use evenkeel_engine::Transaction;
 
+use super::conflict::{Inserter, OnConflict};
 use super::expr::{Env, RowRef, Typed};
 use super::select::encode_row;
 use crate::catalog::TableInfo;
@@ -29,6 +30,8 @@ pub struct Insert {
     pub table: Arc<TableInfo>,
     /// A value for every column of the table, for each row.
     pub rows: Vec<Vec<Typed>>,
+    /// ON CONFLICT.
+    pub conflict: Option<OnConflict>,
     /// RETURNING.
     pub returning: Option<Returning>,
 }
@@ -187,13 +190,21 @@ pub async fn run(
     let table = &insert.table;
     let mut changed = Changed::default();
     let mut maker = RowMaker::new(table, &cx.types);
+    let mut inserter = match &insert.conflict {
+        Some(conflict) => Some(Inserter::new(table, conflict, env, txn.snapshot()?)),
+        None => None,
+    };
     for row in &insert.rows {
         maker.begin();
         for value in row {
             maker.push(value.eval(None, env)?, value.ty)?;
         }
         maker.finish()?;
-        if let Err(error) = table.table.insert(txn, &maker.bytes).await {
+        if let Some(inserter) = &mut inserter {
+            if !inserter.insert(txn, &mut maker).await? {
+                continue;
+            }
+        } else if let Err(error) = table.table.insert(txn, &maker.bytes).await {
             return Err(describe_violation(error, table, &maker.bytes, &cx.types));
         }
         changed.count += 1;

@@ -1,6 +1,7 @@
 //! The compiled executor: statements of OLTP shape run over tuples, without a DataFusion plan.
 
 pub mod access;
+pub mod conflict;
 pub mod expr;
 pub mod insert;
 pub mod modify;

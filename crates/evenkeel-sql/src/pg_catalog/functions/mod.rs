@@ -3,6 +3,7 @@
 mod array;
 mod definitions;
 mod names;
+mod server;
 mod sizes;
 
 use std::hash::{Hash, Hasher};
@@ -34,6 +35,8 @@ struct Definition {
     result: SqlType,
     /// Whether a NULL argument makes the result NULL.
     strict: bool,
+    /// Whether it does something, so that it runs as often as a statement says.
+    acts: bool,
     eval: Eval,
 }
 
@@ -42,6 +45,7 @@ const fn strict(name: &'static str, result: SqlType, eval: Eval) -> Definition {
         name,
         result,
         strict: true,
+        acts: false,
         eval,
     }
 }
@@ -51,6 +55,17 @@ const fn lax(name: &'static str, result: SqlType, eval: Eval) -> Definition {
         name,
         result,
         strict: false,
+        acts: false,
+        eval,
+    }
+}
+
+const fn acting(name: &'static str, result: SqlType, eval: Eval) -> Definition {
+    Definition {
+        name,
+        result,
+        strict: false,
+        acts: true,
         eval,
     }
 }
@@ -66,7 +81,12 @@ struct CatalogFunction {
 impl CatalogFunction {
     fn new(definition: Definition, aliases: Vec<String>) -> CatalogFunction {
         let any = vec![TypeSignature::VariadicAny, TypeSignature::Nullary];
-        let signature = Signature::one_of(any, Volatility::Stable);
+        let volatility = if definition.acts {
+            Volatility::Volatile
+        } else {
+            Volatility::Stable
+        };
+        let signature = Signature::one_of(any, volatility);
         CatalogFunction {
             definition,
             aliases,
@@ -175,6 +195,7 @@ pub fn register(registry: &mut dyn FunctionRegistry) -> SqlResult<()> {
         names::FUNCTIONS,
         definitions::FUNCTIONS,
         sizes::FUNCTIONS,
+        server::FUNCTIONS,
         array::FUNCTIONS,
     ];
     for definition in all.into_iter().flatten() {

@@ -1,0 +1,322 @@
+//! Who is connected, and what every session is doing: `pg_stat_activity`.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use evenkeel_engine::{CancelFlag, OwnXids};
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+/// Where a client is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Client {
+    /// In this process.
+    #[default]
+    Embedded,
+    /// At the Unix socket.
+    Local,
+    /// At this address.
+    Tcp(SocketAddr),
+}
+
+/// What a session is occupied with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Occupation {
+    /// It waits for its client, outside a transaction block.
+    #[default]
+    Idle,
+    /// It runs a statement.
+    Active,
+    /// It waits for its client, in a block.
+    InBlock,
+    /// It waits for its client, in a failed block.
+    Failed,
+}
+
+impl Occupation {
+    /// The `state` of `pg_stat_activity`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Occupation::Idle => "idle",
+            Occupation::Active => "active",
+            Occupation::InBlock => "idle in transaction",
+            Occupation::Failed => "idle in transaction (aborted)",
+        }
+    }
+}
+
+/// A session's last statement and where it stands. Times are microseconds since 1970 UTC.
+#[derive(Debug, Clone, Default)]
+pub struct Activity {
+    /// What it is occupied with.
+    pub occupation: Occupation,
+    text: Option<Arc<str>>,
+    /// When the statement began.
+    pub query_start: Option<i64>,
+    /// When the occupation began.
+    pub state_change: i64,
+}
+
+impl Activity {
+    /// The statement, the last one if none runs.
+    pub fn query(&self) -> &str {
+        self.text.as_deref().unwrap_or("")
+    }
+}
+
+/// An open transaction as others see it.
+#[derive(Debug, Clone)]
+pub struct OpenTransaction {
+    /// When it began.
+    pub start: i64,
+    /// Its number in the lock table.
+    pub number: u64,
+    /// Its ids.
+    pub ids: Arc<OwnXids>,
+}
+
+/// Asks a session to end.
+#[derive(Debug, Default)]
+pub struct EndFlag {
+    wanted: AtomicBool,
+    changed: Notify,
+}
+
+impl EndFlag {
+    /// Asks.
+    pub fn raise(&self) {
+        self.wanted.store(true, Ordering::Release);
+        self.changed.notify_waiters();
+        self.changed.notify_one();
+    }
+
+    /// Whether it was asked.
+    pub fn is_raised(&self) -> bool {
+        self.wanted.load(Ordering::Acquire)
+    }
+
+    /// Waits until it is asked.
+    pub async fn raised(&self) {
+        while !self.is_raised() {
+            self.changed.notified().await;
+        }
+    }
+}
+
+/// One session as others see it.
+#[derive(Debug)]
+pub struct Backend {
+    /// `pg_backend_pid()`.
+    pub pid: i32,
+    /// The role.
+    pub user: String,
+    /// The database.
+    pub database: String,
+    /// Where its client is.
+    pub client: Client,
+    /// When it was opened.
+    pub started: i64,
+    cancel: CancelFlag,
+    end: Arc<EndFlag>,
+    activity: Mutex<Activity>,
+    transaction: Mutex<Option<OpenTransaction>>,
+    application: Mutex<Arc<str>>,
+    active: AtomicU64,
+    in_block: AtomicU64,
+}
+
+impl Backend {
+    /// A session that has just been opened.
+    pub fn new(
+        (pid, user, database): (i32, &str, &str),
+        client: Client,
+        started: i64,
+        cancel: CancelFlag,
+    ) -> Backend {
+        Backend {
+            pid,
+            user: user.to_owned(),
+            database: database.to_owned(),
+            client,
+            started,
+            cancel,
+            end: Arc::default(),
+            activity: Mutex::new(Activity {
+                state_change: started,
+                ..Activity::default()
+            }),
+            transaction: Mutex::default(),
+            application: Mutex::new(Arc::from("")),
+            active: AtomicU64::new(0),
+            in_block: AtomicU64::new(0),
+        }
+    }
+
+    /// A statement begins.
+    pub fn runs(&self, text: &Arc<str>, now: i64) {
+        let mut activity = self.activity.lock();
+        self.spend(&activity, now);
+        activity.text = Some(Arc::clone(text));
+        activity.query_start = Some(now);
+        activity.state_change = now;
+        activity.occupation = Occupation::Active;
+    }
+
+    /// The session waits for its client.
+    pub fn waits(&self, occupation: Occupation, now: i64) {
+        let mut activity = self.activity.lock();
+        if activity.occupation != occupation {
+            self.spend(&activity, now);
+            activity.state_change = now;
+            activity.occupation = occupation;
+        }
+    }
+
+    fn spend(&self, activity: &Activity, now: i64) {
+        let spent = u64::try_from(now - activity.state_change).unwrap_or(0);
+        match activity.occupation {
+            Occupation::Idle => {}
+            Occupation::Active => drop(self.active.fetch_add(spent, Ordering::Relaxed)),
+            Occupation::InBlock | Occupation::Failed => {
+                self.in_block.fetch_add(spent, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// A transaction begins.
+    pub fn begins(&self, start: i64, number: u64, ids: Arc<OwnXids>) {
+        let open = OpenTransaction { start, number, ids };
+        *self.transaction.lock() = Some(open);
+    }
+
+    /// The transaction has ended.
+    pub fn ends(&self) {
+        *self.transaction.lock() = None;
+    }
+
+    /// `application_name` was set.
+    pub fn call_itself(&self, application: &str) {
+        *self.application.lock() = Arc::from(application);
+    }
+
+    /// `application_name`.
+    pub fn application(&self) -> Arc<str> {
+        Arc::clone(&self.application.lock())
+    }
+
+    /// What it does.
+    pub fn activity(&self) -> Activity {
+        self.activity.lock().clone()
+    }
+
+    /// Its transaction.
+    pub fn transaction(&self) -> Option<OpenTransaction> {
+        self.transaction.lock().clone()
+    }
+
+    /// Ends the running statement with 57014.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Ends the session.
+    pub fn terminate(&self) {
+        self.end.raise();
+        self.cancel.cancel();
+    }
+
+    /// What tells the session to end.
+    pub fn end_flag(&self) -> Arc<EndFlag> {
+        Arc::clone(&self.end)
+    }
+}
+
+/// What sessions spent their time with, in microseconds, and how many there were. An occupation
+/// counts when it ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Times {
+    /// Sessions opened.
+    pub sessions: u64,
+    /// Open.
+    pub session: u64,
+    /// Running statements.
+    pub active: u64,
+    /// Waiting for the client in a block.
+    pub in_block: u64,
+    /// Sessions that were told to end.
+    pub killed: u64,
+}
+
+/// The open sessions, in the order in which they were opened.
+#[derive(Debug, Default)]
+pub struct Backends {
+    open: Mutex<BTreeMap<u64, Arc<Backend>>>,
+    opened: AtomicU64,
+    /// What the sessions that are closed have spent.
+    closed: Mutex<Times>,
+}
+
+impl Backends {
+    /// Enters a session; the number takes it out again.
+    pub fn open(&self, backend: Arc<Backend>) -> u64 {
+        let number = self.opened.fetch_add(1, Ordering::Relaxed);
+        self.open.lock().insert(number, backend);
+        number
+    }
+
+    /// Takes a session out; `now` in microseconds since 1970 UTC.
+    pub fn close(&self, number: u64, now: i64) {
+        let Some(backend) = self.open.lock().remove(&number) else {
+            return;
+        };
+        let spent = backend.times(now);
+        let mut closed = self.closed.lock();
+        closed.session += spent.session;
+        closed.active += spent.active;
+        closed.in_block += spent.in_block;
+        closed.killed += u64::from(backend.end.is_raised());
+    }
+
+    /// All sessions.
+    pub fn list(&self) -> Vec<Arc<Backend>> {
+        self.open.lock().values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.open.lock().len()
+    }
+
+    /// A session by its process number.
+    pub fn find(&self, pid: i32) -> Option<Arc<Backend>> {
+        let open = self.open.lock();
+        open.values().find(|backend| backend.pid == pid).cloned()
+    }
+
+    /// What all sessions have spent so far.
+    pub fn times(&self, now: i64) -> Times {
+        let mut times = *self.closed.lock();
+        times.sessions = self.opened.load(Ordering::Relaxed);
+        for backend in self.open.lock().values() {
+            let spent = backend.times(now);
+            times.session += spent.session;
+            times.active += spent.active;
+            times.in_block += spent.in_block;
+        }
+        times
+    }
+}
+
+impl Backend {
+    fn times(&self, now: i64) -> Times {
+        Times {
+            sessions: 1,
+            session: u64::try_from(now - self.started).unwrap_or(0),
+            active: self.active.load(Ordering::Relaxed),
+            in_block: self.in_block.load(Ordering::Relaxed),
+            killed: 0,
+        }
+    }
+}

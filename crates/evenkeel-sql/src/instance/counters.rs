@@ -1,0 +1,160 @@
+//! Counters of the layers below, and where they stood at their last reset. The layers count from
+//! their start and know of no reset.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use evenkeel_engine::Database;
+
+/// A group of counters that is reset together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `pg_stat_checkpointer`: timed, requested, done, write and sync time in microseconds,
+    /// buffers written.
+    Checkpointer,
+    /// `pg_stat_bgwriter`: buffers the cleaner wrote, frames taken.
+    Cleaner,
+    /// `pg_stat_wal` and the log's part of `pg_stat_io`: bytes, waits for buffers, writes,
+    /// microseconds of writing.
+    Log,
+    /// The pages' part of `pg_stat_io`: hits, reads, extensions, evictions by sessions, pages
+    /// written by all and by the cleaner, evictions by all.
+    Pages,
+    /// `pg_stat_database`: commits, rollbacks, deadlocks, hits, reads.
+    Database,
+}
+
+impl Kind {
+    /// What `pg_stat_reset_shared` calls it.
+    pub fn shared(name: &str) -> Option<&'static [Kind]> {
+        Some(match name {
+            "checkpointer" => &[Kind::Checkpointer],
+            "bgwriter" => &[Kind::Cleaner],
+            "wal" => &[Kind::Log],
+            "io" => &[Kind::Pages],
+            // Counted nowhere yet, so they are zero already.
+            "archiver" | "recovery_prefetch" | "slru" => &[],
+            _ => return None,
+        })
+    }
+
+    /// All that `pg_stat_reset_shared(NULL)` resets.
+    pub const ALL_SHARED: &'static [Kind] =
+        &[Kind::Checkpointer, Kind::Cleaner, Kind::Log, Kind::Pages];
+}
+
+/// The most counters that a kind has.
+const WIDTH: usize = 8;
+
+/// Counters of one kind, in the order in which the kind names them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// The values; zero behind the kind's last.
+    pub values: [u64; WIDTH],
+    /// When they were last reset: microseconds since 1970 UTC.
+    pub reset: Option<i64>,
+}
+
+/// Where counters stood when they were reset.
+#[derive(Debug, Default)]
+pub struct Resets(HashMap<Kind, Counted>);
+
+impl Resets {
+    /// What has been counted since the reset.
+    pub fn since(&self, kind: Kind, now: [u64; WIDTH]) -> Counted {
+        let base = self.0.get(&kind).copied().unwrap_or_default();
+        let mut values = now;
+        for (value, base) in values.iter_mut().zip(base.values) {
+            *value = value.saturating_sub(base);
+        }
+        Counted {
+            values,
+            reset: base.reset,
+        }
+    }
+
+    /// Counts from here on.
+    pub fn reset(&mut self, kind: Kind, now: [u64; WIDTH], time: i64) {
+        let base = Counted {
+            values: now,
+            reset: Some(time),
+        };
+        self.0.insert(kind, base);
+    }
+}
+
+/// The counters as the layers have them.
+pub fn read(db: &Database, kind: Kind) -> [u64; WIDTH] {
+    let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+    match kind {
+        Kind::Checkpointer => {
+            let stats = db.store().checkpoint_stats();
+            padded([
+                load(&stats.timed),
+                load(&stats.requested),
+                load(&stats.done),
+                load(&stats.write_micros),
+                load(&stats.sync_micros),
+                load(&stats.buffers_written),
+            ])
+        }
+        Kind::Cleaner => padded([
+            db.store().writer().stats().cleaner_pages,
+            db.pool().stats().allocations,
+        ]),
+        Kind::Log => {
+            let stats = db.store().log().stats();
+            padded([
+                load(&stats.bytes_written),
+                load(&stats.buffers_full),
+                load(&stats.syncs),
+                load(&stats.write_micros),
+            ])
+        }
+        Kind::Pages => {
+            let pool = db.pool().stats();
+            let cleaned = db.store().writer().stats().cleaner_pages;
+            padded([
+                pool.hits,
+                pool.reads + pool.prefetched,
+                pool.extends,
+                pool.foreground_evictions,
+                pool.writes,
+                cleaned,
+                pool.evictions,
+            ])
+        }
+        Kind::Database => {
+            let (txn, pool) = (db.txn_statistics(), db.pool().stats());
+            padded([
+                txn.commits,
+                txn.rollbacks,
+                txn.deadlocks,
+                pool.hits,
+                pool.reads + pool.prefetched,
+            ])
+        }
+    }
+}
+
+fn padded<const N: usize>(values: [u64; N]) -> [u64; WIDTH] {
+    let mut all = [0; WIDTH];
+    all[..N].copy_from_slice(&values);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_begin_at_zero_after_a_reset() {
+        let mut resets = Resets::default();
+        let at = |n: u64| padded([n, 2 * n]);
+        assert_eq!(resets.since(Kind::Log, at(5)).values, at(5));
+        resets.reset(Kind::Log, at(5), 77);
+        let counted = resets.since(Kind::Log, at(8));
+        assert_eq!((counted.values, counted.reset), (at(3), Some(77)));
+        assert_eq!(resets.since(Kind::Cleaner, at(8)).reset, None);
+    }
+}

@@ -1,0 +1,61 @@
+//! What all sessions of a server share besides the catalog: who is connected, since when the
+//! server runs, and what its counters were when they were last reset. The statistics views are
+//! read from here, live.
+
+mod backends;
+mod counters;
+
+use evenkeel_engine::Database;
+use parking_lot::Mutex;
+
+pub use backends::{
+    Activity, Backend, Backends, Client, EndFlag, Occupation, OpenTransaction, Times,
+};
+pub use counters::{Counted, Kind, Resets};
+
+/// A running server, or an embedded database's SQL layer.
+pub struct Instance {
+    db: Database,
+    started: i64,
+    backends: Backends,
+    resets: Mutex<Resets>,
+}
+
+impl Instance {
+    /// Over an open database; `started` in microseconds since 1970 UTC.
+    pub fn new(db: Database, started: i64) -> Instance {
+        Instance {
+            db,
+            started,
+            backends: Backends::default(),
+            resets: Mutex::default(),
+        }
+    }
+
+    /// The engine below.
+    pub fn database(&self) -> &Database {
+        &self.db
+    }
+
+    /// `pg_postmaster_start_time()`: microseconds since 1970 UTC.
+    pub fn started(&self) -> i64 {
+        self.started
+    }
+
+    /// The open sessions.
+    pub fn backends(&self) -> &Backends {
+        &self.backends
+    }
+
+    /// Counters of a kind since they were last reset.
+    pub fn counted(&self, kind: Kind) -> Counted {
+        let now = counters::read(&self.db, kind);
+        self.resets.lock().since(kind, now)
+    }
+
+    /// Makes the counters of a kind begin at zero; `now` in microseconds since 1970 UTC.
+    pub fn reset(&self, kind: Kind, now: i64) {
+        let values = counters::read(&self.db, kind);
+        self.resets.lock().reset(kind, values, now);
+    }
+}

@@ -1,0 +1,194 @@
+//! Functions that look at the running server, or act on it and its sessions.
+
+use std::sync::Arc;
+
+use super::{Definition, acting, arg, lax, number_arg, strict, text_arg};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::instance::{Backend, Instance, Kind};
+use crate::pg_catalog::snapshot::Snapshot;
+use crate::types::{Datum, Numeric, SqlType};
+
+pub(super) const FUNCTIONS: &[Definition] = &[
+    acting("pg_cancel_backend", SqlType::Bool, |snapshot, args| {
+        signal(snapshot, args, Backend::cancel)
+    }),
+    acting("pg_terminate_backend", SqlType::Bool, |snapshot, args| {
+        signal(snapshot, args, Backend::terminate)
+    }),
+    acting("pg_stat_reset", SqlType::Void, |snapshot, _| {
+        reset(snapshot, &[Kind::Database])
+    }),
+    acting("pg_stat_reset_shared", SqlType::Void, reset_shared),
+    acting("pg_stat_reset_slru", SqlType::Void, |_, _| Ok(Datum::Null)),
+    acting("pg_stat_clear_snapshot", SqlType::Void, |_, _| {
+        Ok(Datum::Null)
+    }),
+    acting("pg_stat_force_next_flush", SqlType::Void, |_, _| {
+        Ok(Datum::Null)
+    }),
+    lax("pg_current_wal_lsn", SqlType::Text, |snapshot, _| {
+        lsn(snapshot, |server| {
+            server.database().store().log().durable_lsn().0
+        })
+    }),
+    lax("pg_current_wal_flush_lsn", SqlType::Text, |snapshot, _| {
+        lsn(snapshot, |server| {
+            server.database().store().log().durable_lsn().0
+        })
+    }),
+    lax("pg_current_wal_insert_lsn", SqlType::Text, |snapshot, _| {
+        lsn(snapshot, |server| {
+            server.database().store().log().insert_lsn().0
+        })
+    }),
+    lax("pg_last_wal_replay_lsn", SqlType::Text, |_, _| {
+        Ok(Datum::Null)
+    }),
+    lax("pg_last_wal_receive_lsn", SqlType::Text, |_, _| {
+        Ok(Datum::Null)
+    }),
+    strict("pg_wal_lsn_diff", SqlType::Numeric(None), |_, args| {
+        let (a, b) = (lsn_arg(args, 0)?, lsn_arg(args, 1)?);
+        let difference = i128::from(a) - i128::from(b);
+        Ok(Datum::Numeric(Numeric::from_i128(difference, 0)))
+    }),
+    lax("pg_is_in_recovery", SqlType::Bool, |_, _| {
+        Ok(Datum::Bool(false))
+    }),
+    lax(
+        "pg_postmaster_start_time",
+        SqlType::Timestamptz(None),
+        |snapshot, _| Ok(started(snapshot)),
+    ),
+    lax(
+        "pg_conf_load_time",
+        SqlType::Timestamptz(None),
+        |snapshot, _| Ok(started(snapshot)),
+    ),
+    lax(
+        "pg_current_xact_id_if_assigned",
+        SqlType::Text,
+        |snapshot, _| {
+            let own = backend(snapshot, snapshot.backend_pid);
+            let ids = own.and_then(|own| own.transaction()).map(|open| open.ids);
+            let xid = ids.and_then(|ids| ids.top());
+            Ok(xid.map_or(Datum::Null, |xid| Datum::Text(xid.get().to_string())))
+        },
+    ),
+    strict("pg_blocking_pids", SqlType::TextArray, blocking),
+];
+
+fn server(snapshot: &Snapshot) -> SqlResult<&Arc<Instance>> {
+    let server = snapshot.instance.as_ref();
+    server.ok_or_else(|| SqlError::internal("a server's function outside a server"))
+}
+
+fn backend(snapshot: &Snapshot, pid: i32) -> Option<Arc<Backend>> {
+    snapshot.instance.as_ref()?.backends().find(pid)
+}
+
+fn signal(snapshot: &Snapshot, args: &[Datum], act: fn(&Backend)) -> SqlResult<Datum> {
+    let pid = i32::try_from(number_arg(args, 0)?).unwrap_or(0);
+    let found = backend(snapshot, pid);
+    if let Some(backend) = &found {
+        act(backend);
+    }
+    Ok(Datum::Bool(found.is_some()))
+}
+
+fn reset(snapshot: &Snapshot, kinds: &[Kind]) -> SqlResult<Datum> {
+    let server = server(snapshot)?;
+    for kind in kinds {
+        server.reset(*kind, snapshot.statement_ts);
+    }
+    Ok(Datum::Null)
+}
+
+fn reset_shared(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    if arg(args, 0).is_null() {
+        return reset(snapshot, Kind::ALL_SHARED);
+    }
+    let target = text_arg(args, 0)?;
+    match Kind::shared(target) {
+        Some(kinds) => reset(snapshot, kinds),
+        None => Err(SqlError::new(
+            SqlState::INVALID_PARAMETER_VALUE,
+            format!("unrecognized reset target: \"{target}\""),
+        )
+        .hint(
+            "Target must be \"archiver\", \"bgwriter\", \"checkpointer\", \"io\", \
+             \"recovery_prefetch\", \"slru\", or \"wal\".",
+        )),
+    }
+}
+
+/// As PostgreSQL writes a log position.
+fn lsn(snapshot: &Snapshot, position: fn(&Instance) -> u64) -> SqlResult<Datum> {
+    let lsn = position(server(snapshot)?);
+    Ok(Datum::Text(format!("{:X}/{:08X}", lsn >> 32, lsn as u32)))
+}
+
+fn lsn_arg(args: &[Datum], at: usize) -> SqlResult<u64> {
+    let text = text_arg(args, at)?;
+    let halves = text.split_once('/');
+    let halves = halves.and_then(|(high, low)| {
+        let high = u32::from_str_radix(high, 16).ok()?;
+        Some((high, u32::from_str_radix(low, 16).ok()?))
+    });
+    let (high, low) = halves.ok_or_else(|| {
+        SqlError::new(
+            SqlState::INVALID_TEXT_REPRESENTATION,
+            format!("invalid input syntax for type pg_lsn: \"{text}\""),
+        )
+    })?;
+    Ok(u64::from(high) << 32 | u64::from(low))
+}
+
+fn started(snapshot: &Snapshot) -> Datum {
+    let server = snapshot.instance.as_ref();
+    server.map_or(Datum::Null, |server| Datum::Timestamptz(server.started()))
+}
+
+/// The sessions that hold what a session waits for.
+fn blocking(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    use evenkeel_engine::WaitOn;
+    let pid = i32::try_from(number_arg(args, 0)?).unwrap_or(0);
+    let server = server(snapshot)?;
+    let waiting = backend(snapshot, pid).and_then(|backend| backend.transaction());
+    let db = server.database();
+    let wait = waiting.and_then(|open| {
+        let mut waits = db.waits().into_iter();
+        waits.find(|wait| wait.transaction == open.number)
+    });
+    let mut pids = Vec::new();
+    if let Some(wait) = wait {
+        let locks = db.locks();
+        let holds = |open: &crate::instance::OpenTransaction| match wait.on {
+            WaitOn::Transaction(xid) => open.ids.contains(xid),
+            WaitOn::Lock(key) => locks
+                .iter()
+                .any(|lock| lock.granted && lock.key == key && lock.transaction == open.number),
+        };
+        for other in server.backends().list() {
+            let open = other.transaction();
+            if open.is_some_and(|open| open.number != wait.transaction && holds(&open)) {
+                pids.push(other.pid.to_string());
+            }
+        }
+    }
+    Ok(Datum::Text(format!("{{{}}}", pids.join(","))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_positions_are_read_as_they_are_written() {
+        let arg = |text: &str| [Datum::Text(text.to_owned())];
+        assert_eq!(lsn_arg(&arg("1/0000000A"), 0).unwrap(), (1 << 32) + 10);
+        assert_eq!(lsn_arg(&arg("0/FF"), 0).unwrap(), 255);
+        let refused = lsn_arg(&arg("12"), 0).unwrap_err();
+        assert_eq!(refused.sqlstate.as_str(), "22P02");
+    }
+}

@@ -1,0 +1,203 @@
+//! What the server as a whole has counted.
+
+use super::{millis, moment};
+use crate::error::SqlResult;
+use crate::instance::{Counted, Instance, Kind};
+use crate::pg_catalog::rows::{Cell, Rows, number, oid, text};
+use crate::pg_catalog::snapshot::{DATABASE, Snapshot};
+use crate::types::{Datum, Numeric};
+
+/// Bytes of a page.
+const PAGE: u64 = 8192;
+
+fn counted(snapshot: &Snapshot, kind: Kind) -> Option<Counted> {
+    snapshot
+        .instance
+        .as_ref()
+        .map(|server| server.counted(kind))
+}
+
+fn bytes(count: u64) -> Datum {
+    Datum::Numeric(Numeric::from_i128(i128::from(count), 0))
+}
+
+/// `pg_stat_checkpointer`
+pub fn checkpointer(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let Some(counted) = counted(snapshot, Kind::Checkpointer) else {
+        return Ok(());
+    };
+    let [timed, requested, done, write, sync, buffers, ..] = counted.values;
+    rows.push([
+        ("num_timed", number(timed)),
+        ("num_requested", number(requested)),
+        ("num_done", number(done)),
+        ("restartpoints_timed", number(0)),
+        ("restartpoints_req", number(0)),
+        ("restartpoints_done", number(0)),
+        ("write_time", millis(write)),
+        ("sync_time", millis(sync)),
+        ("buffers_written", number(buffers)),
+        // Transaction status is in the pool: its pages are among the buffers.
+        ("slru_written", number(0)),
+        ("stats_reset", moment(counted.reset)),
+    ])
+}
+
+/// `pg_stat_bgwriter`
+pub fn cleaner(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let Some(counted) = counted(snapshot, Kind::Cleaner) else {
+        return Ok(());
+    };
+    let [clean, taken, ..] = counted.values;
+    rows.push([
+        ("buffers_clean", number(clean)),
+        // The cleaner's rounds have no upper limit.
+        ("maxwritten_clean", number(0)),
+        ("buffers_alloc", number(taken)),
+        ("stats_reset", moment(counted.reset)),
+    ])
+}
+
+/// `pg_stat_wal`
+pub fn log(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let Some(counted) = counted(snapshot, Kind::Log) else {
+        return Ok(());
+    };
+    let [volume, full, ..] = counted.values;
+    rows.push([
+        ("wal_bytes", bytes(volume)),
+        ("wal_buffers_full", number(full)),
+        ("stats_reset", moment(counted.reset)),
+    ])
+}
+
+/// `pg_stat_io`
+pub fn io(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let (Some(pages), Some(log)) = (counted(snapshot, Kind::Pages), counted(snapshot, Kind::Log))
+    else {
+        return Ok(());
+    };
+    let [
+        hits,
+        reads,
+        extends,
+        evicted,
+        written,
+        cleaned,
+        evictions,
+        _,
+    ] = pages.values;
+    let row = |who: &str, what: &str, cells: Vec<Cell>| {
+        let head = [
+            ("backend_type", text(who)),
+            ("object", text(what)),
+            ("context", text("normal")),
+            ("stats_reset", moment(pages.reset)),
+        ];
+        head.into_iter().chain(cells)
+    };
+    let writes = |pages: u64| {
+        [
+            ("writes", number(pages)),
+            ("write_bytes", bytes(pages * PAGE)),
+        ]
+    };
+    let mut session = vec![
+        ("reads", number(reads)),
+        ("read_bytes", bytes(reads * PAGE)),
+        ("extends", number(extends)),
+        ("extend_bytes", bytes(extends * PAGE)),
+        ("hits", number(hits)),
+        ("evictions", number(evicted)),
+    ];
+    session.extend(writes(0));
+    rows.push(row("client backend", "relation", session))?;
+    let mut cleaner = writes(cleaned).to_vec();
+    cleaner.push(("evictions", number(evictions.saturating_sub(evicted))));
+    rows.push(row("background writer", "relation", cleaner))?;
+    let rest = writes(written.saturating_sub(cleaned)).to_vec();
+    rows.push(row("checkpointer", "relation", rest))?;
+    let [volume, _, flushes, micros, ..] = log.values;
+    let flushed = vec![
+        ("writes", number(flushes)),
+        ("write_bytes", bytes(volume)),
+        ("write_time", millis(micros)),
+        ("fsyncs", number(flushes)),
+    ];
+    rows.push(row("walwriter", "wal", flushed))
+}
+
+/// `pg_stat_database`
+pub fn database(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let Some(instance) = &snapshot.instance else {
+        return Ok(());
+    };
+    rows.push(database_cells(snapshot, instance))
+}
+
+fn database_cells(snapshot: &Snapshot, instance: &Instance) -> Vec<Cell> {
+    let counted = instance.counted(Kind::Database);
+    let [commits, rollbacks, deadlocks, hits, reads, ..] = counted.values;
+    let times = instance.backends().times(snapshot.statement_ts);
+    vec![
+        ("datid", oid(DATABASE)),
+        ("datname", text(&snapshot.database)),
+        ("numbackends", number(instance.backends().count() as u64)),
+        ("xact_commit", number(commits)),
+        ("xact_rollback", number(rollbacks)),
+        ("blks_read", number(reads)),
+        ("blks_hit", number(hits)),
+        ("conflicts", number(0)),
+        ("temp_files", number(0)),
+        ("temp_bytes", number(0)),
+        ("deadlocks", number(deadlocks)),
+        ("blk_read_time", millis(0)),
+        ("blk_write_time", millis(0)),
+        ("session_time", millis(times.session)),
+        ("active_time", millis(times.active)),
+        ("idle_in_transaction_time", millis(times.in_block)),
+        ("sessions", number(times.sessions)),
+        ("sessions_killed", number(times.killed)),
+        ("parallel_workers_to_launch", number(0)),
+        ("parallel_workers_launched", number(0)),
+        ("stats_reset", moment(counted.reset)),
+    ]
+}
+
+/// `pg_stat_database_conflicts`: there is no recovery for queries to be in conflict with.
+pub fn conflicts(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let none = [
+        "confl_tablespace",
+        "confl_lock",
+        "confl_snapshot",
+        "confl_bufferpin",
+        "confl_deadlock",
+        "confl_active_logicalslot",
+    ];
+    let none = none.into_iter().map(|name| (name, number(0)));
+    rows.push(none.chain([
+        ("datid", oid(DATABASE)),
+        ("datname", text(&snapshot.database)),
+    ]))
+}
+
+/// `pg_stat_archiver`: nothing is archived.
+pub fn archiver(_: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    rows.push([("archived_count", number(0)), ("failed_count", number(0))])
+}
+
+/// `pg_stat_slru`: the transaction status. Its pages are in the buffer pool like all others and
+/// are counted there, so that here only the name is left.
+pub fn status_pages(_: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let zero = [
+        "blks_zeroed",
+        "blks_hit",
+        "blks_read",
+        "blks_written",
+        "blks_exists",
+        "flushes",
+        "truncates",
+    ];
+    let zero = zero.into_iter().map(|name| (name, number(0)));
+    rows.push(zero.chain([("name", text("transaction"))]))
+}

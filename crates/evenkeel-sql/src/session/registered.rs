@@ -1,0 +1,77 @@
+//! A session's entry among the open ones, which goes with it.
+
+use std::sync::Arc;
+
+use evenkeel_engine::{CancelFlag, Transaction};
+
+use super::SqlEngine;
+use super::api::{SessionParams, TransactionStatus};
+use super::settings::Settings;
+use super::transaction::now_micros;
+use crate::instance::{Backend, EndFlag, Instance, Occupation};
+
+/// The entry; dropping it takes it out.
+pub(super) struct Registered {
+    instance: Arc<Instance>,
+    backend: Arc<Backend>,
+    number: u64,
+}
+
+impl Registered {
+    pub fn new(
+        engine: &SqlEngine,
+        params: &SessionParams,
+        settings: &Settings,
+        cancel: &CancelFlag,
+    ) -> Registered {
+        let instance = Arc::clone(engine.instance());
+        let who = (params.pid, &*params.user, &*params.database);
+        let backend = Backend::new(who, params.client, now_micros(), cancel.clone());
+        let backend = Arc::new(backend);
+        let number = instance.backends().open(Arc::clone(&backend));
+        let registered = Registered {
+            instance,
+            backend,
+            number,
+        };
+        registered.call_itself(settings);
+        registered
+    }
+
+    /// Takes over `application_name`.
+    pub fn call_itself(&self, settings: &Settings) {
+        let name = settings.view().value("application_name");
+        self.backend.call_itself(name.as_deref().unwrap_or(""));
+    }
+
+    pub fn runs(&self, text: &Arc<str>, now: i64) {
+        self.backend.runs(text, now);
+    }
+
+    pub fn waits(&self, status: TransactionStatus) {
+        let occupation = match status {
+            TransactionStatus::Idle => Occupation::Idle,
+            TransactionStatus::InBlock => Occupation::InBlock,
+            TransactionStatus::Failed => Occupation::Failed,
+        };
+        self.backend.waits(occupation, now_micros());
+    }
+
+    pub fn begins(&self, start: i64, txn: &Transaction) {
+        self.backend.begins(start, txn.number(), txn.ids());
+    }
+
+    pub fn ends(&self) {
+        self.backend.ends();
+    }
+
+    pub fn end_flag(&self) -> Arc<EndFlag> {
+        self.backend.end_flag()
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        self.instance.backends().close(self.number, now_micros());
+    }
+}
