@@ -3,6 +3,7 @@
 //! Output is buffered and sent when the protocol says the client waits for it (server rule 2).
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use evenkeel_sql::{Client, Session, SessionParams, SqlError, SqlState};
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus as WireStatus};
@@ -154,6 +155,7 @@ impl<T: Transport> Connection<'_, T> {
                 return Err(shutting_down());
             }
             self.wire.flush().await?;
+            let idle = self.session.idle_limit();
             let open = tokio::select! {
                 open = self.wire.fill() => open?,
                 _ = stopping.changed() => return Err(shutting_down()),
@@ -162,6 +164,7 @@ impl<T: Transport> Connection<'_, T> {
                     return Err(crashed(&reason.unwrap_or_default()));
                 }
                 () = ending.raised() => return Err(shutting_down()),
+                error = idle_for(idle) => return Err(ConnectionError::Fatal(error)),
             };
             if !open {
                 return Ok(());
@@ -244,6 +247,17 @@ impl<T: Transport> Connection<'_, T> {
         self.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(
             status,
         )));
+    }
+}
+
+/// The error of a client that takes too long; never, if it may take any time.
+async fn idle_for(limit: Option<(Duration, SqlError)>) -> SqlError {
+    match limit {
+        Some((limit, error)) => {
+            tokio::time::sleep(limit).await;
+            error
+        }
+        None => std::future::pending().await,
     }
 }
 

@@ -41,6 +41,8 @@ pub(crate) fn error_response(severity: &str, error: &SqlError) -> PgWireBackendM
     optional(b'H', more.hint.clone());
     optional(b'P', more.position.map(|position| position.to_string()));
     optional(b'W', more.context.clone());
+    // Tables are in one schema.
+    optional(b's', more.table.is_some().then(|| "public".to_owned()));
     optional(b't', more.table.clone());
     optional(b'c', more.column.clone());
     optional(b'n', more.constraint.clone());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evenkeel_engine::Config;
 use evenkeel_io::IoMethod;
-use evenkeel_sql::SqlConfig;
+use evenkeel_sql::{ServerSetting, SqlConfig};
 use evenkeel_storage::TornPageProtection;
 
 use crate::ServerConfig;
@@ -45,6 +45,8 @@ pub struct Settings {
     pub server: ServerConfig,
     /// How files are read and written.
     pub io_method: IoMethod,
+    /// Where values come from that are applied now.
+    source: &'static str,
 }
 
 /// What kind of value a setting takes; numbers without a unit are in the one given here.
@@ -208,9 +210,8 @@ const SETTINGS: &[Setting] = &[
 
 impl Default for Settings {
     fn default() -> Settings {
-        let shown = |s: &Setting| (s.name.to_owned(), s.default.trim_matches('\'').to_owned());
         let sql = SqlConfig {
-            settings: SETTINGS.iter().map(shown).collect(),
+            settings: SETTINGS.iter().map(Setting::by_default).collect(),
             ..SqlConfig::default()
         };
         Settings {
@@ -220,13 +221,55 @@ impl Default for Settings {
             io_method: IoMethod::Worker {
                 threads: IO_WORKERS,
             },
+            source: "command line",
         }
+    }
+}
+
+impl Setting {
+    /// As `pg_settings` shows it when nothing sets it.
+    fn by_default(&self) -> ServerSetting {
+        let mut shown = ServerSetting {
+            name: self.name,
+            shown: String::new(),
+            setting: String::new(),
+            boot: String::new(),
+            unit: self.kind.unit(),
+            vartype: self.kind.vartype(),
+            choices: self.kind.choices(),
+            description: self.effect,
+            source: "default",
+        };
+        self.show(&mut shown, self.default.trim_matches('\''), "default");
+        shown.boot.clone_from(&shown.setting);
+        shown
+    }
+
+    /// Puts a value, which has been checked, into what is shown.
+    fn show(&self, shown: &mut ServerSetting, text: &str, source: &'static str) {
+        (shown.setting, shown.shown) = match parse(self.kind, text) {
+            Some(Value::Bytes(bytes)) => self.kind.in_units(bytes),
+            Some(Value::Time(time)) => self.kind.in_units(time.as_micros() as u64),
+            Some(Value::Bool(on)) => {
+                let text = if on { "on" } else { "off" };
+                (text.to_owned(), text.to_owned())
+            }
+            _ => (text.to_owned(), text.to_owned()),
+        };
+        shown.source = source;
     }
 }
 
 impl Settings {
     /// Applies the text of a settings file: `name = value` lines, `#` begins a comment.
     pub fn apply_file(&mut self, text: &str) -> Result<(), SettingError> {
+        let source = std::mem::replace(&mut self.source, "configuration file");
+        let applied = self.apply_lines(text);
+        self.source = source;
+        applied
+    }
+
+    fn apply_lines(&mut self, text: &str) -> Result<(), SettingError> {
         for (index, line) in text.lines().enumerate() {
             let line = line.split('#').next().unwrap_or_default().trim();
             if line.is_empty() {
@@ -255,8 +298,11 @@ impl Settings {
         let parsed = parse(setting.kind, text).ok_or_else(|| invalid(setting.kind.expected()))?;
         self.store(setting.name, parsed)
             .map_err(|expected| invalid(expected.to_owned()))?;
-        self.sql.settings.retain(|(known, _)| *known != name);
-        self.sql.settings.push((name, text.to_owned()));
+        let mut all = self.sql.settings.to_vec();
+        for shown in all.iter_mut().filter(|shown| shown.name == setting.name) {
+            setting.show(shown, text, self.source);
+        }
+        self.sql.settings = all.into();
         Ok(())
     }
 
@@ -340,7 +386,70 @@ impl Settings {
     }
 }
 
+/// Units from the smallest to the largest, with their size in the smallest.
+const SIZES: &[(&str, u64)] = &[
+    ("B", 1),
+    ("kB", KIB),
+    ("MB", MIB),
+    ("GB", MIB << 10),
+    ("TB", MIB << 20),
+];
+const TIMES: &[(&str, u64)] = &[
+    ("us", 1),
+    ("ms", 1_000),
+    ("s", 1_000_000),
+    ("min", 60_000_000),
+    ("h", 3_600_000_000),
+    ("d", 86_400_000_000),
+];
+
 impl Kind {
+    /// What numbers without a unit count, as `pg_settings` names it.
+    fn unit(self) -> Option<&'static str> {
+        match self {
+            Kind::Bytes(unit) if unit == 8 * KIB => Some("8kB"),
+            Kind::Bytes(unit) => SIZES.iter().find(|(_, size)| *size == unit).map(|s| s.0),
+            Kind::Time(unit) => {
+                let micros = unit.as_micros() as u64;
+                TIMES.iter().find(|(_, size)| *size == micros).map(|t| t.0)
+            }
+            _ => None,
+        }
+    }
+
+    fn vartype(self) -> &'static str {
+        match self {
+            Kind::Bytes(_) | Kind::Time(_) | Kind::Number => "integer",
+            Kind::Bool => "bool",
+            Kind::Fraction => "real",
+            Kind::Choice(_) => "enum",
+            Kind::Text => "string",
+        }
+    }
+
+    fn choices(self) -> &'static [&'static str] {
+        match self {
+            Kind::Choice(choices) => choices,
+            _ => &[],
+        }
+    }
+
+    /// A size in bytes or a time in microseconds, as a number of this kind's units, and with
+    /// the largest unit that it is a whole number of.
+    fn in_units(self, amount: u64) -> (String, String) {
+        let (units, own) = match self {
+            Kind::Time(unit) => (TIMES, unit.as_micros() as u64),
+            Kind::Bytes(unit) => (SIZES, unit),
+            _ => (SIZES, 1),
+        };
+        let setting = (amount / own.max(1)).to_string();
+        let fits = |(_, size): &&(&str, u64)| amount >= *size && amount.is_multiple_of(*size);
+        match units.iter().rev().find(fits) {
+            Some((unit, size)) => (setting, format!("{}{unit}", amount / size)),
+            None => (setting.clone(), setting),
+        }
+    }
+
     fn expected(self) -> String {
         match self {
             Kind::Bytes(_) => "a size with unit B, kB, MB, GB or TB".to_owned(),
@@ -446,6 +555,40 @@ mod tests {
         );
         settings.apply("shared_buffers", "16384").unwrap();
         assert_eq!(settings.database.storage.shared_buffers, 128 << 20);
+    }
+
+    #[test]
+    fn settings_are_shown_in_their_units() {
+        let mut settings = Settings::default();
+        settings.apply_file("shared_buffers = 1GB\n").unwrap();
+        settings.apply("checkpoint_timeout", "90s").unwrap();
+        let shown = |name: &str| {
+            let all = settings.sql.settings.iter();
+            let found = all.cloned().find(|setting| setting.name == name).unwrap();
+            (
+                found.shown,
+                found.setting,
+                found.boot,
+                found.unit,
+                found.source,
+            )
+        };
+        let text = str::to_owned;
+        let buffers = (text("1GB"), text("131072"), text("16384"), Some("8kB"));
+        let (shown_as, setting, boot, unit, source) = shown("shared_buffers");
+        assert_eq!((shown_as, setting, boot, unit), buffers);
+        assert_eq!(source, "configuration file");
+        let timeout = (
+            text("90s"),
+            text("90"),
+            text("300"),
+            Some("s"),
+            "command line",
+        );
+        assert_eq!(shown("checkpoint_timeout"), timeout);
+        assert_eq!(shown("lock_timeout").0, "0");
+        assert_eq!(shown("wal_writer_delay").0, "10ms");
+        assert_eq!(shown("fsync").4, "default");
     }
 
     #[test]

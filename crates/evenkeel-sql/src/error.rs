@@ -84,6 +84,8 @@ states! {
     NO_ACTIVE_SQL_TRANSACTION = "25P01";
     /// The transaction has failed; only ROLLBACK is taken.
     IN_FAILED_SQL_TRANSACTION = "25P02";
+    /// `idle_in_transaction_session_timeout`.
+    IDLE_IN_TRANSACTION_SESSION_TIMEOUT = "25P03";
     /// No such prepared statement.
     INVALID_SQL_STATEMENT_NAME = "26000";
     /// Objects still depend on this one.
@@ -176,6 +178,8 @@ states! {
     QUERY_CANCELED = "57014";
     /// The server is shutting down.
     ADMIN_SHUTDOWN = "57P01";
+    /// `idle_session_timeout`.
+    IDLE_SESSION_TIMEOUT = "57P05";
     /// The server is recovering from an error.
     CRASH_SHUTDOWN = "57P02";
     /// The server does not take connections now.

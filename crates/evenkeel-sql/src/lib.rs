@@ -23,6 +23,7 @@ pub use session::api::{
     CancelHandle, Column, CopyFormat, Format, Notice, Prepared, SessionParams, SqlConfig,
     TransactionStatus,
 };
+pub use session::setting_info::ServerSetting;
 pub use session::{
     CopyInSink, CopyOutStream, RowStream, Session, SimpleQuery, SqlEngine, StatementResult,
 };

@@ -31,6 +31,7 @@ pub use semantics::{PgSemantics, pg_semantics};
 use crate::catalog::CatalogState;
 use crate::error::{SqlError, SqlResult};
 use crate::instance::Instance;
+use crate::session::setting_info::SettingInfo;
 use crate::types::TypeContext;
 
 /// What `version()` begins with, and the version that drivers look for in it.
@@ -50,6 +51,11 @@ pub trait SettingsAccess: Send + Sync {
 
     /// All settings by name, with their values.
     fn all(&self) -> Vec<(String, String)>;
+
+    /// The rows of `pg_settings`, by name.
+    fn describe(&self) -> Vec<SettingInfo> {
+        Vec::new()
+    }
 }
 
 /// What functions may know of the session that calls them.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_engine::Database;
+use evenkeel_storage::stats::IoStatsRow;
 
 /// A group of counters that is reset together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,12 +15,10 @@ pub enum Kind {
     Checkpointer,
     /// `pg_stat_bgwriter`: buffers the cleaner wrote, frames taken.
     Cleaner,
-    /// `pg_stat_wal` and the log's part of `pg_stat_io`: bytes, waits for buffers, writes,
-    /// microseconds of writing.
+    /// `pg_stat_wal`: bytes, waits for buffers.
     Log,
-    /// The pages' part of `pg_stat_io`: hits, reads, extensions, evictions by sessions, pages
-    /// written by all and by the cleaner, evictions by all.
-    Pages,
+    /// `pg_stat_io`, whose rows are counted apart; see [`io`].
+    Io,
     /// `pg_stat_database`: commits, rollbacks, deadlocks, hits, reads.
     Database,
 }
@@ -31,7 +30,7 @@ impl Kind {
             "checkpointer" => &[Kind::Checkpointer],
             "bgwriter" => &[Kind::Cleaner],
             "wal" => &[Kind::Log],
-            "io" => &[Kind::Pages],
+            "io" => &[Kind::Io],
             // Counted nowhere yet, so they are zero already.
             "archiver" | "recovery_prefetch" | "slru" => &[],
             _ => return None,
@@ -40,7 +39,7 @@ impl Kind {
 
     /// All that `pg_stat_reset_shared(NULL)` resets.
     pub const ALL_SHARED: &'static [Kind] =
-        &[Kind::Checkpointer, Kind::Cleaner, Kind::Log, Kind::Pages];
+        &[Kind::Checkpointer, Kind::Cleaner, Kind::Log, Kind::Io];
 }
 
 /// The most counters that a kind has.
@@ -104,26 +103,9 @@ pub fn read(db: &Database, kind: Kind) -> [u64; WIDTH] {
         ]),
         Kind::Log => {
             let stats = db.store().log().stats();
-            padded([
-                load(&stats.bytes_written),
-                load(&stats.buffers_full),
-                load(&stats.syncs),
-                load(&stats.write_micros),
-            ])
+            padded([load(&stats.bytes_written), load(&stats.buffers_full)])
         }
-        Kind::Pages => {
-            let pool = db.pool().stats();
-            let cleaned = db.store().writer().stats().cleaner_pages;
-            padded([
-                pool.hits,
-                pool.reads + pool.prefetched,
-                pool.extends,
-                pool.foreground_evictions,
-                pool.writes,
-                cleaned,
-                pool.evictions,
-            ])
-        }
+        Kind::Io => padded([]),
         Kind::Database => {
             let (txn, pool) = (db.txn_statistics(), db.pool().stats());
             padded([
@@ -134,6 +116,51 @@ pub fn read(db: &Database, kind: Kind) -> [u64; WIDTH] {
                 pool.reads + pool.prefetched,
             ])
         }
+    }
+}
+
+/// The rows of `pg_stat_io` since `base`, where the counters stood at their reset.
+pub fn io(db: &Database, base: &[IoStatsRow]) -> Vec<IoStatsRow> {
+    let mut rows = db.pool().io_rows();
+    for row in &mut rows {
+        let same = |other: &&IoStatsRow| {
+            (other.backend_type, other.object, other.context)
+                == (row.backend_type, row.object, row.context)
+        };
+        if let Some(base) = base.iter().find(same) {
+            subtract(row, base);
+        }
+    }
+    rows
+}
+
+fn subtract(row: &mut IoStatsRow, base: &IoStatsRow) {
+    let counts = [
+        (&mut row.reads, base.reads),
+        (&mut row.read_bytes, base.read_bytes),
+        (&mut row.writes, base.writes),
+        (&mut row.write_bytes, base.write_bytes),
+        (&mut row.writebacks, base.writebacks),
+        (&mut row.extends, base.extends),
+        (&mut row.extend_bytes, base.extend_bytes),
+        (&mut row.hits, base.hits),
+        (&mut row.evictions, base.evictions),
+        (&mut row.reuses, base.reuses),
+        (&mut row.fsyncs, base.fsyncs),
+    ];
+    for (count, base) in counts {
+        // A fork that was closed takes its hits with it.
+        *count = count.saturating_sub(base);
+    }
+    let times = [
+        (&mut row.read_time, base.read_time),
+        (&mut row.write_time, base.write_time),
+        (&mut row.writeback_time, base.writeback_time),
+        (&mut row.extend_time, base.extend_time),
+        (&mut row.fsync_time, base.fsync_time),
+    ];
+    for (time, base) in times {
+        *time = time.saturating_sub(base);
     }
 }
 

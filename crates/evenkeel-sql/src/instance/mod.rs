@@ -6,6 +6,7 @@ mod backends;
 mod counters;
 
 use evenkeel_engine::Database;
+use evenkeel_storage::stats::IoStatsRow;
 use parking_lot::Mutex;
 
 pub use backends::{
@@ -19,6 +20,8 @@ pub struct Instance {
     started: i64,
     backends: Backends,
     resets: Mutex<Resets>,
+    /// Where the counters of I/O stood when they were reset.
+    io_base: Mutex<Vec<IoStatsRow>>,
 }
 
 impl Instance {
@@ -29,6 +32,7 @@ impl Instance {
             started,
             backends: Backends::default(),
             resets: Mutex::default(),
+            io_base: Mutex::default(),
         }
     }
 
@@ -53,8 +57,17 @@ impl Instance {
         self.resets.lock().since(kind, now)
     }
 
+    /// The rows of `pg_stat_io`, and when their counters were last reset.
+    pub fn io(&self) -> (Vec<IoStatsRow>, Option<i64>) {
+        let rows = counters::io(&self.db, &self.io_base.lock());
+        (rows, self.counted(Kind::Io).reset)
+    }
+
     /// Makes the counters of a kind begin at zero; `now` in microseconds since 1970 UTC.
     pub fn reset(&self, kind: Kind, now: i64) {
+        if kind == Kind::Io {
+            *self.io_base.lock() = self.db.pool().io_rows();
+        }
         let values = counters::read(&self.db, kind);
         self.resets.lock().reset(kind, values, now);
     }

@@ -73,6 +73,7 @@ fn statistics() -> Vec<Generator> {
         view("pg_stat_bgwriter", stat::cleaner),
         view("pg_stat_wal", stat::log),
         view("pg_stat_io", stat::io),
+        view("evenkeel_io_latency", stat::latency),
         view("pg_stat_slru", stat::status_pages),
         view("pg_stat_archiver", stat::archiver),
         view("pg_stat_all_tables", stat::tables),

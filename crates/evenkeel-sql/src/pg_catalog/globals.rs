@@ -272,14 +272,24 @@ pub fn descriptions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 
 /// `pg_settings`
 pub fn settings(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    for (name, value) in snapshot.settings.all() {
+    for info in snapshot.settings.describe() {
+        let choices = info
+            .enumvals
+            .map(|values| format!("{{{}}}", values.join(",")));
         rows.push([
-            ("name", text(name)),
-            ("setting", text(&value)),
-            ("context", text("user")),
-            ("vartype", text("string")),
-            ("source", text("session")),
-            ("reset_val", text(value)),
+            ("name", text(info.name)),
+            ("setting", text(info.setting)),
+            ("unit", maybe_text(info.unit)),
+            ("category", text(info.category)),
+            ("short_desc", text(info.short_desc)),
+            ("context", text(info.context)),
+            ("vartype", text(info.vartype)),
+            ("source", text(info.source)),
+            ("min_val", maybe_text(info.min_val)),
+            ("max_val", maybe_text(info.max_val)),
+            ("enumvals", maybe_text(choices)),
+            ("boot_val", text(info.boot_val)),
+            ("reset_val", text(info.reset_val)),
             ("pending_restart", flag(false)),
         ])?;
     }

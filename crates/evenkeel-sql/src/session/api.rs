@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
+use super::setting_info::ServerSetting;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::instance::Client;
 use crate::planner::compile::Compiled;
@@ -93,8 +94,8 @@ pub struct SqlConfig {
     pub target_partitions: usize,
     /// Threads that analytic plans run on.
     pub plan_threads: usize,
-    /// Settings that every session starts with.
-    pub settings: Vec<(String, String)>,
+    /// Settings of the server, which every session starts with.
+    pub settings: Arc<[ServerSetting]>,
 }
 
 impl Default for SqlConfig {
@@ -104,7 +105,7 @@ impl Default for SqlConfig {
             work_memory: 256 << 20,
             target_partitions: 1,
             plan_threads: std::thread::available_parallelism().map_or(1, usize::from),
-            settings: Vec::new(),
+            settings: Arc::default(),
         }
     }
 }

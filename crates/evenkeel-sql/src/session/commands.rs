@@ -96,6 +96,12 @@ impl Session {
             }
             _ => {}
         }
+        if local && self.tx.block != super::Block::Explicit && !self.in_batch {
+            self.warn(
+                SqlState::NO_ACTIVE_SQL_TRANSACTION,
+                "SET LOCAL can only be used in transaction blocks",
+            );
+        }
         self.settings.set(name, value, local)?;
         self.refresh()
     }

@@ -14,6 +14,7 @@ mod explain;
 mod maintenance;
 mod registered;
 mod run;
+pub mod setting_info;
 pub mod settings;
 mod simple;
 mod transaction;
@@ -21,6 +22,7 @@ mod transaction;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use datafusion::execution::session_state::SessionState;
@@ -189,6 +191,25 @@ impl Session {
         let status = self.tx.status();
         self.registered.waits(status);
         status
+    }
+
+    /// How long the session may wait for its client as it stands, and the error that ends it
+    /// then.
+    pub fn idle_limit(&self) -> Option<(Duration, SqlError)> {
+        let (limit, sqlstate, what) = match self.tx.status() {
+            TransactionStatus::Idle => (
+                self.effective.idle?,
+                SqlState::IDLE_SESSION_TIMEOUT,
+                "idle-session",
+            ),
+            TransactionStatus::InBlock | TransactionStatus::Failed => (
+                self.effective.idle_in_block?,
+                SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+                "idle-in-transaction",
+            ),
+        };
+        let message = format!("terminating connection due to {what} timeout");
+        Some((limit, SqlError::new(sqlstate, message)))
     }
 
     /// Raised when another session wants this one to end (`pg_terminate_backend`).

@@ -50,7 +50,7 @@ pub(super) enum Arguments<'a> {
     Data(Vec<Datum>),
 }
 
-type Data = smallvec::SmallVec<[Datum; 8]>;
+pub(super) type Data = smallvec::SmallVec<[Datum; 8]>;
 
 /// Ends a statement that runs for too long; the timer ends with it.
 pub(super) struct Timeout(tokio::task::JoinHandle<()>);
@@ -110,7 +110,7 @@ impl Session {
 
     /// The compiled form of a statement, with its tables locked in a transaction; compiled anew
     /// as long as the catalog changes under it.
-    async fn ready(
+    pub(super) async fn ready(
         &mut self,
         source: &Source<'_>,
     ) -> SqlResult<(Arc<Compiled>, Option<Normalised>)> {
@@ -264,7 +264,11 @@ impl Session {
         Ok(Some(Arc::new(compiled)))
     }
 
-    fn literal_data(&self, compiled: &Compiled, literals: &Normalised) -> SqlResult<Data> {
+    pub(super) fn literal_data(
+        &self,
+        compiled: &Compiled,
+        literals: &Normalised,
+    ) -> SqlResult<Data> {
         let cx = self.type_context();
         let types = compiled.param_types.iter();
         let values = types
@@ -324,7 +328,7 @@ impl Session {
     }
 
     /// Runs a compiled statement in the transaction that `ready` left.
-    async fn execute_compiled(
+    pub(super) async fn execute_compiled(
         &mut self,
         compiled: &Arc<Compiled>,
         data: &[Datum],

@@ -7,6 +7,7 @@ use std::time::Duration;
 use evenkeel_engine::{Durability, Isolation};
 use parking_lot::Mutex;
 
+use super::setting_info::{ServerSetting, SettingInfo, effect};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::functions::SettingsAccess;
 use crate::types::TimeZone;
@@ -66,6 +67,18 @@ pub const SERVER_VERSION: &str = "18.0";
 
 static DEFS: &[Def] = &[
     told("application_name", "", Kind::Text, "application_name"),
+    def("check_function_bodies", "on", Kind::Bool),
+    def(
+        "default_toast_compression",
+        "pglz",
+        Kind::Enum(&["pglz", "lz4"]),
+    ),
+    def("idle_session_timeout", "0", MILLIS),
+    def("quote_all_identifiers", "off", Kind::Enum(&["off"])),
+    def("restrict_nonsystem_relation_kind", "", Kind::Text),
+    def("synchronize_seqscans", "on", Kind::Bool),
+    def("transaction_timeout", "0", Kind::Int(0, 0, true)),
+    def("xmloption", "content", Kind::Enum(&["content", "document"])),
     def("bytea_output", "hex", Kind::Enum(&["hex", "escape"])),
     told(
         "client_encoding",
@@ -302,6 +315,8 @@ pub struct Wish {
 #[derive(Debug, Clone, Default)]
 pub struct SettingsView {
     values: Arc<Values>,
+    base: Arc<Values>,
+    server: Arc<[ServerSetting]>,
     wishes: Arc<Mutex<Vec<Wish>>>,
 }
 
@@ -334,6 +349,17 @@ impl SettingsAccess for SettingsView {
     fn all(&self) -> Vec<(String, String)> {
         SettingsView::all(self)
     }
+
+    fn describe(&self) -> Vec<SettingInfo> {
+        let own = DEFS.iter().map(|def| self.info(def));
+        let server = self
+            .server
+            .iter()
+            .filter(|setting| find(setting.name).is_none());
+        let mut all: Vec<_> = own.chain(server.map(ServerSetting::info)).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
 }
 
 impl SettingsView {
@@ -354,6 +380,44 @@ impl SettingsView {
             Some(value) => Some(value.to_string()),
             None => find(&name).map(|def| def.default.to_owned()),
         }
+    }
+
+    fn info(&self, def: &Def) -> SettingInfo {
+        let base = self.base.get(def.name).map_or(def.default, |value| value);
+        let value = self.values.get(def.name).map_or(base, |value| value);
+        let source = match (value == base, base == def.default) {
+            (false, _) => "session",
+            (true, false) => "client",
+            (true, true) => "default",
+        };
+        let mut info = SettingInfo {
+            name: def.report.unwrap_or(def.name).to_owned(),
+            setting: value.to_owned(),
+            category: "Session",
+            short_desc: effect(def.name),
+            context: "user",
+            source,
+            boot_val: def.default.to_owned(),
+            reset_val: base.to_owned(),
+            vartype: "string",
+            ..SettingInfo::default()
+        };
+        match def.kind {
+            Kind::Bool => info.vartype = "bool",
+            Kind::Int(low, high, time) => {
+                info.vartype = "integer";
+                info.unit = time.then_some("ms");
+                info.min_val = Some(low.to_string());
+                info.max_val = Some(high.to_string());
+            }
+            Kind::Enum(values) => {
+                info.vartype = "enum";
+                info.enumvals = Some(values.to_vec());
+            }
+            Kind::Fixed => info.context = "internal",
+            Kind::Text | Kind::Zone => {}
+        }
+        info
     }
 
     /// All settings in order of name.
@@ -380,6 +444,8 @@ pub struct Settings {
     lasting: Arc<Values>,
     /// What held when the transaction began.
     saved: Option<Arc<Values>>,
+    /// The server's, as `pg_settings` shows them.
+    server: Arc<[ServerSetting]>,
     /// Grows with every change.
     generation: u64,
 }
@@ -395,17 +461,17 @@ impl Settings {
     /// Settings with values from the server's configuration and the client's start.
     pub fn new(
         user: &str,
-        server: &[(String, String)],
+        server: &Arc<[ServerSetting]>,
         given: &[(String, String)],
     ) -> SqlResult<Settings> {
         let mut values = Values::new();
         values.insert("session_authorization".into(), user.into());
-        for (name, value) in server {
-            let value = match find(name) {
-                Some(def) => canonical(def, value)?,
-                None => value.clone(),
+        for setting in server.iter() {
+            let value = match find(setting.name) {
+                Some(def) => canonical(def, &setting.shown)?,
+                None => setting.shown.clone(),
             };
-            values.insert(name.as_str().into(), value.into());
+            values.insert(setting.name.into(), value.into());
         }
         for (name, value) in given {
             let name = name.to_ascii_lowercase();
@@ -421,6 +487,7 @@ impl Settings {
             current: Arc::clone(&base),
             lasting: Arc::clone(&base),
             base,
+            server: Arc::clone(server),
             saved: None,
             generation: 0,
         })
@@ -430,6 +497,8 @@ impl Settings {
     pub fn view(&self) -> SettingsView {
         SettingsView {
             values: Arc::clone(&self.current),
+            base: Arc::clone(&self.base),
+            server: Arc::clone(&self.server),
             wishes: Arc::default(),
         }
     }
@@ -549,6 +618,10 @@ pub struct Effective {
     pub statement_timeout: Option<Duration>,
     /// `lock_timeout`.
     pub lock_timeout: Option<Duration>,
+    /// `idle_in_transaction_session_timeout`.
+    pub idle_in_block: Option<Duration>,
+    /// `idle_session_timeout`.
+    pub idle: Option<Duration>,
     /// `synchronous_commit`.
     pub durability: Durability,
     /// `default_transaction_isolation`.
@@ -571,6 +644,8 @@ impl Effective {
         Ok(Effective {
             statement_timeout: settings.millis("statement_timeout"),
             lock_timeout: settings.millis("lock_timeout"),
+            idle_in_block: settings.millis("idle_in_transaction_session_timeout"),
+            idle: settings.millis("idle_session_timeout"),
             durability,
             isolation: isolation(&settings.text("default_transaction_isolation")),
             read_only: settings.bool("default_transaction_read_only"),
@@ -625,7 +700,7 @@ mod tests {
     use super::*;
 
     fn settings() -> Settings {
-        Settings::new("me", &[], &[]).unwrap()
+        Settings::new("me", &Arc::default(), &[]).unwrap()
     }
 
     #[test]

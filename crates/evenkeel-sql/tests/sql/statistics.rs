@@ -56,7 +56,7 @@ async fn sessions_show_what_they_do_and_wait_for() {
     ];
     assert_eq!(rows(&mut watcher, activity).await, expected);
     let with_ids = "SELECT pid FROM pg_stat_activity WHERE backend_xid IS NOT NULL ORDER BY pid";
-    assert_eq!(rows(&mut watcher, with_ids).await, ["1"]);
+    assert_eq!(rows(&mut watcher, with_ids).await, ["1", "2"]);
     let since = "SELECT count(*) FROM pg_stat_activity WHERE xact_start <= now() \
                  AND backend_start <= xact_start AND query_start <= now()";
     assert_eq!(rows(&mut watcher, since).await, ["3"]);
@@ -77,8 +77,8 @@ async fn locks_show_who_holds_and_who_waits() {
     ];
     assert_eq!(rows(&mut watcher, tables).await, held);
     let ids = "SELECT pid, mode, granted FROM pg_locks WHERE locktype = 'transactionid' \
-               ORDER BY pid";
-    let expected = ["1|ExclusiveLock|t", "2|ShareLock|f"];
+               ORDER BY pid, mode";
+    let expected = ["1|ExclusiveLock|t", "2|ExclusiveLock|t", "2|ShareLock|f"];
     assert_eq!(rows(&mut watcher, ids).await, expected);
     let blockers = "SELECT pg_blocking_pids(2), pg_blocking_pids(1)";
     assert_eq!(rows(&mut watcher, blockers).await, ["{1}|{}"]);
@@ -123,6 +123,8 @@ async fn counters_go_on_and_begin_anew() {
     assert_eq!(unknown.unwrap_err().sqlstate.as_str(), "22023");
     let log = "SELECT wal_bytes > 0 FROM pg_stat_wal";
     assert_eq!(rows(&mut session, log).await, ["t"]);
+    let sql = "INSERT INTO t SELECT i FROM generate_series(1, 1000) i; SELECT count(*) FROM t";
+    rows(&mut session, sql).await;
     let io = "SELECT sum(hits) > 0 FROM pg_stat_io WHERE object = 'relation'";
     assert_eq!(rows(&mut session, io).await, ["t"]);
     let database = "SELECT numbackends, sessions, xact_commit > 0 FROM pg_stat_database";

@@ -42,7 +42,7 @@ pub struct TablePartition {
 
 impl std::fmt::Debug for TablePartition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}", self.table.name)
+        f.write_str(&self.access.describe(&self.table))
     }
 }
 

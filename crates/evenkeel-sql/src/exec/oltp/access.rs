@@ -50,6 +50,21 @@ pub enum Access {
     Scan,
 }
 
+impl Access {
+    /// As EXPLAIN says it.
+    pub fn describe(&self, table: &TableInfo) -> String {
+        match self {
+            Access::Point { index, .. }
+            | Access::Points { index, .. }
+            | Access::Range { index, .. } => {
+                let index = &table.indexes[*index].name;
+                format!("Index Scan using {index} on {}", table.name)
+            }
+            Access::Scan => format!("Seq Scan on {}", table.name),
+        }
+    }
+}
+
 /// A key value at run time.
 enum Key {
     Value(Datum),

@@ -3,11 +3,13 @@
 //! prepared statement is every time that it runs.
 
 mod activity;
+mod io;
 mod server;
 mod tables;
 
 pub use activity::{activity, encryption, gssapi, locks};
-pub use server::{archiver, checkpointer, cleaner, conflicts, database, io, log, status_pages};
+pub use io::{io, latency};
+pub use server::{archiver, checkpointer, cleaner, conflicts, database, log, status_pages};
 pub use tables::{index_io, indexes, table_io, tables};
 
 use crate::types::Datum;

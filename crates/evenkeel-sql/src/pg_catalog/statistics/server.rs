@@ -7,9 +7,6 @@ use crate::pg_catalog::rows::{Cell, Rows, number, oid, text};
 use crate::pg_catalog::snapshot::{DATABASE, Snapshot};
 use crate::types::{Datum, Numeric};
 
-/// Bytes of a page.
-const PAGE: u64 = 8192;
-
 fn counted(snapshot: &Snapshot, kind: Kind) -> Option<Counted> {
     snapshot
         .instance
@@ -17,7 +14,7 @@ fn counted(snapshot: &Snapshot, kind: Kind) -> Option<Counted> {
         .map(|server| server.counted(kind))
 }
 
-fn bytes(count: u64) -> Datum {
+pub(super) fn bytes(count: u64) -> Datum {
     Datum::Numeric(Numeric::from_i128(i128::from(count), 0))
 }
 
@@ -69,62 +66,6 @@ pub fn log(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         ("wal_buffers_full", number(full)),
         ("stats_reset", moment(counted.reset)),
     ])
-}
-
-/// `pg_stat_io`
-pub fn io(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    let (Some(pages), Some(log)) = (counted(snapshot, Kind::Pages), counted(snapshot, Kind::Log))
-    else {
-        return Ok(());
-    };
-    let [
-        hits,
-        reads,
-        extends,
-        evicted,
-        written,
-        cleaned,
-        evictions,
-        _,
-    ] = pages.values;
-    let row = |who: &str, what: &str, cells: Vec<Cell>| {
-        let head = [
-            ("backend_type", text(who)),
-            ("object", text(what)),
-            ("context", text("normal")),
-            ("stats_reset", moment(pages.reset)),
-        ];
-        head.into_iter().chain(cells)
-    };
-    let writes = |pages: u64| {
-        [
-            ("writes", number(pages)),
-            ("write_bytes", bytes(pages * PAGE)),
-        ]
-    };
-    let mut session = vec![
-        ("reads", number(reads)),
-        ("read_bytes", bytes(reads * PAGE)),
-        ("extends", number(extends)),
-        ("extend_bytes", bytes(extends * PAGE)),
-        ("hits", number(hits)),
-        ("evictions", number(evicted)),
-    ];
-    session.extend(writes(0));
-    rows.push(row("client backend", "relation", session))?;
-    let mut cleaner = writes(cleaned).to_vec();
-    cleaner.push(("evictions", number(evictions.saturating_sub(evicted))));
-    rows.push(row("background writer", "relation", cleaner))?;
-    let rest = writes(written.saturating_sub(cleaned)).to_vec();
-    rows.push(row("checkpointer", "relation", rest))?;
-    let [volume, _, flushes, micros, ..] = log.values;
-    let flushed = vec![
-        ("writes", number(flushes)),
-        ("write_bytes", bytes(volume)),
-        ("write_time", millis(micros)),
-        ("fsyncs", number(flushes)),
-    ];
-    rows.push(row("walwriter", "wal", flushed))
 }
 
 /// `pg_stat_database`

@@ -1,8 +1,15 @@
 //! What has been counted of each table and index.
 
+use std::sync::Arc;
+
+use evenkeel_engine::FileId;
+use evenkeel_storage::Fork;
+
+use crate::catalog::TableInfo;
 use crate::error::SqlResult;
-use crate::pg_catalog::rows::{Cell, Rows, oid, text};
+use crate::pg_catalog::rows::{Cell, Rows, number, oid, text};
 use crate::pg_catalog::snapshot::{Index, Snapshot, Table};
+use crate::types::Datum;
 
 fn table_cells(table: &Table) -> Vec<Cell> {
     vec![
@@ -37,12 +44,70 @@ pub fn indexes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     Ok(())
 }
 
+/// Pages found in the pool and pages read, of the main fork of a file.
+fn pages(snapshot: &Snapshot, file: FileId) -> (Datum, Datum) {
+    let pool = snapshot
+        .instance
+        .as_ref()
+        .map(|server| server.database().pool());
+    let fork = pool.and_then(|pool| pool.fork(file, Fork::Main).ok());
+    match fork {
+        Some(fork) => {
+            let stats = fork.stats();
+            (number(stats.hits), number(stats.reads))
+        }
+        None => (number(0), number(0)),
+    }
+}
+
+/// The definition with the files.
+fn definition(snapshot: &Snapshot, table: &Table) -> Option<Arc<TableInfo>> {
+    let catalog = snapshot.catalog.as_ref()?;
+    catalog.table(table.oid).cloned()
+}
+
 /// `pg_statio_all_tables`, `pg_statio_user_tables`
 pub fn table_io(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    tables(snapshot, rows)
+    for table in snapshot.tables.iter() {
+        let Some(definition) = definition(snapshot, table) else {
+            continue;
+        };
+        let (hits, reads) = pages(snapshot, definition.heap);
+        let mut cells = table_cells(table);
+        cells.push(("heap_blks_hit", hits));
+        cells.push(("heap_blks_read", reads));
+        if !definition.indexes.is_empty() {
+            let mut sums = [0, 0];
+            for index in &definition.indexes {
+                let (hits, reads) = pages(snapshot, index.file);
+                for (sum, pages) in sums.iter_mut().zip([hits, reads]) {
+                    if let Datum::Int8(pages) = pages {
+                        *sum += pages;
+                    }
+                }
+            }
+            cells.push(("idx_blks_hit", number(sums[0])));
+            cells.push(("idx_blks_read", number(sums[1])));
+        }
+        rows.push(cells)?;
+    }
+    Ok(())
 }
 
 /// `pg_statio_all_indexes`, `pg_statio_user_indexes`
 pub fn index_io(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    indexes(snapshot, rows)
+    for table in snapshot.tables.iter() {
+        let Some(definition) = definition(snapshot, table) else {
+            continue;
+        };
+        for index in &table.indexes {
+            let Some(info) = definition.indexes.iter().find(|info| info.oid == index.oid) else {
+                continue;
+            };
+            let (hits, reads) = pages(snapshot, info.file);
+            let cells = index_cells(table, index).into_iter();
+            rows.push(cells.chain([("idx_blks_hit", hits), ("idx_blks_read", reads)]))?;
+        }
+    }
+    Ok(())
 }

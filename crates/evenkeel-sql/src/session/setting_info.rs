@@ -1,0 +1,117 @@
+//! What `pg_settings` says of each setting.
+
+/// A setting of the server, which sessions only show.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerSetting {
+    /// Its name.
+    pub name: &'static str,
+    /// The value with a unit, as SHOW writes it.
+    pub shown: String,
+    /// The value as a number of units.
+    pub setting: String,
+    /// The default, the same way.
+    pub boot: String,
+    /// What numbers count.
+    pub unit: Option<&'static str>,
+    /// `bool`, `integer`, `real`, `enum` or `string`.
+    pub vartype: &'static str,
+    /// The values of an `enum`.
+    pub choices: &'static [&'static str],
+    /// Its effect.
+    pub description: &'static str,
+    /// `default`, `configuration file` or `command line`.
+    pub source: &'static str,
+}
+
+/// One row of `pg_settings`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of pg_settings")]
+pub struct SettingInfo {
+    pub name: String,
+    pub setting: String,
+    pub unit: Option<&'static str>,
+    pub category: &'static str,
+    pub short_desc: &'static str,
+    pub context: &'static str,
+    pub vartype: &'static str,
+    pub source: &'static str,
+    pub min_val: Option<String>,
+    pub max_val: Option<String>,
+    pub enumvals: Option<Vec<&'static str>>,
+    pub boot_val: String,
+    pub reset_val: String,
+}
+
+impl ServerSetting {
+    /// Its row.
+    pub fn info(&self) -> SettingInfo {
+        SettingInfo {
+            name: self.name.to_owned(),
+            setting: self.setting.clone(),
+            unit: self.unit,
+            category: "Server",
+            short_desc: self.description,
+            context: "postmaster",
+            vartype: self.vartype,
+            source: self.source,
+            enumvals: (!self.choices.is_empty()).then(|| self.choices.to_vec()),
+            boot_val: self.boot.clone(),
+            reset_val: self.setting.clone(),
+            ..SettingInfo::default()
+        }
+    }
+}
+
+/// The effect of a session's setting.
+pub fn effect(name: &str) -> &'static str {
+    match name {
+        "application_name" => "the client's name for itself, shown in pg_stat_activity",
+        "bytea_output" => "how binary strings are written",
+        "client_encoding" => "the client's character set",
+        "client_min_messages" => "the least important messages that the client gets",
+        "datestyle" => "how dates are written, and in which order their fields are read",
+        "default_table_access_method" => "what new tables are stored as",
+        "default_tablespace" => "where new relations are stored",
+        "default_transaction_deferrable" => "what transactions are that do not say otherwise",
+        "default_transaction_isolation" => "the isolation of transactions that name none",
+        "default_transaction_read_only" => "whether transactions that do not say so only read",
+        "extra_float_digits" => "accepted: floats are always written so that they read back",
+        "idle_in_transaction_session_timeout" => {
+            "longest wait for the client within a transaction, 0: no limit"
+        }
+        "idle_session_timeout" => "longest wait for the client between transactions, 0: no limit",
+        "in_hot_standby" => "whether the server follows another",
+        "integer_datetimes" => "that times are counted in microseconds",
+        "intervalstyle" => "how intervals are written",
+        "is_superuser" => "whether the role may do everything",
+        "lc_collate" | "lc_ctype" => "strings are compared and classified by their bytes",
+        "lc_messages" | "lc_monetary" | "lc_numeric" | "lc_time" => "texts are in English",
+        "lock_timeout" => "longest wait for a lock, 0: no limit",
+        "log_statement" => "accepted: statements are not logged",
+        "max_identifier_length" => "the longest name, in bytes",
+        "role" => "the role whose rights count",
+        "row_security" => "accepted: there are no row policies",
+        "search_path" => "the schemas that names without one are looked up in",
+        "server_encoding" => "the character set of all stored text",
+        "server_version" | "server_version_num" => "the PostgreSQL version whose dialect this is",
+        "session_authorization" => "the role that logged in",
+        "standard_conforming_strings" => "a backslash in a string literal is a backslash",
+        "statement_timeout" => "longest time a statement may take, 0: no limit",
+        "synchronous_commit" => "whether COMMIT waits until it is durable",
+        "timezone" => "the zone that times are read and written in",
+        "transaction_deferrable" | "transaction_isolation" | "transaction_read_only" => {
+            "a property of the present transaction"
+        }
+        "work_mem" => "accepted: memory is set for the server",
+        "check_function_bodies"
+        | "default_toast_compression"
+        | "jit"
+        | "maintenance_work_mem"
+        | "quote_all_identifiers"
+        | "restrict_nonsystem_relation_kind"
+        | "synchronize_seqscans"
+        | "transaction_timeout"
+        | "xmloption" => "accepted for clients that set it; it has no effect",
+        _ => "",
+    }
+}
