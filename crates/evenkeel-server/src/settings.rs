@@ -563,8 +563,8 @@ mod tests {
         settings.apply_file("shared_buffers = 1GB\n").unwrap();
         settings.apply("checkpoint_timeout", "90s").unwrap();
         let shown = |name: &str| {
-            let all = settings.sql.settings.iter();
-            let found = all.cloned().find(|setting| setting.name == name).unwrap();
+            let mut all = settings.sql.settings.iter();
+            let found = all.find(|setting| setting.name == name).unwrap().clone();
             (
                 found.shown,
                 found.setting,

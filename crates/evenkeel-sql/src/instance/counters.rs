@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_engine::Database;
+use evenkeel_engine::stats::TableStatistics;
 use evenkeel_storage::stats::IoStatsRow;
 
 /// A group of counters that is reset together.
@@ -161,6 +162,28 @@ fn subtract(row: &mut IoStatsRow, base: &IoStatsRow) {
     ];
     for (time, base) in times {
         *time = time.saturating_sub(base);
+    }
+}
+
+/// What a table has counted since `base`. Rows, which are not events, stay as they are.
+pub fn since(table: &mut TableStatistics, base: &TableStatistics) {
+    let counts = [
+        (&mut table.seq_scan, base.seq_scan),
+        (&mut table.seq_tup_read, base.seq_tup_read),
+        (&mut table.idx_scan, base.idx_scan),
+        (&mut table.idx_tup_fetch, base.idx_tup_fetch),
+        (&mut table.n_tup_ins, base.n_tup_ins),
+        (&mut table.n_tup_upd, base.n_tup_upd),
+        (&mut table.n_tup_del, base.n_tup_del),
+        (&mut table.n_tup_hot_upd, base.n_tup_hot_upd),
+        (&mut table.n_tup_newpage_upd, base.n_tup_newpage_upd),
+        (&mut table.vacuum_count, base.vacuum_count),
+        (&mut table.autovacuum_count, base.autovacuum_count),
+        (&mut table.analyze_count, base.analyze_count),
+        (&mut table.autoanalyze_count, base.autoanalyze_count),
+    ];
+    for (count, base) in counts {
+        *count = count.saturating_sub(base);
     }
 }
 

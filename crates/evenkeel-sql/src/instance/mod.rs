@@ -5,7 +5,10 @@
 mod backends;
 mod counters;
 
+use std::collections::HashMap;
+
 use evenkeel_engine::Database;
+use evenkeel_engine::stats::TableStatistics;
 use evenkeel_storage::stats::IoStatsRow;
 use parking_lot::Mutex;
 
@@ -22,6 +25,8 @@ pub struct Instance {
     resets: Mutex<Resets>,
     /// Where the counters of I/O stood when they were reset.
     io_base: Mutex<Vec<IoStatsRow>>,
+    /// Where the counters of tables stood when they were reset.
+    table_base: Mutex<HashMap<u64, TableStatistics>>,
 }
 
 impl Instance {
@@ -33,6 +38,7 @@ impl Instance {
             backends: Backends::default(),
             resets: Mutex::default(),
             io_base: Mutex::default(),
+            table_base: Mutex::default(),
         }
     }
 
@@ -61,6 +67,23 @@ impl Instance {
     pub fn io(&self) -> (Vec<IoStatsRow>, Option<i64>) {
         let rows = counters::io(&self.db, &self.io_base.lock());
         (rows, self.counted(Kind::Io).reset)
+    }
+
+    /// What has been counted of a table since its reset.
+    pub fn table(&self, id: u64) -> TableStatistics {
+        let mut counted = self.db.table_statistics(id);
+        if let Some(base) = self.table_base.lock().get(&id) {
+            counters::since(&mut counted, base);
+        }
+        counted
+    }
+
+    /// Makes the counters of some tables begin at zero.
+    pub fn reset_tables(&self, ids: impl IntoIterator<Item = u64>) {
+        let mut bases = self.table_base.lock();
+        for id in ids {
+            bases.insert(id, self.db.table_statistics(id));
+        }
     }
 
     /// Makes the counters of a kind begin at zero; `now` in microseconds since 1970 UTC.

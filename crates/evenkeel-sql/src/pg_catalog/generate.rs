@@ -73,6 +73,8 @@ fn statistics() -> Vec<Generator> {
         view("pg_stat_bgwriter", stat::cleaner),
         view("pg_stat_wal", stat::log),
         view("pg_stat_io", stat::io),
+        view("pg_stat_progress_vacuum", stat::vacuums),
+        view("pg_stat_progress_analyze", stat::analyzes),
         view("evenkeel_io_latency", stat::latency),
         view("pg_stat_slru", stat::status_pages),
         view("pg_stat_archiver", stat::archiver),

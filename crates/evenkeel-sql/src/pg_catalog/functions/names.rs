@@ -14,6 +14,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     lax("format_type", SqlType::Text, type_name),
     lax("format", SqlType::Text, format),
     strict("pg_get_userbyid", SqlType::Name, user),
+    strict("acldefault", SqlType::TextArray, default_privileges),
     strict("pg_encoding_to_char", SqlType::Name, encoding),
     strict("pg_char_to_encoding", SqlType::Int4, encoding_number),
     lax("getdatabaseencoding", SqlType::Name, |_, _| {
@@ -162,6 +163,33 @@ fn format(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
         }
     }
     Ok(Datum::Text(out))
+}
+
+/// What privileges an object has when none were granted: those of its owner, and of all.
+fn default_privileges(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    let owner = &snapshot.user;
+    let (all, own) = match text_arg(args, 0)? {
+        "c" => return Ok(Datum::Text("{}".to_owned())),
+        "r" => ("", "arwdDxtm"),
+        "s" => ("", "rwU"),
+        "d" => ("Tc", "CTc"),
+        "f" => ("X", "X"),
+        "l" | "T" => ("U", "U"),
+        "L" => ("", "rw"),
+        "n" => ("", "UC"),
+        "p" => ("", "sA"),
+        "t" => ("", "C"),
+        "F" | "S" => ("", "U"),
+        other => {
+            let message = format!("unrecognized object type abbreviation: {other}");
+            return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+        }
+    };
+    let public = match all {
+        "" => String::new(),
+        all => format!("={all}/{owner},"),
+    };
+    Ok(Datum::Text(format!("{{{public}{owner}={own}/{owner}}}")))
 }
 
 fn user(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {

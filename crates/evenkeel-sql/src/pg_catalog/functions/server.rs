@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Definition, acting, arg, lax, number_arg, strict, text_arg};
+use super::{Definition, acting, arg, lax, number_arg, relation_arg, strict, text_arg};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::instance::{Backend, Instance, Kind};
 use crate::pg_catalog::snapshot::Snapshot;
@@ -16,8 +16,19 @@ pub(super) const FUNCTIONS: &[Definition] = &[
         signal(snapshot, args, Backend::terminate)
     }),
     acting("pg_stat_reset", SqlType::Void, |snapshot, _| {
+        let tables = snapshot.tables.iter().map(|table| u64::from(table.oid));
+        server(snapshot)?.reset_tables(tables);
         reset(snapshot, &[Kind::Database])
     }),
+    acting(
+        "pg_stat_reset_single_table_counters",
+        SqlType::Void,
+        |snapshot, args| {
+            let table = relation_arg(snapshot, args, 0)?;
+            server(snapshot)?.reset_tables([u64::from(table)]);
+            Ok(Datum::Null)
+        },
+    ),
     acting("pg_stat_reset_shared", SqlType::Void, reset_shared),
     acting("pg_stat_reset_slru", SqlType::Void, |_, _| Ok(Datum::Null)),
     acting("pg_stat_clear_snapshot", SqlType::Void, |_, _| {

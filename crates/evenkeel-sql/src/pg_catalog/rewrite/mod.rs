@@ -112,6 +112,7 @@ impl HooksMut for Shapes {
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         sources::function_to_relation(factor);
+        sources::unnest_to_rows(factor);
         ControlFlow::Continue(())
     }
 

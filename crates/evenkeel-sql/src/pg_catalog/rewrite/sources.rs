@@ -4,7 +4,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableFactor, TableWithJoins,
+    Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor,
+    TableWithJoins, Value,
 };
 
 use datafusion::sql::sqlparser::parser::Parser;
@@ -16,11 +17,16 @@ use crate::planner::parse::DIALECT;
 use crate::planner::utility::ident_text;
 
 /// Functions that return the rows of a relation, with that relation and the columns.
-const FUNCTIONS: [(&str, &str, &str); 4] = [
+const FUNCTIONS: [(&str, &str, &str); 5] = [
     (
         "pg_available_extensions",
         "pg_available_extensions",
         "name, default_version, comment",
+    ),
+    (
+        "pg_get_sequence_data",
+        "pg_sequence",
+        "NULL::bigint AS last_value, NULL::boolean AS is_called",
     ),
     ("pg_show_all_settings", "pg_settings", "*"),
     ("pg_timezone_names", "pg_timezone_names", "*"),
@@ -31,6 +37,63 @@ const FUNCTIONS: [(&str, &str, &str); 4] = [
 pub fn is_function(name: &ObjectName) -> bool {
     let name = ast::system_name(name);
     name.is_some_and(|name| FUNCTIONS.iter().any(|(function, ..)| *function == name))
+}
+
+/// `unnest` of a constant array of numbers becomes its rows.
+pub fn unnest_to_rows(factor: &mut TableFactor) {
+    let TableFactor::UNNEST {
+        alias, array_exprs, ..
+    } = factor
+    else {
+        return;
+    };
+    let [array] = array_exprs.as_slice() else {
+        return;
+    };
+    let items = literal(array).and_then(|text| text.strip_prefix('{')?.strip_suffix('}'));
+    let Some(items) = items else { return };
+    let numbers: Result<Vec<u32>, _> = items
+        .split(',')
+        .filter(|item| !item.is_empty())
+        .map(str::parse)
+        .collect();
+    let Ok(numbers) = numbers else { return };
+    let rows: Vec<String> = numbers.iter().map(|n| format!("({n}::oid)")).collect();
+    let text = if rows.is_empty() {
+        "SELECT 0::oid AS unnest WHERE false".to_owned()
+    } else {
+        format!("VALUES {}", rows.join(", "))
+    };
+    if let Some(subquery) = query(&text) {
+        let alias = alias.take().unwrap_or_else(|| ast::alias("unnest"));
+        *factor = derived(subquery, alias);
+    }
+}
+
+/// The text of a string literal under casts.
+fn literal(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Cast { expr, .. } | Expr::Nested(expr) => literal(expr),
+        Expr::Value(value) => match &value.value {
+            Value::SingleQuotedString(text) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn query(text: &str) -> Option<Box<Query>> {
+    let parsed = Parser::new(&DIALECT).try_with_sql(text);
+    parsed.and_then(|mut parser| parser.parse_query()).ok()
+}
+
+fn derived(subquery: Box<Query>, alias: TableAlias) -> TableFactor {
+    TableFactor::Derived {
+        lateral: false,
+        subquery,
+        alias: Some(alias),
+        sample: None,
+    }
 }
 
 /// A table function that stands for a relation becomes a query on it.
@@ -51,17 +114,9 @@ pub fn function_to_relation(factor: &mut TableFactor) {
         return;
     };
     let text = format!("SELECT {columns} FROM pg_catalog.{relation}");
-    let parsed = Parser::new(&DIALECT)
-        .try_with_sql(&text)
-        .and_then(|mut p| p.parse_query());
-    let Ok(subquery) = parsed else { return };
+    let Some(subquery) = query(&text) else { return };
     let alias = alias.take().unwrap_or_else(|| ast::alias(function));
-    *factor = TableFactor::Derived {
-        lateral: false,
-        subquery,
-        alias: Some(alias),
-        sample: None,
-    };
+    *factor = derived(subquery, alias);
 }
 
 /// `LATERAL (SELECT expr) AS o(n)` has one row: `o.n` is the expression.

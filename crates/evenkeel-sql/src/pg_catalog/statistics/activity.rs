@@ -24,12 +24,16 @@ pub fn activity(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         .map(|wait| (wait.transaction, wait.on))
         .collect();
     for backend in instance.backends().list() {
-        rows.push(backend_cells(&backend, &waits))?;
+        rows.push(backend_cells(snapshot, &backend, &waits))?;
     }
     Ok(())
 }
 
-fn backend_cells(backend: &Backend, waits: &HashMap<u64, WaitOn>) -> Vec<Cell> {
+fn backend_cells(
+    snapshot: &Snapshot,
+    backend: &Backend,
+    waits: &HashMap<u64, WaitOn>,
+) -> Vec<Cell> {
     let activity = backend.activity();
     let transaction = backend.transaction();
     let waits_for = transaction
@@ -40,6 +44,9 @@ fn backend_cells(backend: &Backend, waits: &HashMap<u64, WaitOn>) -> Vec<Cell> {
         (Occupation::Active, None) => (Datum::Null, Datum::Null),
         _ => (text("Client"), text("ClientRead")),
     };
+    // The statement that asks may be about to begin its transaction.
+    let own = (backend.pid == snapshot.backend_pid).then_some(snapshot.statement_ts);
+    let start = transaction.as_ref().map(|open| open.start).or(own);
     let xid = transaction.as_ref().and_then(|open| open.ids.top());
     let mut cells = vec![
         ("datid", oid(DATABASE)),
@@ -49,7 +56,7 @@ fn backend_cells(backend: &Backend, waits: &HashMap<u64, WaitOn>) -> Vec<Cell> {
         ("usename", text(&backend.user)),
         ("application_name", text(&*backend.application())),
         ("backend_start", moment(Some(backend.started))),
-        ("xact_start", moment(transaction.map(|open| open.start))),
+        ("xact_start", moment(start)),
         ("query_start", moment(activity.query_start)),
         ("state_change", moment(Some(activity.state_change))),
         ("wait_event_type", wait_type),

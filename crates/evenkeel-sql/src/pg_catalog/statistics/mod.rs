@@ -4,11 +4,13 @@
 
 mod activity;
 mod io;
+mod progress;
 mod server;
 mod tables;
 
 pub use activity::{activity, encryption, gssapi, locks};
 pub use io::{io, latency};
+pub use progress::{analyzes, vacuums};
 pub use server::{archiver, checkpointer, cleaner, conflicts, database, log, status_pages};
 pub use tables::{index_io, indexes, table_io, tables};
 

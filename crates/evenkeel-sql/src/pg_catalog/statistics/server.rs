@@ -1,5 +1,7 @@
 //! What the server as a whole has counted.
 
+use evenkeel_engine::stats::TableStatistics;
+
 use super::{millis, moment};
 use crate::error::SqlResult;
 use crate::instance::{Counted, Instance, Kind};
@@ -80,7 +82,17 @@ fn database_cells(snapshot: &Snapshot, instance: &Instance) -> Vec<Cell> {
     let counted = instance.counted(Kind::Database);
     let [commits, rollbacks, deadlocks, hits, reads, ..] = counted.values;
     let times = instance.backends().times(snapshot.statement_ts);
+    let tables = snapshot.tables.iter();
+    let tables: Vec<_> = tables
+        .map(|table| instance.table(u64::from(table.oid)))
+        .collect();
+    let sum = |count: fn(&TableStatistics) -> u64| number(tables.iter().map(count).sum::<u64>());
     vec![
+        ("tup_returned", sum(|t| t.seq_tup_read + t.idx_tup_fetch)),
+        ("tup_fetched", sum(|t| t.idx_tup_fetch)),
+        ("tup_inserted", sum(|t| t.n_tup_ins)),
+        ("tup_updated", sum(|t| t.n_tup_upd)),
+        ("tup_deleted", sum(|t| t.n_tup_del)),
         ("datid", oid(DATABASE)),
         ("datname", text(&snapshot.database)),
         ("numbackends", number(instance.backends().count() as u64)),

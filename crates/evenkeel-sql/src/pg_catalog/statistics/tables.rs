@@ -1,10 +1,13 @@
 //! What has been counted of each table and index.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use evenkeel_engine::FileId;
+use evenkeel_engine::stats::TableStatistics;
 use evenkeel_storage::Fork;
 
+use super::moment;
 use crate::catalog::TableInfo;
 use crate::error::SqlResult;
 use crate::pg_catalog::rows::{Cell, Rows, number, oid, text};
@@ -26,12 +29,60 @@ fn index_cells(table: &Table, index: &Index) -> Vec<Cell> {
     cells
 }
 
+/// A time span in milliseconds.
+pub fn millis_of(span: Duration) -> Datum {
+    Datum::Float8(span.as_secs_f64() * 1000.0)
+}
+
 /// `pg_stat_all_tables`, `pg_stat_user_tables`
 pub fn tables(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
-        rows.push(table_cells(table))?;
+        let counted = snapshot
+            .instance
+            .as_ref()
+            .map(|server| server.table(u64::from(table.oid)));
+        let mut cells = table_cells(table);
+        cells.extend(counted.iter().flat_map(counted_cells));
+        rows.push(cells)?;
     }
     Ok(())
+}
+
+fn counted_cells(table: &TableStatistics) -> Vec<Cell> {
+    let at = |time: Option<u64>| moment(time.and_then(|micros| i64::try_from(micros).ok()));
+    vec![
+        ("seq_scan", number(table.seq_scan)),
+        ("seq_tup_read", number(table.seq_tup_read)),
+        ("idx_scan", number(table.idx_scan)),
+        ("idx_tup_fetch", number(table.idx_tup_fetch)),
+        ("n_tup_ins", number(table.n_tup_ins)),
+        ("n_tup_upd", number(table.n_tup_upd)),
+        ("n_tup_del", number(table.n_tup_del)),
+        ("n_tup_hot_upd", number(table.n_tup_hot_upd)),
+        ("n_tup_newpage_upd", number(table.n_tup_newpage_upd)),
+        ("n_live_tup", number(table.n_live_tup)),
+        ("n_dead_tup", number(table.n_dead_tup)),
+        ("n_mod_since_analyze", number(table.n_mod_since_analyze)),
+        ("n_ins_since_vacuum", number(table.n_ins_since_vacuum)),
+        ("last_vacuum", at(table.last_vacuum)),
+        ("last_autovacuum", at(table.last_autovacuum)),
+        ("last_analyze", at(table.last_analyze)),
+        ("last_autoanalyze", at(table.last_autoanalyze)),
+        ("vacuum_count", number(table.vacuum_count)),
+        ("autovacuum_count", number(table.autovacuum_count)),
+        ("analyze_count", number(table.analyze_count)),
+        ("autoanalyze_count", number(table.autoanalyze_count)),
+        ("total_vacuum_time", millis_of(table.total_vacuum_time)),
+        (
+            "total_autovacuum_time",
+            millis_of(table.total_autovacuum_time),
+        ),
+        ("total_analyze_time", millis_of(table.total_analyze_time)),
+        (
+            "total_autoanalyze_time",
+            millis_of(table.total_autoanalyze_time),
+        ),
+    ]
 }
 
 /// `pg_stat_all_indexes`, `pg_stat_user_indexes`
