@@ -213,7 +213,7 @@ impl Server {
                 Some(ended) = connections.join_next() => report(ended),
                 // It only ends when the database cannot be opened.
                 error = &mut recovery => break Err(error),
-                _ = stopping.wait_for(|stop| *stop) => break Ok(()),
+                () = stopped(&mut stopping) => break Ok(()),
             }
         };
         self.shared.stopping.send_replace(true);
@@ -240,6 +240,12 @@ impl Server {
         };
         Ok(instance.engine)
     }
+}
+
+/// Waits until the server is told to stop. What `wait_for` answers must not be kept: it is bound
+/// to its thread.
+async fn stopped(stopping: &mut watch::Receiver<bool>) {
+    let _ = stopping.wait_for(|stop| *stop).await;
 }
 
 /// A connection's panic ends that connection only; the session's drop has rolled it back.

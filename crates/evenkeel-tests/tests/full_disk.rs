@@ -33,8 +33,9 @@ impl Small {
     fn free(&self) -> u64 {
         let out = Command::new("df")
             .args(["--output=avail", "-B1"])
-            .arg(&self.0);
-        let out = { out }.output().expect("df");
+            .arg(&self.0)
+            .output()
+            .expect("df");
         let text = String::from_utf8_lossy(&out.stdout).into_owned();
         let last = text.lines().last().map(str::trim);
         last.and_then(|free| free.parse().ok()).expect("a number")

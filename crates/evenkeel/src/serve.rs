@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use evenkeel_engine::{Config, Database, EngineError};
 use evenkeel_io::{Disk, FileDisk};
 use evenkeel_server::{Reopen, Server, Settings};
-use evenkeel_sql::{SqlConfig, SqlEngine};
+use evenkeel_sql::{ServerSetting, SqlConfig, SqlEngine};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -66,8 +66,12 @@ impl Opener {
         let mut sql = self.sql.clone();
         let atomic = database.store().writes_pages_atomically();
         let atomic = if atomic { "on" } else { "off" };
-        sql.settings
-            .push(("atomic_page_writes".into(), atomic.into()));
+        let found = ServerSetting::found(
+            "atomic_page_writes",
+            atomic,
+            "whether the device never tears a page, as found at the start",
+        );
+        sql.settings = sql.settings.iter().cloned().chain([found]).collect();
         match SqlEngine::open(database.clone(), sql) {
             Ok(engine) => Ok(engine),
             Err(error) => {

@@ -43,6 +43,21 @@ pub struct SettingInfo {
 }
 
 impl ServerSetting {
+    /// What the server has found out, and nobody sets.
+    pub fn found(name: &'static str, value: &str, description: &'static str) -> ServerSetting {
+        ServerSetting {
+            name,
+            shown: value.to_owned(),
+            setting: value.to_owned(),
+            boot: value.to_owned(),
+            unit: None,
+            vartype: "bool",
+            choices: &[],
+            description,
+            source: "default",
+        }
+    }
+
     /// Its row.
     pub fn info(&self) -> SettingInfo {
         SettingInfo {
