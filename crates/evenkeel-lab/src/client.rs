@@ -10,6 +10,8 @@ use crate::error::{LabError, one_line};
 
 /// A message longer than this is not one that the lab's questions have for an answer.
 const MESSAGE_MAX: usize = 1 << 24;
+/// A server that is silent for longer hangs.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 const PROTOCOL_3_0: u32 = 196_608;
 
 /// One session.
@@ -35,6 +37,7 @@ impl Client {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let stream = TcpStream::connect_timeout(&address, timeout).map_err(|e| e.to_string())?;
         let _ = stream.set_nodelay(true);
+        let _ = stream.set_read_timeout(Some(ANSWER_TIMEOUT));
         let mut client = Client { stream };
         let mut body = PROTOCOL_3_0.to_be_bytes().to_vec();
         body.extend_from_slice(b"user\0postgres\0database\0postgres\0\0");

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::error::{LabError, telling_line};
 
@@ -92,7 +93,7 @@ impl Context<'_> {
                 break status;
             }
             if let Err(error) = self.go_on().and_then(|()| watch(started.elapsed())) {
-                let _ = child.kill();
+                let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
                 let _ = child.wait();
                 return Err(error);
             }
@@ -114,6 +115,19 @@ impl Context<'_> {
                 &stderr
             }),
         })
+    }
+
+    /// Copies a directory with owners and times, sharing blocks where the file system can.
+    ///
+    /// # Errors
+    /// What `cp` says.
+    pub fn copy(&self, from: &Path, to: &Path) -> Result<(), LabError> {
+        let mut copy = Command::new("cp");
+        copy.args(["-a", "--reflink=auto"]).arg(from).arg(to);
+        let noted = self.commands.borrow().len();
+        self.run(&mut copy, |_| Ok(()))?;
+        self.commands.borrow_mut().truncate(noted);
+        Ok(())
     }
 
     fn scratch(&self) -> Result<tempfile::NamedTempFile, LabError> {

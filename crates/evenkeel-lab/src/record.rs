@@ -120,7 +120,9 @@ pub fn path(
     out.join(extent.name()).join(experiment).join(file)
 }
 
-fn plain(name: &str) -> String {
+/// A name as part of a file name.
+#[must_use]
+pub fn plain(name: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() {
             c.to_ascii_lowercase()

@@ -269,7 +269,6 @@ fn perform(
         .try_for_each(|step: &Step| bench.step(step));
     record.rows = std::mem::take(&mut bench.rows);
     record.environment = std::mem::take(&mut bench.environment);
-    bench.finish();
     outcome
 }
 

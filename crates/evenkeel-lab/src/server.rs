@@ -25,7 +25,6 @@ type Log = Arc<Mutex<Vec<(Duration, String)>>>;
 pub struct Server {
     label: String,
     child: Child,
-    stop_signal: Signal,
     started: Instant,
     log: Log,
     group: Option<DiskGroup>,
@@ -72,7 +71,6 @@ impl Server {
         let mut server = Server {
             label: subject.label().to_owned(),
             child,
-            stop_signal: subject.stop_signal(),
             started,
             log,
             group: None,
@@ -175,24 +173,6 @@ impl Server {
             statement: "connecting".to_owned(),
             message,
         })
-    }
-
-    /// Stops the server cleanly; kills it when it takes longer than `patience`.
-    ///
-    /// # Errors
-    /// When it had to be killed.
-    pub fn stop(mut self, patience: Duration) -> Result<(), LabError> {
-        let _ = kill_process(self.pid(), self.stop_signal);
-        let deadline = Instant::now() + patience;
-        while Instant::now() < deadline {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return Ok(());
-            }
-            std::thread::sleep(POLL);
-        }
-        let error = self.crashed(format!("did not stop within {} s", patience.as_secs()));
-        drop(self);
-        Err(error)
     }
 
     /// Ends every process of the server at once, as a crash does.

@@ -9,7 +9,7 @@ use crate::environment::{DiskGroup, drop_caches};
 use crate::error::LabError;
 use crate::pgbench::{Log, printed_rate};
 use crate::plan::{Case, Recovery, Set, Step, Workload};
-use crate::record::Row;
+use crate::record::{self, Row};
 use crate::sample::{Sampler, Usage};
 use crate::server::{self, Server};
 use crate::subject::{Settings, Subject, enterable_dir};
@@ -17,7 +17,6 @@ use crate::views::{self, Counters};
 
 /// Longest wait for a server to answer: recovery of a full run's log on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(3_600);
-const STOP_PATIENCE: Duration = Duration::from_secs(120);
 const MIB: f64 = 1_048_576.0;
 
 /// One case under way on one subject.
@@ -77,7 +76,8 @@ impl<'a> Bench<'a> {
             environment: Vec::new(),
         };
         let data = bench.dir.join("data");
-        subject.create(&data)?;
+        bench.say("making a data directory");
+        context.copy(&template(context, subject)?, &data)?;
         let settings = bench.settings.clone();
         bench.server = Some(bench.launch(&data, &settings)?);
         if let Ok(mut client) = bench.server()?.client() {
@@ -156,13 +156,6 @@ impl<'a> Bench<'a> {
             }
             Step::Crash => self.crash(),
             Step::Pgbench(_) | Step::Statement { .. } | Step::Recover(_) => Ok(()),
-        }
-    }
-
-    /// Stops the server and removes the directory.
-    pub fn finish(mut self) {
-        if let Some(server) = self.server.take() {
-            let _ = server.stop(STOP_PATIENCE);
         }
     }
 
@@ -375,9 +368,9 @@ impl<'a> Bench<'a> {
         let image = self.image.clone();
         let image = image.ok_or_else(|| LabError::Usage("nothing has crashed".to_owned()))?;
         let data = self.dir.join("data");
-        let mut copy = Command::new("cp");
-        copy.args(["-a", "--reflink=auto"]).arg(&image).arg(&data);
-        self.context.run(&mut copy, |_| Ok(()))?;
+        self.context.copy(&image, &data)?;
+        self.context
+            .note_text("# a server over a copy of the crashed directory");
         if recovery.cold {
             self.context
                 .note_text("# sync; echo 3 > /proc/sys/vm/drop_caches");
@@ -420,6 +413,20 @@ impl Drop for Bench<'_> {
         self.server = None;
         let _ = std::fs::remove_dir_all(&self.dir);
     }
+}
+
+/// A new data directory of `subject`, made once and copied for each case.
+fn template(context: &Context<'_>, subject: &dyn Subject) -> Result<PathBuf, LabError> {
+    let dir = context
+        .work
+        .join(format!("new-{}", record::plain(subject.label())));
+    if !dir.exists()
+        && let Err(error) = subject.create(&dir)
+    {
+        let _ = std::fs::remove_dir_all(&dir);
+        return Err(error);
+    }
+    Ok(dir)
 }
 
 /// The settings that `subject` has, and the names of those that it does not.

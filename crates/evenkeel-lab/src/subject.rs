@@ -7,8 +7,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rustix::process::Signal;
-
 use crate::error::{LabError, telling_line};
 
 /// Settings by name, PostgreSQL's names and units.
@@ -31,8 +29,6 @@ pub trait Subject: Send + Sync {
     fn create(&self, data: &Path) -> Result<(), LabError>;
     /// The command that runs a server over `data` in the foreground, logging to standard error.
     fn server(&self, data: &Path, port: u16, settings: &Settings) -> Command;
-    /// The signal that makes the server stop cleanly without waiting for clients.
-    fn stop_signal(&self) -> Signal;
     /// Extensions worth having for what they show, made where they exist.
     fn extensions(&self) -> &'static [&'static str] {
         &[]
@@ -135,10 +131,6 @@ impl Subject for Postgres {
         command
     }
 
-    fn stop_signal(&self) -> Signal {
-        Signal::INT
-    }
-
     fn extensions(&self) -> &'static [&'static str] {
         &["pg_buffercache"]
     }
@@ -202,10 +194,6 @@ impl Subject for Evenkeel {
         command.args(["-c", "unix_socket_directories="]);
         command.env("NO_COLOR", "1");
         command
-    }
-
-    fn stop_signal(&self) -> Signal {
-        Signal::TERM
     }
 }
 
@@ -348,10 +336,6 @@ pub mod tests_support {
             let mut command = Command::new("sh");
             command.arg("-c").arg(&self.script);
             command
-        }
-
-        fn stop_signal(&self) -> Signal {
-            Signal::TERM
         }
     }
 }

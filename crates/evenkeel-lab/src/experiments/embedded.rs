@@ -11,8 +11,7 @@ pub const EMBEDDED: Experiment = Experiment {
                kill, beside redb, RocksDB, SQLite and fjall.",
     notes: &[
         "A program of its own, bench/embedded, which the workspace's build does not compile: \
-         cargo builds it the first time, which takes minutes; --quick uses it only if it is \
-         built.",
+         --full builds it, which takes minutes the first time; --quick uses it if it is built.",
     ],
     seed: None,
     figures: &[
