@@ -10,7 +10,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::context::Context;
 use crate::embedded;
-use crate::environment::{machine, require_space};
+use crate::environment::{DiskGroup, machine, require_space};
 use crate::error::LabError;
 use crate::plan::{Better, Case, Experiment, Figure, Step, Work};
 use crate::record::{self, Extent, FORMAT, Record};
@@ -260,6 +260,13 @@ fn perform(
     record: &mut Record,
 ) -> Result<(), LabError> {
     require_space(context.work, case.space_mb)?;
+    if case
+        .steps
+        .iter()
+        .any(|step| matches!(step, Step::SlowDisk(_)))
+    {
+        DiskGroup::create(context.work, "trial")?;
+    }
     let mut bench = Bench::start(context, subject, case)?;
     record.settings.clone_from(bench.settings());
     record.missing = bench.missing().to_vec();

@@ -59,9 +59,9 @@ const RINGS: [(&str, Option<&str>); 6] = [
 ];
 
 fn cases(extent: Extent) -> Vec<Case> {
-    let scale = match extent {
-        Extent::Quick => 4,
-        Extent::Full => 40,
+    let (scale, space) = match extent {
+        Extent::Quick => (4, 1_000),
+        Extent::Full => (40, 4_000),
     };
     let mut steps = vec![
         Step::Load(scale),
@@ -90,5 +90,5 @@ fn cases(extent: Extent) -> Vec<Case> {
         ("autovacuum", "off"),
         ("track_wal_io_timing", "on"),
     ];
-    vec![Case::new("VACUUM FREEZE", &settings, steps).filling(4_000)]
+    vec![Case::new("VACUUM FREEZE", &settings, steps).filling(space)]
 }
