@@ -146,10 +146,8 @@ pub trait Disk: Send + Sync + 'static {
     /// Microseconds since 1970-01-01 UTC; never goes back within one disk.
     fn now_micros(&self) -> u64;
 
-    /// Bytes that files under `dir` can still grow by; `None`, the default, if that is unknown.
-    fn free_space(&self, _dir: &Path) -> IoResult<Option<u64>> {
-        Ok(None)
-    }
+    /// Bytes that files under `dir` can still grow by; `None` if that is unknown.
+    fn free_space(&self, dir: &Path) -> IoResult<Option<u64>>;
 }
 
 /// An open file. All operations are positioned and may run at the same time.
@@ -191,10 +189,8 @@ pub trait File: Send + Sync {
     /// taken by it, beginning that if need be. It proves nothing about durability: a sync does.
     /// An error means what a failed sync means, and is not reported again by one.
     ///
-    /// Where the system cannot tell, it returns at once; so does this default.
-    fn await_writeback(&self, _offset: u64, _len: u64) -> IoResult<()> {
-        Ok(())
-    }
+    /// Where the system cannot tell, it returns at once.
+    fn await_writeback(&self, offset: u64, len: u64) -> IoResult<()>;
 
     /// The path it was opened by.
     fn path(&self) -> &Path;

@@ -115,6 +115,10 @@ impl Disk for MeteredDisk {
     fn now_micros(&self) -> u64 {
         self.inner.now_micros()
     }
+
+    fn free_space(&self, dir: &Path) -> IoResult<Option<u64>> {
+        self.inner.free_space(dir)
+    }
 }
 
 /// Runs `work` between the observer's begin and end; a panic in it ends the operation too.
@@ -195,6 +199,12 @@ impl File for MeteredFile {
     fn start_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
         self.run(OpKind::StartWriteback, offset, len, || {
             self.inner.start_writeback(offset, len)
+        })
+    }
+
+    fn await_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
+        self.run(OpKind::AwaitWriteback, offset, len, || {
+            self.inner.await_writeback(offset, len)
         })
     }
 

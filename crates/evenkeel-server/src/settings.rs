@@ -6,7 +6,7 @@ use std::time::Duration;
 use evenkeel_engine::Config;
 use evenkeel_io::IoMethod;
 use evenkeel_sql::{ServerSetting, SqlConfig};
-use evenkeel_storage::TornPageProtection;
+use evenkeel_storage::{StorageConfig, TornPageProtection};
 
 use crate::ServerConfig;
 
@@ -145,6 +145,24 @@ const SETTINGS: &[Setting] = &[
         Kind::Fraction,
         "0.9",
         "share of the interval over which a checkpoint is spread",
+    ),
+    setting(
+        "checkpoint_flush_after",
+        Kind::Bytes(8 * KIB),
+        "256kB",
+        "bytes written after which write-back is begun, 0: left to the system",
+    ),
+    setting(
+        "checkpoint_warning",
+        Kind::Time(SECOND),
+        "30s",
+        "warn when log volume starts checkpoints more often, 0: never",
+    ),
+    setting(
+        "max_recovery_time",
+        Kind::Time(SECOND),
+        "1min",
+        "how long recovery may take, by its speed so far, 0: no bound",
     ),
     setting(
         "wal_writer_delay",
@@ -308,6 +326,9 @@ impl Settings {
 
     fn store(&mut self, name: &str, value: Value) -> Result<(), &'static str> {
         let storage = &mut self.database.storage;
+        if store_durability(storage, name, &value) {
+            return Ok(());
+        }
         match (name, value) {
             ("port", Value::Number(n)) => {
                 self.server.port = u16::try_from(n).map_err(|_| "a port is at most 65535")?;
@@ -324,14 +345,6 @@ impl Settings {
             ("authentication_timeout", Value::Time(t)) => self.server.authentication_timeout = t,
             ("shared_buffers", Value::Bytes(n)) => storage.shared_buffers = n,
             ("wal_buffers", Value::Bytes(n)) => storage.wal_buffers = n,
-            ("max_wal_size", Value::Bytes(n)) => storage.max_wal_size = n,
-            ("min_wal_size", Value::Bytes(n)) => storage.min_wal_size = n,
-            ("checkpoint_timeout", Value::Time(t)) => storage.checkpoint_timeout = t,
-            ("checkpoint_completion_target", Value::Fraction(f)) => {
-                storage.checkpoint_completion_target = f;
-            }
-            ("wal_writer_delay", Value::Time(t)) => storage.wal_writer_delay = t,
-            ("fsync", Value::Bool(on)) => storage.fsync = on,
             ("ignore_log_damage", Value::Bool(on)) => storage.ignore_log_damage = on,
             ("torn_page_protection", Value::Text(text)) => {
                 storage.torn_page_protection = match &*text {
@@ -402,6 +415,25 @@ const TIMES: &[(&str, u64)] = &[
     ("h", 3_600_000_000),
     ("d", 86_400_000_000),
 ];
+
+/// Stores a setting of checkpoints and the log; says whether it is one.
+fn store_durability(storage: &mut StorageConfig, name: &str, value: &Value) -> bool {
+    match (name, value) {
+        ("max_wal_size", &Value::Bytes(n)) => storage.max_wal_size = n,
+        ("min_wal_size", &Value::Bytes(n)) => storage.min_wal_size = n,
+        ("checkpoint_timeout", &Value::Time(t)) => storage.checkpoint_timeout = t,
+        ("checkpoint_completion_target", &Value::Fraction(f)) => {
+            storage.checkpoint_completion_target = f;
+        }
+        ("checkpoint_flush_after", &Value::Bytes(n)) => storage.checkpoint_flush_after = n,
+        ("checkpoint_warning", &Value::Time(t)) => storage.checkpoint_warning = t,
+        ("max_recovery_time", &Value::Time(t)) => storage.max_recovery_time = t,
+        ("wal_writer_delay", &Value::Time(t)) => storage.wal_writer_delay = t,
+        ("fsync", &Value::Bool(on)) => storage.fsync = on,
+        _ => return false,
+    }
+    true
+}
 
 impl Kind {
     /// What numbers without a unit count, as `pg_settings` names it.

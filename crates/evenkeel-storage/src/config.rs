@@ -38,6 +38,14 @@ pub struct StorageConfig {
     pub checkpoint_timeout: Duration,
     /// Share of the time between two checkpoints over which one is spread, 0 to 1.
     pub checkpoint_completion_target: f64,
+    /// The cleaner and spread checkpoints have the system begin writing back whenever so many
+    /// bytes have been written; 0 leaves it to the system.
+    pub checkpoint_flush_after: u64,
+    /// How long recovery may take, if the last ones are a measure; zero: no bound. Sessions are
+    /// delayed rather than that more log piles up.
+    pub max_recovery_time: Duration,
+    /// A warning is logged when log volume starts checkpoints at shorter intervals; zero: never.
+    pub checkpoint_warning: Duration,
     /// How long an asynchronous commit may stay unsynced (half of the worst case).
     pub wal_writer_delay: Duration,
     /// Protection against torn page writes.
@@ -80,6 +88,9 @@ impl Default for StorageConfig {
             wal_segments_ahead: 3,
             checkpoint_timeout: Duration::from_secs(300),
             checkpoint_completion_target: 0.9,
+            checkpoint_flush_after: 256 << 10,
+            max_recovery_time: Duration::from_secs(60),
+            checkpoint_warning: Duration::from_secs(30),
             wal_writer_delay: Duration::from_millis(10),
             torn_page_protection: TornPageProtection::DoubleWrite,
             bgwriter_flush_after: 512 << 10,

@@ -23,6 +23,8 @@ const BLOCK: usize = 4096;
 const FIXED: usize = 100;
 /// Bit of the state field: [`Control::images`].
 const IMAGES: u32 = 1 << 16;
+/// Behind the client's part; zero in blocks of before there was such a field.
+const REDO_SPEED: usize = BLOCK - 8;
 
 /// Whether the database was closed in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,6 +60,8 @@ pub struct Control {
     pub next_file: u64,
     /// When the block was written, in microseconds since 1970.
     pub written_at: u64,
+    /// Speed of redo as last measured, in bytes of log per second; 0 when it never was.
+    pub redo_speed: u64,
     /// The client's own state.
     pub payload: Vec<u8>,
 }
@@ -88,6 +92,7 @@ impl Control {
         for (place, word) in block[24..].chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
+        block[REDO_SPEED..REDO_SPEED + 8].copy_from_slice(&self.redo_speed.to_le_bytes());
         let len = self.payload.len();
         block[96..FIXED].copy_from_slice(&(len as u32).to_le_bytes());
         block[FIXED..FIXED + len].copy_from_slice(&self.payload);
@@ -139,6 +144,7 @@ impl Control {
             durable: Lsn(word(64)),
             next_file: word(72),
             written_at: word(80),
+            redo_speed: word(REDO_SPEED),
             payload: payload.to_vec(),
         })
     }
@@ -333,6 +339,7 @@ mod tests {
             incarnation: 5,
             durable: Lsn(redo + 8),
             next_file: 20_000,
+            redo_speed: redo * 3,
             written_at: 1,
             payload: b"client".to_vec(),
         }

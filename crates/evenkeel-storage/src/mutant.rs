@@ -18,4 +18,13 @@ pub enum Mutant {
     SkipLateImage,
     /// In a log with images any position may become redo point.
     AnyRedoPoint,
+    /// A frame is made clean before its home write is counted.
+    #[cfg(test)]
+    CleanBeforeCount,
+    /// Some home writes are never counted.
+    #[cfg(test)]
+    CountLost,
+    /// A file is closed before it is synced, and opened again for that.
+    #[cfg(test)]
+    ClosedUnsynced,
 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, OnceLock};
 use parking_lot::Mutex;
 
 use crate::error::{StorageError, StorageResult};
+#[cfg(test)]
+use crate::mutant::Mutant;
 
 type Hook = Box<dyn Fn() + Send + Sync>;
 
@@ -15,6 +17,9 @@ pub struct Poison {
     set: AtomicBool,
     reason: OnceLock<Arc<str>>,
     hooks: Mutex<Vec<Hook>>,
+    /// A deliberate bug: every part of a store has its poison, so it is carried here.
+    #[cfg(test)]
+    mutant: OnceLock<Mutant>,
 }
 
 impl Poison {
@@ -35,6 +40,16 @@ impl Poison {
         for hook in self.hooks.lock().iter() {
             hook();
         }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn mutate(&self, mutant: Mutant) {
+        self.mutant.set(mutant).expect("one bug at a time");
+    }
+
+    #[cfg(test)]
+    pub(crate) fn has(&self, mutant: Mutant) -> bool {
+        self.mutant.get() == Some(&mutant)
     }
 
     /// Whether the instance is poisoned.

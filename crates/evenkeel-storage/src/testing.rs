@@ -132,7 +132,7 @@ pub(crate) fn options(protection: TornPageProtection, area_pages: u32) -> Writer
         leave_one_out: false,
         batch_pages: 16,
         area_pages,
-        write_back: true,
+        flush_after: 256 << 10,
     }
 }
 

@@ -108,6 +108,10 @@ impl Disk for Buggy {
     fn now_micros(&self) -> u64 {
         self.disk.now_micros()
     }
+
+    fn free_space(&self, dir: &Path) -> IoResult<Option<u64>> {
+        self.disk.free_space(dir)
+    }
 }
 
 struct BuggyFile {

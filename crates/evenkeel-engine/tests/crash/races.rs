@@ -72,6 +72,10 @@ impl Disk for Waiting {
     fn now_micros(&self) -> u64 {
         self.disk.now_micros()
     }
+
+    fn free_space(&self, dir: &Path) -> IoResult<Option<u64>> {
+        self.disk.free_space(dir)
+    }
 }
 
 impl File for WaitingFile {

@@ -53,6 +53,7 @@ pub(crate) struct Inner {
     /// Cost of the present call.
     cost: u64,
     device: Option<Device>,
+    free_space: Option<u64>,
     pub(crate) rng: Rng,
     locks: BTreeSet<Arc<Path>>,
     write_back_errors: BTreeMap<Ino, u64>,
@@ -287,6 +288,7 @@ impl SimDisk {
             clock: EPOCH_MICROS,
             cost: 0,
             device: None,
+            free_space: None,
             rng: Rng::new(seed),
             locks: BTreeSet::new(),
             write_back_errors: BTreeMap::new(),
@@ -413,6 +415,12 @@ impl SimDisk {
     pub fn set_latency(&self, latency: Option<(LatencyModel, LatencyMode)>) {
         let device = latency.map(|(model, mode)| Device::new(model, mode));
         self.shared.inner.lock().device = device;
+    }
+
+    /// What [`Disk::free_space`] answers. Nothing is refused because of it: see
+    /// [`SimDisk::inject`] for that.
+    pub fn set_free_space(&self, bytes: Option<u64>) {
+        self.shared.inner.lock().free_space = bytes;
     }
 
     /// Moves the simulated clock forward.
@@ -591,6 +599,10 @@ impl Disk for SimDisk {
         let mut inner = self.shared.inner.lock();
         inner.clock += 1;
         inner.clock
+    }
+
+    fn free_space(&self, _: &Path) -> IoResult<Option<u64>> {
+        Ok(self.shared.inner.lock().free_space)
     }
 }
 

@@ -212,6 +212,27 @@ impl ForkHandle {
         Some(Pin::of(self, id, block))
     }
 
+    /// Whether a page is in the pool now.
+    pub(crate) fn is_resident(&self, block: BlockNumber) -> bool {
+        let entry = self.array.get(block);
+        entry.is_some_and(|entry| matches!(entry.load(), Place::Frame(_)))
+    }
+
+    #[cfg(test)]
+    pub(crate) fn resident_frame(&self, block: BlockNumber) -> Option<FrameId> {
+        match self.array.get(block)?.load() {
+            Place::Frame(id) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// Pins the frame of a page that is in the pool, leaving it as cold as it was. The caller
+    /// unpins it.
+    pub(super) fn pin_resident_quietly(&self, block: BlockNumber) -> Option<FrameId> {
+        let entry = self.array.get(block)?;
+        entry.pin_quietly(|id| self.latch(id)).ok()
+    }
+
     #[inline]
     pub(super) fn latch(&self, id: FrameId) -> &Latch {
         &self.core.frame(id).latch
@@ -383,6 +404,7 @@ impl ForkHandle {
 
     /// Discards the frames of a range of blocks, waiting for pins and write-outs to end.
     fn invalidate(&self, first: u32, end: u32) -> StorageResult<()> {
+        let _in_a_hurry = self.core.await_write_outs();
         let mut freed = Vec::new();
         let mut result = Ok(());
         self.array.for_each(first, end, |_, entry| {

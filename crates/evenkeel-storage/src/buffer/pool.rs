@@ -15,7 +15,7 @@ use super::stats::{Counters, PoolStats};
 use super::word::{Flag, Mode, Word};
 use crate::error::StorageResult;
 use crate::files::{FileSpace, ForkFiles};
-use crate::ids::{FileId, Fork, FrameId, Lsn, PageId};
+use crate::ids::{BlockNumber, FileId, Fork, FrameId, Lsn, PageId};
 use crate::page::checksum;
 use crate::page::{LSN_OFFSET, PAGE_SIZE, PageBytes, PageMut, PageRead};
 use crate::poison::Poison;
@@ -249,6 +249,44 @@ impl BufferPool {
         copied
     }
 
+    /// Copies a page of `fork` that is in the pool and clean, as [`BufferPool::begin_write`] does
+    /// one that is dirty. `None` when it is not there, not clean or locked.
+    pub(crate) fn begin_rewrite(
+        &self,
+        fork: &Arc<ForkHandle>,
+        block: BlockNumber,
+        image: &mut PageBytes,
+    ) -> Option<Copied> {
+        let id = fork.pin_resident_quietly(block)?;
+        let latch = &self.core.frame(id).latch;
+        let mut copied = None;
+        if latch.try_lock(Mode::ShareExclusive) {
+            let page = fork.page_id(block);
+            let lsn = self.recopy_locked(id, page, image);
+            latch.unlock(Mode::ShareExclusive, &self.core.waiters);
+            copied = lsn.map(|lsn| Copied {
+                frame: id,
+                page,
+                fork: Arc::clone(fork),
+                lsn,
+            });
+        }
+        latch.unpin();
+        copied
+    }
+
+    /// Under share-exclusive: marks a clean page WRITING and copies it.
+    fn recopy_locked(&self, id: FrameId, page: PageId, image: &mut PageBytes) -> Option<Lsn> {
+        let frame = self.core.frame(id);
+        {
+            let _scans_wait = self.core.transitions.lock();
+            // No change is in the copy that the home does not have.
+            frame.set_writing(Lsn::MAX);
+            frame.latch.try_update(Word::rewrite_begun)?;
+        }
+        Some(self.copy_out(id, page, image))
+    }
+
     /// Under share-exclusive: marks WRITING and copies.
     fn copy_locked(
         &self,
@@ -262,11 +300,16 @@ impl BufferPool {
         while !self.mark_writing(frame, id, page, log)? {
             self.log_hints(frame, id, page, log)?;
         }
+        Some(self.copy_out(id, page, image))
+    }
+
+    /// Copies a page that the caller holds in share-exclusive mode; answers its LSN.
+    fn copy_out(&self, id: FrameId, page: PageId, image: &mut PageBytes) -> Lsn {
         // SAFETY: share-exclusive keeps out whoever changes the page, hints included.
         let bytes = unsafe { self.core.arena().page(id).as_ref() };
         image.copy_from_slice(bytes);
         checksum::stamp(image, page);
-        Some(PageMut::new(image).lsn())
+        PageMut::new(image).lsn()
     }
 
     /// Marks WRITING, under share-exclusive, so that nobody makes the frame dirty meanwhile.

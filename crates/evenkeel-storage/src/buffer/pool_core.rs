@@ -33,10 +33,21 @@ pub(crate) struct PoolCore {
     reserve: Reserve,
     offers: Offers,
     permits: Permits,
+    /// Threads that may be waiting for write-outs to end.
+    awaiting: AtomicUsize,
     pub(crate) io: Arc<IoStats>,
     /// Held by a writer while it begins or ends write-outs of frames, and by who reads the
     /// first-dirtied LSNs of all frames: a scan sees each frame before or after, not between.
     pub(crate) transitions: Mutex<()>,
+}
+
+/// Somebody waits for write-outs to end as long as this lives.
+pub(crate) struct AwaitingWriteOuts<'a>(&'a AtomicUsize);
+
+impl Drop for AwaitingWriteOuts<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 /// The free frames, and who waits for them or fills them up.
@@ -98,6 +109,7 @@ impl PoolCore {
                 called: AtomicBool::new(false),
             },
             offers: Offers::default(),
+            awaiting: AtomicUsize::new(0),
             io,
             permits: Permits {
                 left: Mutex::new(frames),
@@ -198,6 +210,18 @@ impl PoolCore {
     /// Threads waiting for a frame now.
     pub(crate) fn hungry(&self) -> usize {
         self.reserve.hungry.load(Ordering::SeqCst)
+    }
+
+    /// Tells who spaces write-outs that somebody waits for their end, until the answer is
+    /// dropped.
+    pub(crate) fn await_write_outs(&self) -> AwaitingWriteOuts<'_> {
+        self.awaiting.fetch_add(1, Ordering::SeqCst);
+        AwaitingWriteOuts(&self.awaiting)
+    }
+
+    /// Whether somebody waits for a frame, or for write-outs to end.
+    pub(crate) fn is_awaiting_writes(&self) -> bool {
+        self.hungry() > 0 || self.awaiting.load(Ordering::SeqCst) > 0
     }
 
     /// Sets the number of free frames below which the cleaner is called.

@@ -288,6 +288,15 @@ impl Word {
         }
         Some(self.without(dirty).with(Flag::WRITING))
     }
+
+    /// A clean page is being written once more, to close a gap between two others. The caller
+    /// holds share-exclusive.
+    pub(crate) const fn rewrite_begun(self) -> Option<Word> {
+        if !self.has(Flag::VALID) || self.has(Flag::UNCLEAN) {
+            return None;
+        }
+        Some(self.with(Flag::WRITING))
+    }
 }
 
 impl Mode {

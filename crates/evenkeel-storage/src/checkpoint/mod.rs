@@ -1,18 +1,24 @@
 //! Checkpoints: writing out what was dirtied before a target and moving the redo point. The
 //! rules are in the README of `recovery`.
 
+pub(crate) mod limits;
 mod pace;
+mod spread;
+mod stats;
 
+use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::checkpoint::pace::Pace;
+use crate::checkpoint::spread::{Memory, Spread};
+pub use crate::checkpoint::stats::CheckpointStats;
 use crate::control::{Control, State};
 use crate::error::{StorageError, StorageResult};
+use crate::files::SyncPass;
 use crate::ids::Lsn;
 use crate::mutant::Mutant;
 use crate::store::Core;
@@ -36,23 +42,28 @@ pub enum CheckpointMode {
     Shutdown,
 }
 
-/// Counters since the start (`pg_stat_checkpointer`).
-#[derive(Debug, Default)]
-pub struct CheckpointStats {
-    /// Begun because `checkpoint_timeout` had passed.
-    pub timed: AtomicU64,
-    /// Begun because of log volume, or on request.
-    pub requested: AtomicU64,
-    /// Completed.
-    pub done: AtomicU64,
-    /// Failed.
-    pub failed: AtomicU64,
-    /// Pages written.
-    pub buffers_written: AtomicU64,
-    /// Time spent writing pages, in microseconds.
-    pub write_micros: AtomicU64,
-    /// Time spent syncing files, in microseconds.
-    pub sync_micros: AtomicU64,
+/// Why a checkpoint begins.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Cause {
+    Time,
+    Volume,
+    Space,
+    Request,
+    Recovery,
+    Shutdown,
+}
+
+impl fmt::Display for Cause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Cause::Time => "time",
+            Cause::Volume => "wal",
+            Cause::Space => "no space for wal",
+            Cause::Request => "fast force wait",
+            Cause::Recovery => "end-of-recovery",
+            Cause::Shutdown => "shutdown fast",
+        })
+    }
 }
 
 #[derive(Default)]
@@ -71,7 +82,7 @@ struct Requests {
 struct Shared {
     requests: Mutex<Requests>,
     changed: Condvar,
-    stats: CheckpointStats,
+    stats: Mutex<CheckpointStats>,
 }
 
 /// The checkpointer's thread and the door to it.
@@ -86,7 +97,10 @@ impl Checkpointer {
         let shared = Arc::new(Shared {
             requests: Mutex::default(),
             changed: Condvar::new(),
-            stats: CheckpointStats::default(),
+            stats: Mutex::new(CheckpointStats {
+                stats_reset: core.disk.now_micros(),
+                ..CheckpointStats::default()
+            }),
         });
         if soon {
             let mut requests = shared.requests.lock();
@@ -104,8 +118,28 @@ impl Checkpointer {
         })
     }
 
-    pub(crate) fn stats(&self) -> &CheckpointStats {
-        &self.shared.stats
+    /// The counters, with what other parts know.
+    pub(crate) fn stats(&self, core: &Core) -> CheckpointStats {
+        let mut stats = *self.shared.stats.lock();
+        stats.take_over(&core.pool.files().sync_table().stats());
+        let redo = core.control.lock().current().redo;
+        stats.redo_distance = core.log.insert_lsn().distance_from(redo);
+        stats.redo_speed = limits::redo_speed(core);
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        stats.flush_time = micros(core.log.latency().quiet());
+        stats.flush_time_busy = micros(core.log.latency().busy());
+        (stats.session_delays, stats.session_delay_time) = core.log.backpressure().delays();
+        stats.area_full = core.writer.stats().area_full;
+        stats
+    }
+
+    /// Begins counting anew.
+    pub(crate) fn reset_stats(&self, core: &Core) {
+        core.pool.files().sync_table().reset_stats();
+        *self.shared.stats.lock() = CheckpointStats {
+            stats_reset: core.disk.now_micros(),
+            ..CheckpointStats::default()
+        };
     }
 
     /// Asks for a checkpoint that begins after this call, and waits for it.
@@ -145,12 +179,17 @@ impl Shared {
         begun.elapsed() > SETTLE || self.requests.lock().stop
     }
 
-    /// Sleeps while `is_ahead` says so and nobody waits for this checkpoint, or another.
-    fn sleep_unless_hurried(&self, number: u64, is_ahead: impl Fn() -> bool) {
+    /// Whether somebody waits for this checkpoint, or another.
+    fn is_hurried(&self, number: u64) -> bool {
+        let requests = self.requests.lock();
+        requests.stop || requests.wanted > number
+    }
+
+    /// Sleeps unless [`Shared::is_hurried`].
+    fn sleep(&self, number: u64, time: Duration) {
         let mut requests = self.requests.lock();
-        while !requests.stop && requests.wanted <= number && is_ahead() {
-            self.changed
-                .wait_for(&mut requests, Duration::from_millis(20));
+        if !(requests.stop || requests.wanted > number || time.is_zero()) {
+            self.changed.wait_for(&mut requests, time);
         }
     }
 }
@@ -159,26 +198,27 @@ fn run(shared: &Shared, core: &Core) {
     let _who = crate::stats::BackendType::Checkpointer.enter();
     let mut last = Instant::now();
     let mut last_target = core.control.lock().current().redo;
+    let mut memory = Memory::new();
     loop {
-        let Some((number, mode)) = next_due(shared, core, last, last_target) else {
+        let Some(due) = next_due(shared, core, &mut memory, last, last_target) else {
             return;
         };
-        let result = take(core, mode, shared, number);
+        let result = take(core, &due, shared, &mut memory);
         last = Instant::now();
         let mut requests = shared.requests.lock();
         match &result {
             Ok(target) => {
                 last_target = *target;
-                shared.stats.done.fetch_add(1, Ordering::Relaxed);
-                requests.closed |= mode == CheckpointMode::Shutdown;
+                shared.stats.lock().num_done += 1;
+                requests.closed |= due.mode == CheckpointMode::Shutdown;
             }
             Err(error) => {
-                shared.stats.failed.fetch_add(1, Ordering::Relaxed);
+                shared.stats.lock().num_failed += 1;
                 tracing::error!("checkpoint failed: {error}");
                 requests.closed |= core.poison.is_set();
             }
         }
-        requests.served = number;
+        requests.served = due.number;
         let failed = result.is_err();
         requests.result = result.err();
         shared.changed.notify_all();
@@ -191,55 +231,87 @@ fn run(shared: &Shared, core: &Core) {
     }
 }
 
+/// A checkpoint that is to be taken.
+struct Due {
+    /// Number of the last request that it serves.
+    number: u64,
+    mode: CheckpointMode,
+    cause: Cause,
+}
+
 /// Waits until a checkpoint is due; `None` when the thread is to end.
 fn next_due(
     shared: &Shared,
     core: &Core,
+    memory: &mut Memory,
     last: Instant,
     last_target: Lsn,
-) -> Option<(u64, CheckpointMode)> {
-    let volume = trigger_volume(core);
-    let mut requests = shared.requests.lock();
+) -> Option<Due> {
     loop {
+        memory.brake(core, None);
+        let volume = memory.limits.volume(core);
+        let mut requests = shared.requests.lock();
         if requests.stop {
             return None;
         }
         if requests.wanted > requests.served {
-            shared.stats.requested.fetch_add(1, Ordering::Relaxed);
+            shared.stats.lock().num_requested += 1;
             let mode = requests.mode.take().unwrap_or(CheckpointMode::Fast);
-            return Some((requests.wanted, mode));
+            let cause = match mode {
+                CheckpointMode::Spread => Cause::Recovery,
+                CheckpointMode::Fast => Cause::Request,
+                CheckpointMode::Shutdown => Cause::Shutdown,
+            };
+            let number = requests.wanted;
+            return Some(Due {
+                number,
+                mode,
+                cause,
+            });
         }
         let written = core.log.insert_lsn().distance_from(last_target);
-        if written >= volume {
-            shared.stats.requested.fetch_add(1, Ordering::Relaxed);
-            return Some((requests.wanted, CheckpointMode::Spread));
-        }
         // Old segments take the place of those that the disk has no room for.
         let is_short = core.log.segments().is_exhausted() && last.elapsed() >= RETRY;
-        if is_short && written > 64 {
-            shared.stats.requested.fetch_add(1, Ordering::Relaxed);
-            return Some((requests.wanted, CheckpointMode::Fast));
-        }
         // The redo point record itself is not activity.
-        if last.elapsed() >= core.config.checkpoint_timeout && written > 64 {
-            shared.stats.timed.fetch_add(1, Ordering::Relaxed);
-            return Some((requests.wanted, CheckpointMode::Spread));
+        let timed = last.elapsed() >= core.config.checkpoint_timeout;
+        let (mode, cause) = if written >= volume {
+            warn_if_frequent(core, last.elapsed());
+            (CheckpointMode::Spread, Cause::Volume)
+        } else if is_short && written > 64 {
+            (CheckpointMode::Fast, Cause::Space)
+        } else if timed && written > 64 {
+            (CheckpointMode::Spread, Cause::Time)
+        } else {
+            shared.changed.wait_for(&mut requests, POLL);
+            continue;
+        };
+        match cause {
+            Cause::Time => shared.stats.lock().num_timed += 1,
+            _ => shared.stats.lock().num_requested += 1,
         }
-        shared.changed.wait_for(&mut requests, POLL);
+        return Some(Due {
+            number: requests.wanted,
+            mode,
+            cause,
+        });
     }
 }
 
-/// Log since the last target at which the next checkpoint begins, such that `max_wal_size` is
-/// about reached when that one ends.
-fn trigger_volume(core: &Core) -> u64 {
-    let share = 1.0 + core.config.checkpoint_completion_target;
-    (core.config.max_wal_size as f64 / share) as u64
+fn warn_if_frequent(core: &Core, since: Duration) {
+    if since < core.config.checkpoint_warning {
+        let apart = since.as_secs_f64();
+        tracing::warn!(
+            "checkpoints are occurring too frequently ({apart:.0} s apart); consider raising \
+             max_wal_size (or max_recovery_time, if that is nearer)"
+        );
+    }
 }
 
 /// Takes one checkpoint; returns its target.
-fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> StorageResult<Lsn> {
+fn take(core: &Core, due: &Due, shared: &Shared, memory: &mut Memory) -> StorageResult<Lsn> {
     core.poison.check()?;
-    let stats = &shared.stats;
+    let mode = due.mode;
+    tracing::info!("checkpoint starting: {}", due.cause);
     let begun = Instant::now();
     if core.log.has_images() && mode == CheckpointMode::Shutdown {
         // Now, while hints have their images before the target: nothing is to follow that.
@@ -259,40 +331,35 @@ fn take(core: &Core, mode: CheckpointMode, shared: &Shared, number: u64) -> Stor
         CheckpointMode::Shutdown => core.writer.write_everything()?,
         CheckpointMode::Fast => core.writer.write_dirty_before(target, &mut |_, _| {})?,
         CheckpointMode::Spread => {
-            let pace = Pace::new(core, target, trigger_volume(core));
-            core.writer.write_dirty_before(target, &mut |done, due| {
-                shared.sleep_unless_hurried(number, || pace.is_ahead(core, done, due));
-            })?
+            let mut pace = Spread::new(core, shared, memory, due.number, target);
+            core.writer.write_paced(target, &mut pace)?
         }
     };
     let pages = written.written;
     let write_time = begun.elapsed();
     // Before the syncs: what becomes clean later may not be synced (checkpoint rule 3).
     let dirtied = oldest_dirtied(core, shared, target)?;
-    core.writer.sync_all()?;
+    let pass = core.writer.sync_all()?;
     let sync_time = begun.elapsed().saturating_sub(write_time);
     let dirtied = dirtied.filter(|_| !core.config.has(Mutant::PassPendingPage));
     let candidates = floor.into_iter().chain(dirtied);
     let redo = candidates.fold(target, Lsn::min);
     let distance = move_redo_point(core, mode, redo)?;
-    stats.buffers_written.fetch_add(pages, Ordering::Relaxed);
-    stats
-        .write_micros
-        .fetch_add(write_time.as_micros() as u64, Ordering::Relaxed);
-    stats
-        .sync_micros
-        .fetch_add(sync_time.as_micros() as u64, Ordering::Relaxed);
-    recycle(core, distance);
-    tracing::info!(
-        "checkpoint complete: wrote {pages} buffers ({:.1}%); write={:.3} s, sync={:.3} s, \
-         total={:.3} s; distance={} kB; lsn={target}, redo lsn={}",
-        pages as f64 * 100.0 / core.config.frames() as f64,
-        write_time.as_secs_f64(),
-        sync_time.as_secs_f64(),
-        begun.elapsed().as_secs_f64(),
-        distance / 1024,
-        core.control.lock().current().redo,
-    );
+    memory.sync = sync_time.as_secs_f64();
+    let report = Report {
+        pages,
+        status_pages: written.status_pages,
+        home_writes: written.home_writes,
+        fillers: written.fillers,
+        write_time,
+        sync_time,
+        total: begun.elapsed(),
+        pass,
+        distance,
+        target,
+    };
+    report.count(&mut shared.stats.lock());
+    recycle(core, memory, &report);
     Ok(target)
 }
 
@@ -354,6 +421,7 @@ fn move_redo_point(core: &Core, mode: CheckpointMode, redo: Lsn) -> StorageResul
         },
         durable: core.log.durable_lsn(),
         next_file: core.next_file.load(Ordering::SeqCst),
+        redo_speed: core.redo_speed.load(Ordering::Relaxed),
         written_at: core.disk.now_micros(),
         ..old
     };
@@ -370,14 +438,69 @@ fn move_redo_point(core: &Core, mode: CheckpointMode, redo: Lsn) -> StorageResul
     Ok(distance)
 }
 
-/// Offers segments before the redo point for reuse, keeping about as many ready as the last
-/// cycle used.
-fn recycle(core: &Core, distance: u64) {
+/// Offers segments before the redo point for reuse, keeping about as many ready as a cycle is
+/// expected to use, and says what the checkpoint did.
+fn recycle(core: &Core, memory: &mut Memory, report: &Report) {
+    let distance = report.distance;
     let size = core.config.wal_segment_size;
-    let ahead = (distance + distance / 4).max(core.config.min_wal_size);
+    // At once up, slowly down.
+    let kept = memory.estimate - memory.estimate / 10 + distance / 10;
+    memory.estimate = kept.max(distance);
+    let ahead = (memory.estimate + memory.estimate / 4).max(core.config.min_wal_size);
     let ahead = ahead.min(core.config.max_wal_size) / size;
     let redo = core.control.lock().current().redo;
-    if let Err(error) = core.log.segments().recycle_below(redo, ahead) {
+    let segments = core.log.segments();
+    let counts = segments.take_counts();
+    if let Err(error) = segments.recycle_below(redo, ahead) {
         tracing::warn!("could not recycle log segments: {error}");
+    }
+    let frames = core.config.frames() as f64;
+    tracing::info!(
+        "checkpoint complete: wrote {} buffers ({:.1}%), wrote {} SLRU buffers; {} WAL file(s) \
+         added, {} removed, {} recycled; write={:.3} s, sync={:.3} s, total={:.3} s; sync \
+         files={}, longest={:.3} s, average={:.3} s; distance={} kB, estimate={} kB; lsn={}, \
+         redo lsn={redo}",
+        report.pages,
+        report.pages as f64 * 100.0 / frames,
+        report.status_pages,
+        counts.added,
+        counts.removed,
+        counts.recycled,
+        report.write_time.as_secs_f64(),
+        report.sync_time.as_secs_f64(),
+        report.total.as_secs_f64(),
+        report.pass.files,
+        report.pass.longest.as_secs_f64(),
+        report.pass.average().as_secs_f64(),
+        distance / 1024,
+        memory.estimate / 1024,
+        report.target,
+    );
+}
+
+/// What a checkpoint did.
+struct Report {
+    pages: u64,
+    status_pages: u64,
+    home_writes: u64,
+    fillers: u64,
+    write_time: Duration,
+    sync_time: Duration,
+    total: Duration,
+    pass: SyncPass,
+    distance: u64,
+    target: Lsn,
+}
+
+impl Report {
+    fn count(&self, stats: &mut CheckpointStats) {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        stats.buffers_written += self.pages;
+        stats.slru_written += self.status_pages;
+        stats.home_writes += self.home_writes;
+        stats.gap_pages += self.fillers;
+        stats.files_synced += self.pass.files;
+        stats.write_time += micros(self.write_time);
+        stats.sync_time += micros(self.sync_time);
     }
 }

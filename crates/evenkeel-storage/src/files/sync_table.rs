@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use super::segment::Segment;
 use crate::error::StorageResult;
 use crate::poison::Poison;
+use crate::stats::BackendType;
 
 /// Most syncs in flight at once.
 const PARALLEL_SYNCS: usize = 8;
@@ -199,7 +200,9 @@ impl SyncTable {
 
     fn sync_in_parallel(&self, segments: &[Arc<Segment>]) -> Result<SyncPass, IoError> {
         let next = AtomicUsize::new(0);
+        let who = BackendType::current();
         let work = || {
+            let _who = who.enter();
             let mut pass = SyncPass::default();
             while let Some(segment) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
                 pass.add(self.sync_one(segment)?);
@@ -233,6 +236,16 @@ impl SyncTable {
 
     fn sync_one(&self, segment: &Segment) -> Result<SyncPass, IoError> {
         let start = Instant::now();
+        #[cfg(test)]
+        if self.poison.has(crate::mutant::Mutant::ClosedUnsynced) {
+            let path = segment.file().path();
+            let again = self
+                .disk
+                .open(path, evenkeel_io::OpenOptions::read_write())?;
+            segment.sync(false)?;
+            again.sync_data()?;
+            return Ok(SyncPass::default());
+        }
         if !segment.sync(self.fsync)? {
             return Ok(SyncPass::default());
         }

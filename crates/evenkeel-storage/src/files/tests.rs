@@ -6,6 +6,7 @@ use evenkeel_io::{
 
 use super::SYNC_TIME_BOUNDS;
 use crate::ids::{BlockNumber, FileId, Fork};
+use crate::mutant::Mutant;
 use crate::page::{PAGE_SIZE, PageRead};
 use crate::testing::{DIR, FILE, TEST_SEGMENT, open_pool};
 
@@ -351,4 +352,30 @@ fn a_write_is_counted_while_the_table_is_busy() {
     assert!(!segment.is_synced(number));
     pool.files().sync_table().sync_all().expect("sound");
     assert!(segment.is_synced(number));
+}
+
+/// What the rule about open files is for: an error between closing and opening again is seen by
+/// nobody.
+#[test]
+fn a_file_closed_before_its_sync_is_caught() {
+    let lost = |mutant: Option<Mutant>| {
+        let disk = SimDisk::new(14);
+        let (pool, poison) = open_pool(&disk, 16);
+        if let Some(mutant) = mutant {
+            poison.mutate(mutant);
+        }
+        pool.fork(FILE, Fork::Main)
+            .and_then(|fork| fork.extend(1))
+            .expect("space");
+        write(&pool, 0);
+        assert_eq!(disk.fail_write_back("base/7"), 1);
+        let reported = pool.files().sync_table().sync_all().is_err();
+        let after = disk.crash_with(Outcome::Nothing, 1);
+        let (pool, _) = open_pool(&after, 16);
+        let fork = pool.fork(FILE, Fork::Main).expect("opens");
+        let there = !fork.is_empty() && !fork.read(BlockNumber(0)).is_ok_and(|page| page.is_new());
+        !reported && !there
+    };
+    assert!(!lost(None));
+    assert!(lost(Some(Mutant::ClosedUnsynced)));
 }

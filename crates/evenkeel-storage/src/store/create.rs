@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use evenkeel_io::{Disk, IoErrorKind, IoObserver, LockGuard, MeteredDisk};
@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 
 use crate::buffer::{BufferPool, ReadAheadOptions};
 use crate::checkpoint::Checkpointer;
+use crate::checkpoint::limits;
 use crate::config::{StorageConfig, TornPageProtection};
 use crate::control::{CONTROL_FILE, CREATING_FILE, Control, ControlFile, State, not_a_database};
 use crate::error::{StorageError, StorageResult};
@@ -83,6 +84,7 @@ fn create(disk: &dyn Disk, dir: &Path, config: &StorageConfig) -> StorageResult<
         durable: start,
         next_file: FIRST_FREE_FILE,
         written_at: disk.now_micros(),
+        redo_speed: 0,
         payload: Vec::new(),
     };
     ControlFile::create(disk, dir, control, config.fsync)?;
@@ -302,6 +304,7 @@ fn build(
     })?;
     let mut incarnations = plan.scan.incarnations.clone();
     incarnations.push((log.insert_lsn(), plan.start.incarnation));
+    let redo_speed = control.current().redo_speed;
     Ok(Arc::new(Core {
         disk,
         watchdog: Watchdog::start(&io),
@@ -318,6 +321,7 @@ fn build(
         recovery_hold: Mutex::new(None),
         next_file: AtomicU64::new(plan.scan.next_file),
         control: Mutex::new(control),
+        redo_speed: AtomicU64::new(redo_speed),
         incarnations: Mutex::new(incarnations),
     }))
 }
@@ -331,10 +335,20 @@ fn finish(
 ) -> StorageResult<(Checkpointer, RecoveryStats)> {
     core.mark_running(!plan.start.images_from.is_zero())?;
     let created = recovery::redo(core, layout, &plan.scan, plan.gave_up, &mut stats)?;
+    learn_redo_speed(core, &stats);
     // Until the client has dropped those whose transaction did not commit.
     *core.recovery_hold.lock() = created.map(|lsn| core.holds.hold(|| lsn));
     core.log.set_client(Arc::clone(&core.client));
     let recovered = !stats.clean && stats.records > 0;
     let checkpointer = Checkpointer::start(core, recovered && !plan.gave_up)?;
     Ok((checkpointer, stats))
+}
+
+/// The speed of this recovery counts for how much log there may be from now on.
+fn learn_redo_speed(core: &Core, stats: &RecoveryStats) {
+    let bytes = stats.redo_end.distance_from(stats.redo_start);
+    let known = core.control.lock().current().redo_speed;
+    let took = stats.scan_time + stats.redo_time;
+    let speed = limits::learn_redo_speed(known, bytes, took);
+    core.redo_speed.store(speed, Ordering::Relaxed);
 }

@@ -66,6 +66,8 @@ pub(crate) struct Core {
     /// Number of the next file to be created.
     pub(crate) next_file: AtomicU64,
     pub(crate) control: Mutex<ControlFile>,
+    /// Speed of redo as measured, in bytes of log per second; 0 when it never was.
+    pub(crate) redo_speed: AtomicU64,
     /// Position from which each incarnation's records lie, oldest first, from the redo point on.
     pub(crate) incarnations: Mutex<Vec<(Lsn, u64)>>,
 }
@@ -158,10 +160,15 @@ impl Store {
         &self.core.writer
     }
 
-    /// Counters of checkpoints since the store was opened.
+    /// Counters of checkpoints since the store was opened, or since they were reset.
     #[must_use]
-    pub fn checkpoint_stats(&self) -> &CheckpointStats {
-        self.checkpointer.stats()
+    pub fn checkpoint_stats(&self) -> CheckpointStats {
+        self.checkpointer.stats(&self.core)
+    }
+
+    /// Has the counters of checkpoints and syncs begin anew.
+    pub fn reset_checkpoint_stats(&self) {
+        self.checkpointer.reset_stats(&self.core);
     }
 
     /// What recovery did when the store was opened.

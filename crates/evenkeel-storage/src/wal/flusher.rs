@@ -115,13 +115,16 @@ impl Flusher {
         self.find_boundary(end);
         self.log.ring.drain(from, self.writer.stage(len));
         let start = Instant::now();
+        let mark = self.log.latency.begin();
         self.writer.write_out()?;
+        let took = start.elapsed();
+        self.log.latency.note(mark, took);
         let stats = &self.log.stats;
         stats.syncs.fetch_add(1, Ordering::Relaxed);
         stats.bytes_written.fetch_add(len as u64, Ordering::Relaxed);
         stats
             .write_micros
-            .fetch_add(start.elapsed().as_micros() as u64, Ordering::Relaxed);
+            .fetch_add(took.as_micros() as u64, Ordering::Relaxed);
         self.log.advance_durable(self.boundary);
         Ok(true)
     }

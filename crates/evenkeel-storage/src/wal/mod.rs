@@ -1,8 +1,10 @@
 //! The write-ahead log. See README.md for the rules.
 
+mod backpressure;
 pub mod dump;
 mod flusher;
 pub mod image;
+mod latency;
 pub mod reader;
 pub mod record;
 mod ring;
@@ -25,7 +27,10 @@ use crate::mutant::Mutant;
 use crate::page::{LSN_OFFSET, PageBytes};
 use crate::poison::Poison;
 use crate::store::{CommitNote, StorageClient};
+pub use crate::wal::backpressure::Backpressure;
+use crate::wal::backpressure::Wait;
 use crate::wal::flusher::Flusher;
+pub use crate::wal::latency::FlushLatency;
 use crate::wal::record::{ALIGN, PartFlags, RecordBuilder, RecordKind, aligned, completion_mark};
 use crate::wal::ring::{Reservation, Ring};
 pub use crate::wal::segments::SegmentLayout;
@@ -116,6 +121,8 @@ pub struct Log {
     ended: AtomicBool,
     thread: Mutex<Option<JoinHandle<()>>>,
     stats: LogStats,
+    latency: FlushLatency,
+    backpressure: Backpressure,
 }
 
 impl Log {
@@ -169,6 +176,8 @@ impl Log {
             ended: AtomicBool::new(false),
             thread: Mutex::new(None),
             stats: LogStats::default(),
+            latency: FlushLatency::default(),
+            backpressure: Backpressure::default(),
         });
         let weak = Arc::downgrade(&log);
         poison.on_set(move || {
@@ -221,6 +230,18 @@ impl Log {
     #[must_use]
     pub fn stats(&self) -> &LogStats {
         &self.stats
+    }
+
+    /// How long flushes take.
+    #[must_use]
+    pub fn latency(&self) -> &FlushLatency {
+        &self.latency
+    }
+
+    /// What delays those who write log.
+    #[must_use]
+    pub fn backpressure(&self) -> &Backpressure {
+        &self.backpressure
     }
 
     /// Writes a sealed record into the ring. `before_complete` runs between its reservation and
@@ -365,6 +386,8 @@ impl Log {
         std::mem::forget(unfinished);
         let mark = completion_mark(lsn, self.incarnation, len as u32, crc);
         reservation.publish(&record.bytes()[8..], mark);
+        self.backpressure
+            .wrote(self.incarnation, lsn, aligned(len) as u64);
         if self.asleep.load(Ordering::Relaxed) && self.ring.backlog() >= self.pile {
             self.wake_flusher();
         }
@@ -452,8 +475,9 @@ impl Log {
         }
     }
 
-    /// Waits while most of the ring is waiting to be written; an error when the instance is
-    /// poisoned or the disk has no room for more log.
+    /// Waits while most of the ring is waiting to be written, while this thread has much
+    /// unflushed log of its own, and for what its log costs at present; an error when the
+    /// instance is poisoned or the disk has no room for more log.
     #[inline]
     pub(crate) fn admit(&self) -> StorageResult<()> {
         self.poison.check()?;
@@ -463,7 +487,10 @@ impl Log {
             self.ring.wait_for_backlog(most, || self.ring_is_full());
             self.poison.check()?;
         }
-        Ok(())
+        match self.backpressure.admit(self.incarnation) {
+            Wait::Nothing => Ok(()),
+            Wait::Durable(lsn) => self.flush(lsn),
+        }
     }
 
     fn flush_wanted(&self) -> bool {
@@ -558,6 +585,9 @@ impl LogFlush for Log {
     fn log_image(&self, page: PageId, bytes: &PageBytes) -> Option<Lsn> {
         self.segments.admit().ok()?;
         Some(self.append_image(page, bytes))
+    }
+    fn latency(&self) -> Option<&FlushLatency> {
+        Some(&self.latency)
     }
 }
 

@@ -87,6 +87,7 @@ struct State {
     /// How many segments ahead of the current one are wanted.
     ahead: u64,
     failure: Option<StorageError>,
+    counts: SegmentCounts,
     stop: bool,
 }
 
@@ -106,6 +107,14 @@ pub(crate) struct Segments {
     state: Mutex<State>,
     changed: Condvar,
     thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What was done with segments since somebody last asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SegmentCounts {
+    pub added: u64,
+    pub removed: u64,
+    pub recycled: u64,
 }
 
 /// How the flusher's files are opened and synced.
@@ -220,6 +229,8 @@ impl Segments {
         let mut at = 0;
         while at < size {
             file.write_all_at(&zeros, at)?;
+            // Not all of it at once: commits use the same device.
+            file.await_writeback(at, zeros.len() as u64)?;
             at += zeros.len() as u64;
         }
         if self.fsync {
@@ -237,6 +248,7 @@ impl Segments {
                 if let Some(old) = state.spare.pop_front() {
                     // Look again afterwards: the lock is given up meanwhile.
                     parking_lot::MutexGuard::unlocked(&mut state, || self.remove_old(old));
+                    state.counts.removed += 1;
                 } else {
                     self.changed.wait(&mut state);
                 }
@@ -251,6 +263,10 @@ impl Segments {
             match made {
                 Ok(()) => {
                     state.ready = next;
+                    match spare {
+                        Some(_) => state.counts.recycled += 1,
+                        None => state.counts.added += 1,
+                    }
                     if state.failure.take().is_some() {
                         tracing::info!("log segments can be made again");
                     }
@@ -356,6 +372,11 @@ impl Segments {
         state.ahead = ahead.max(self.least_ahead);
         self.changed.notify_all();
         Ok(count)
+    }
+
+    /// What was done since the last call.
+    pub(crate) fn take_counts(&self) -> SegmentCounts {
+        std::mem::take(&mut self.state.lock().counts)
     }
 
     pub(crate) fn layout(&self) -> &SegmentLayout {

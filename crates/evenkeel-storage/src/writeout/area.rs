@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
 use evenkeel_io::{AlignedBuf, Disk, File, IoErrorKind, IoResult, OpenOptions};
@@ -33,6 +33,8 @@ pub(super) struct Area {
     slots: u32,
     ring: Mutex<Ring>,
     finished: Condvar,
+    /// Lanes that wait for the other one's batch.
+    awaited: AtomicU32,
     sync: Arc<SyncTable>,
     /// Times that home files had to be synced to make room.
     pub(super) full: AtomicU64,
@@ -109,6 +111,7 @@ impl Area {
                 batches: VecDeque::new(),
             }),
             finished: Condvar::new(),
+            awaited: AtomicU32::new(0),
             sync: Arc::clone(sync),
             full: AtomicU64::new(0),
         })
@@ -121,6 +124,11 @@ impl Area {
     /// Most images in a batch, so that a second one can form while the first is under way.
     pub(super) fn max_batch(&self) -> usize {
         (self.slots as usize / 4).saturating_sub(1).max(1)
+    }
+
+    /// Whether a lane waits for the other one's batch to be home.
+    pub(super) fn is_awaited(&self) -> bool {
+        self.awaited.load(Ordering::Relaxed) > 0
     }
 
     /// Slots for a header and `images` images; syncs home files when the ring is full.
@@ -139,7 +147,9 @@ impl Area {
                 .is_some_and(|oldest| oldest.homes.is_none())
             {
                 // The other lane's batch is still on its way home, and waits for nobody.
+                self.awaited.fetch_add(1, Ordering::Relaxed);
                 self.finished.wait_for(&mut ring, RECHECK);
+                self.awaited.fetch_sub(1, Ordering::Relaxed);
                 self.sync.check()?;
                 continue;
             }

@@ -2,17 +2,21 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use evenkeel_io::{IoOp, IoQueue};
 
 use super::LogFlush;
 use super::area::{Area, Slots};
 use super::format::{BatchEntry, BatchHeader, MAX_BATCH};
+use super::spacing::{FullSpeed, Piece, WritePace};
 use super::staging::Staging;
 use crate::buffer::{BufferPool, Copied};
 use crate::error::StorageResult;
 use crate::files::Segment;
-use crate::ids::{FrameId, Lsn, PageId};
+use crate::ids::{BlockNumber, FrameId, Lsn, PageId};
+#[cfg(test)]
+use crate::mutant::Mutant;
 use crate::page::PAGE_SIZE;
 
 /// Home writes in flight at once in one lane.
@@ -26,8 +30,11 @@ pub(super) struct Shared {
     pub(super) area: Option<Area>,
     /// Pages that are torn are restored from the log: the area is not needed any more.
     pub(super) images_cover: AtomicBool,
-    /// Whether to ask for write-back right after a write.
-    pub(super) write_back: bool,
+    /// Write-back is asked for whenever so many bytes have been written, and no more than twice
+    /// as many are with the device at once; 0 leaves it to the system.
+    pub(super) flush_after: u64,
+    /// Whether clean pages may be written again to close gaps.
+    pub(super) fill_gaps: bool,
     pub(super) counters: Counters,
 }
 
@@ -45,7 +52,14 @@ pub(super) struct Lane {
     staging: Staging,
     queue: Box<dyn IoQueue>,
     copied: Vec<Copied>,
+    /// Which of the copied pages only close gaps.
+    filler: Vec<bool>,
+    /// What the device may still be at: segment, offset and length.
+    on_device: Vec<(Arc<Segment>, u64, u64)>,
 }
+
+/// The last home write of each segment in a batch.
+type Homes = Vec<(Arc<Segment>, u64)>;
 
 /// Adjacent pages of one segment, written in one operation.
 struct Run {
@@ -53,6 +67,25 @@ struct Run {
     offset: u64,
     first: usize,
     end: usize,
+}
+
+impl Run {
+    fn len(&self) -> u64 {
+        ((self.end - self.first) * PAGE_SIZE) as u64
+    }
+}
+
+impl Shared {
+    /// Tells the log that page writes begin, or have ended.
+    fn pages_under_way(&self, begin: bool) {
+        if let Some(latency) = self.log.latency() {
+            if begin {
+                latency.pages_begin();
+            } else {
+                latency.pages_end();
+            }
+        }
+    }
 }
 
 impl Lane {
@@ -66,6 +99,8 @@ impl Lane {
             staging: Staging::new(batch.min(limit)),
             queue: shared.pool.files().disk().queue(QUEUE_DEPTH),
             copied: Vec::new(),
+            filler: Vec::new(),
+            on_device: Vec::new(),
         }
     }
 
@@ -85,21 +120,52 @@ impl Lane {
         due: &[(PageId, FrameId)],
         wait: bool,
     ) -> StorageResult<(usize, usize)> {
+        self.write_spaced(shared, due, None, wait, &mut FullSpeed)
+    }
+
+    /// As [`Lane::write`], spaced by `pace`, and without those that nothing changed before
+    /// `target` any more.
+    pub(super) fn write_spaced(
+        &mut self,
+        shared: &Shared,
+        due: &[(PageId, FrameId)],
+        target: Option<Lsn>,
+        wait: bool,
+        pace: &mut dyn WritePace,
+    ) -> StorageResult<(usize, usize)> {
         shared.pool.poison().check()?;
-        let looked_at = self.copy(shared, due, wait);
+        let most = pace.batch().clamp(1, self.staging.capacity());
+        let gap = if shared.fill_gaps { pace.gap() } else { 0 };
+        let looked_at = self.copy(shared, due, target, (most, gap), wait);
         if self.copied.is_empty() {
             return Ok((looked_at, 0));
         }
-        match self.write_copied(shared) {
-            Ok(()) => Ok((looked_at, self.copied.len())),
-            Err(error) => {
-                shared
-                    .pool
-                    .poison()
-                    .set(format!("writing pages failed: {error}"));
-                Err(error)
-            }
+        let result = self.write_copied(shared, pace);
+        let written = self.copied.len() - self.fillers();
+        Self::poison_on_error(shared, result).map(|()| (looked_at, written))
+    }
+
+    fn poison_on_error(shared: &Shared, result: StorageResult<()>) -> StorageResult<()> {
+        result.inspect_err(|error| {
+            let poison = shared.pool.poison();
+            poison.set(format!("writing pages failed: {error}"));
+        })
+    }
+
+    /// Waits until the device has taken what was handed to it.
+    ///
+    /// # Errors
+    /// As [`Lane::write`]: what it did not take is lost.
+    pub(super) fn settle(&mut self, shared: &Shared) -> StorageResult<()> {
+        if self.on_device.is_empty() {
+            return Ok(());
         }
+        let mut result = Ok(());
+        for (segment, offset, len) in self.on_device.drain(..) {
+            result = result.and_then(|()| segment.file().await_writeback(offset, len));
+        }
+        shared.pages_under_way(false);
+        Self::poison_on_error(shared, result.map_err(Into::into))
     }
 
     /// The frames of the last batch.
@@ -107,14 +173,37 @@ impl Lane {
         self.copied.iter().map(|copied| copied.frame)
     }
 
-    fn copy(&mut self, shared: &Shared, due: &[(PageId, FrameId)], wait: bool) -> usize {
+    /// The pages of the last batch that were due.
+    pub(super) fn written_pages(&self) -> impl Iterator<Item = PageId> + '_ {
+        let due = self.copied.iter().zip(&self.filler);
+        due.filter(|(_, filler)| !**filler)
+            .map(|(copied, _)| copied.page)
+    }
+
+    fn copy(
+        &mut self,
+        shared: &Shared,
+        due: &[(PageId, FrameId)],
+        target: Option<Lsn>,
+        (most, gap): (usize, usize),
+        wait: bool,
+    ) -> usize {
         self.copied.clear();
+        self.filler.clear();
         for (index, (page, frame)) in due.iter().enumerate() {
             let image = self.copied.len();
-            if image == self.staging.capacity() {
+            if image == most {
                 return index;
             }
+            // Cleaned meanwhile, and perhaps changed again: the next cycle's (write-out rule 10).
+            if target.is_some_and(|target| !shared.pool.is_due(*page, *frame, target)) {
+                continue;
+            }
+            if gap > 0 {
+                self.fill_gap(shared, *page, most, gap);
+            }
             // Only the first may be waited for: no other frame is WRITING yet.
+            let image = self.copied.len();
             let wait = wait && image == 0;
             let image = self.staging.image_mut(image);
             self.copied.extend(
@@ -122,12 +211,46 @@ impl Lane {
                     .pool
                     .begin_write(*page, *frame, image, wait, &*shared.log),
             );
+            self.filler.resize(self.copied.len(), false);
         }
         due.len()
     }
 
+    /// Copies the pages between the last one copied and `next`, if there are at most `gap` of
+    /// them, all in memory, and room for them and `next` in a batch of `most`.
+    fn fill_gap(&mut self, shared: &Shared, next: PageId, most: usize, gap: usize) {
+        let Some(last) = self.copied.last() else {
+            return;
+        };
+        let first = last.page.block.0 + 1;
+        let between = first..next.block.0;
+        let same = (last.page.file, last.page.fork) == (next.file, next.fork);
+        if !same || between.len() > gap || self.copied.len() + between.len() >= most {
+            return;
+        }
+        let fork = Arc::clone(&last.fork);
+        if !between
+            .clone()
+            .all(|block| fork.is_resident(BlockNumber(block)))
+        {
+            return;
+        }
+        for block in between {
+            let image = self.staging.image_mut(self.copied.len());
+            let copied = shared.pool.begin_rewrite(&fork, BlockNumber(block), image);
+            // One that was locked, or changed meanwhile: the gap stays open there.
+            self.copied.extend(copied);
+            self.filler.resize(self.copied.len(), true);
+        }
+    }
+
+    /// How many pages of the last batch only closed gaps.
+    pub(super) fn fillers(&self) -> usize {
+        self.filler.iter().filter(|filler| **filler).count()
+    }
+
     /// Log, area, home: in this order (write-out rule 1).
-    fn write_copied(&mut self, shared: &Shared) -> StorageResult<()> {
+    fn write_copied(&mut self, shared: &Shared, pace: &mut dyn WritePace) -> StorageResult<()> {
         let newest = self
             .copied
             .iter()
@@ -140,22 +263,21 @@ impl Lane {
             }
             shared.log.flush(newest)?;
         }
+        let begun = Instant::now();
         let slots = match &shared.area {
-            Some(area) if !shared.images_cover.load(Ordering::SeqCst) => Some(self.protect(area)?),
+            Some(area) if !shared.images_cover.load(Ordering::SeqCst) => {
+                shared.pages_under_way(true);
+                let slots = self.protect(area);
+                shared.pages_under_way(false);
+                Some(slots?)
+            }
             _ => None,
         };
-        let homes = self.write_home(shared)?;
+        let homes = self.write_home(shared, begun.elapsed(), pace)?;
         if let (Some(area), Some(slots)) = (&shared.area, &slots) {
             area.finish(slots, homes);
         }
-        shared
-            .pool
-            .end_write(self.copied.iter().map(|copied| copied.frame));
         shared.counters.batches.fetch_add(1, Ordering::Relaxed);
-        shared
-            .counters
-            .pages
-            .fetch_add(self.copied.len() as u64, Ordering::Relaxed);
         Ok(())
     }
 
@@ -182,10 +304,53 @@ impl Lane {
         Ok(slots)
     }
 
-    /// Writes the images home, adjacent ones in one operation and several in flight, and counts
-    /// the writes. Answers the last write of each segment.
-    fn write_home(&mut self, shared: &Shared) -> StorageResult<Vec<(Arc<Segment>, u64)>> {
+    /// Writes the images home in pieces, adjacent ones in one operation. Answers the last write
+    /// of each segment.
+    fn write_home(
+        &mut self,
+        shared: &Shared,
+        mut protect: Duration,
+        pace: &mut dyn WritePace,
+    ) -> StorageResult<Homes> {
         let runs = self.runs()?;
+        let mut homes = Homes::new();
+        let mut rest = &runs[..];
+        let mut pages = 0;
+        while !rest.is_empty() {
+            let begun = Instant::now();
+            let most = pace.piece();
+            let (piece, later) = rest.split_at(piece_len(rest, most, shared.flush_after));
+            rest = later;
+            self.write_piece(shared, piece, &mut homes)?;
+            if most.is_some() {
+                self.settle(shared)?;
+            }
+            let images = piece
+                .iter()
+                .flat_map(|run| &self.filler[run.first..run.end]);
+            let written = images.filter(|filler| !**filler).count() as u64;
+            pages += written;
+            pace.wrote(Piece {
+                pages: written,
+                writes: piece.len() as u64,
+                took: begun.elapsed(),
+                protect: std::mem::take(&mut protect),
+                done: pages,
+                due: self.copied.len() as u64,
+            });
+        }
+        Ok(homes)
+    }
+
+    /// Writes some runs, several in flight, counts the writes, makes the frames clean and has
+    /// the system begin with the write-back.
+    fn write_piece(
+        &mut self,
+        shared: &Shared,
+        runs: &[Run],
+        homes: &mut Homes,
+    ) -> StorageResult<()> {
+        shared.pages_under_way(true);
         let ops = runs.iter().zip(0..).map(|(run, tag)| {
             // SAFETY: runs do not overlap, and this function returns only after every buffer has
             // come back, or (should it panic) leaves them to their operations.
@@ -202,17 +367,47 @@ impl Lane {
         while self.queue.in_flight() > 0 {
             self.queue.wait(1, &mut done);
         }
-        shared
-            .counters
-            .home_writes
-            .fetch_add(runs.len() as u64, Ordering::Relaxed);
         let mut result = Ok(());
         for completion in done {
             result = result.and(completion.result.map(|_| ()));
         }
         result?;
-        let mut homes: Vec<(Arc<Segment>, u64)> = Vec::new();
-        for run in &runs {
+        #[cfg(test)]
+        if shared.pool.poison().has(Mutant::CleanBeforeCount) {
+            let frames = runs.iter().flat_map(|run| &self.copied[run.first..run.end]);
+            shared.pool.end_write(frames.map(|copied| copied.frame));
+            std::thread::sleep(Duration::from_millis(200));
+        }
+        self.count(shared, runs, homes);
+        let copied = &self.copied;
+        let frames = runs.iter().flat_map(|run| &copied[run.first..run.end]);
+        shared.pool.end_write(frames.map(|copied| copied.frame));
+        if shared.flush_after == 0 {
+            shared.pages_under_way(false);
+            return Ok(());
+        }
+        for run in runs {
+            // Advice: waiting for it, or the sync, reports what matters.
+            let _ = run.segment.file().start_writeback(run.offset, run.len());
+        }
+        // Not more than two pieces are with the device at once, or a commit's log would be
+        // behind all of them.
+        self.settle(shared)?;
+        let ranges = runs
+            .iter()
+            .map(|run| (Arc::clone(&run.segment), run.offset, run.len()));
+        self.on_device.extend(ranges);
+        Ok(())
+    }
+
+    /// Counts the completed writes of runs: from here on they are known to need a sync.
+    fn count(&self, shared: &Shared, runs: &[Run], homes: &mut Homes) {
+        let counters = &shared.counters;
+        for run in runs {
+            #[cfg(test)]
+            if shared.pool.poison().has(Mutant::CountLost) && run.offset / 8192 % 3 == 1 {
+                continue;
+            }
             let write = run.segment.count_write();
             match homes
                 .last_mut()
@@ -221,13 +416,11 @@ impl Lane {
                 Some(last) => last.1 = write,
                 None => homes.push((Arc::clone(&run.segment), write)),
             }
-            if shared.write_back {
-                let len = ((run.end - run.first) * PAGE_SIZE) as u64;
-                // Advice: the sync reports what matters.
-                let _ = run.segment.file().start_writeback(run.offset, len);
-            }
+            let pages = (run.end - run.first) as u64;
+            counters.pages.fetch_add(pages, Ordering::Relaxed);
         }
-        Ok(homes)
+        let writes = runs.len() as u64;
+        counters.home_writes.fetch_add(writes, Ordering::Relaxed);
     }
 
     /// Groups the images, which are in file order, into adjacent ones.
@@ -236,8 +429,7 @@ impl Lane {
         for (image, copied) in self.copied.iter().enumerate() {
             let (segment, offset) = copied.fork.files().segment(copied.page.block)?;
             let follows = |run: &&mut Run| {
-                let len = ((run.end - run.first) * PAGE_SIZE) as u64;
-                Arc::ptr_eq(&run.segment, &segment) && run.offset + len == offset
+                Arc::ptr_eq(&run.segment, &segment) && run.offset + run.len() == offset
             };
             match runs.last_mut().filter(follows) {
                 Some(run) => run.end = image + 1,
@@ -251,4 +443,17 @@ impl Lane {
         }
         Ok(runs)
     }
+}
+
+/// How many of `runs` make a piece: at most `most`, and at most `bytes` unless that is 0, but at
+/// least one.
+fn piece_len(runs: &[Run], most: Option<usize>, bytes: u64) -> usize {
+    let most = most.unwrap_or(runs.len()).clamp(1, runs.len());
+    let mut left = if bytes == 0 { u64::MAX } else { bytes };
+    let mut fits = |run: &&Run| {
+        let fits = run.len() <= left;
+        left = left.saturating_sub(run.len());
+        fits
+    };
+    runs[..most].iter().take_while(&mut fits).count().max(1)
 }

@@ -121,6 +121,7 @@ impl Worker {
                 return Ok(core.hungry() == 0);
             }
         }
+        self.lane.settle(&self.shared)?;
         Ok(true)
     }
 

@@ -6,15 +6,18 @@ mod batch;
 mod cleaner;
 mod format;
 mod restore;
+mod spacing;
 mod staging;
 mod writer;
 
 pub use restore::RestoreStats;
+pub use spacing::{Piece, WritePace};
 pub use writer::{WriteOutStats, Writer, WriterOptions, WriterStats};
 
 use crate::error::StorageResult;
 use crate::ids::{Lsn, PageId};
 use crate::page::PageBytes;
+use crate::wal::FlushLatency;
 
 /// What write-out needs of the log.
 pub trait LogFlush: Send + Sync {
@@ -36,6 +39,10 @@ pub trait LogFlush: Send + Sync {
     /// What it says of the page is its LSN then.
     fn log_image(&self, page: PageId, bytes: &PageBytes) -> Option<Lsn> {
         let _ = (page, bytes);
+        None
+    }
+    /// Where page writes are told of, so that their effect on flushes is seen.
+    fn latency(&self) -> Option<&FlushLatency> {
         None
     }
 }

@@ -7,11 +7,12 @@ use evenkeel_io::{Disk, Fault, FaultKind, OpKind, OpenOptions, Outcome, SimDisk}
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::LogFlush;
 use super::area::{area_path, read_header};
+use super::{LogFlush, Piece, WritePace};
 use crate::config::TornPageProtection::{self, DoubleWrite, Off};
 use crate::error::{StorageError, StorageResult};
 use crate::ids::{BlockNumber, FileId, Fork, Lsn, PageId};
+use crate::mutant::Mutant;
 use crate::page::{PAGE_SIZE, PageRead};
 use crate::testing::{
     DIR, FILE, REDO_TAG, TEST_SEGMENT, TestLog, TestStore, apply, open_pool, options, page_id,
@@ -404,10 +405,22 @@ fn no_change_is_lost_between_threads_cleaner_and_checkpoints() {
 
 /// Runs a workload with checkpoints, so that its disk's journal has crash images to check.
 fn crash_workload(seed: u64, protection: TornPageProtection) -> (SimDisk, Arc<TestLog>) {
+    mutated_workload(seed, protection, None)
+}
+
+/// [`crash_workload`] with a deliberate bug in the first store it opens.
+fn mutated_workload(
+    seed: u64,
+    protection: TornPageProtection,
+    mutant: Option<Mutant>,
+) -> (SimDisk, Arc<TestLog>) {
     let disk = SimDisk::new(seed);
     let log = TestLog::new(Some(disk.clone()));
     let options = options(protection, 12);
     let mut store = TestStore::open(&disk, 16, &log, &options).expect("opens");
+    if let Some(mutant) = mutant {
+        store.poison.mutate(mutant);
+    }
     let mut rng = StdRng::seed_from_u64(seed);
     store
         .pool
@@ -496,12 +509,20 @@ fn recover_and_compare(
 }
 
 fn every_crash_image(seed: u64, protection: TornPageProtection, step: u64) -> usize {
-    let (disk, log) = crash_workload(seed, protection);
+    check_images(seed, &crash_workload(seed, protection), protection, step)
+}
+
+fn check_images(
+    seed: u64,
+    (disk, log): &(SimDisk, Arc<TestLog>),
+    protection: TornPageProtection,
+    step: u64,
+) -> usize {
     let mut damaged = 0;
     for image in disk.images(seed).step(step) {
         let acknowledged = disk.acknowledged_by(image.index);
         println!("seed {seed} image {} {:?}", image.index, image.outcome);
-        match recover_and_compare(&image.disk, &log, &acknowledged, protection) {
+        match recover_and_compare(&image.disk, log, &acknowledged, protection) {
             Ok(()) => {}
             Err(StorageError::PageDamaged { .. }) => damaged += 1,
             Err(error) => panic!("{error}"),
@@ -571,4 +592,165 @@ fn every_block_of_a_segment_border_is_written_where_it_belongs() {
         );
     }
     assert_eq!(page_id(3).block, block(3));
+}
+
+/// Whether a deliberate bug shows in the crash images that the honest store passes.
+fn is_caught(mutant: Mutant) -> bool {
+    (0..12).any(|seed| {
+        let found = std::panic::catch_unwind(|| {
+            let run = mutated_workload(seed, DoubleWrite, Some(mutant));
+            check_images(seed, &run, DoubleWrite, 3)
+        });
+        found.is_err() || found.is_ok_and(|damaged| damaged > 0)
+    })
+}
+
+/// Between clean and counted a whole checkpoint may pass, which then syncs nothing.
+#[test]
+fn a_frame_made_clean_before_its_write_is_counted_is_caught() {
+    let lost = |mutant: Option<Mutant>| {
+        let disk = SimDisk::new(19);
+        let (store, log) = fresh(&disk, 64, 4, 64);
+        if let Some(mutant) = mutant {
+            store.poison.mutate(mutant);
+        }
+        change(&store, &log, 2, 7);
+        let target = log.insert_lsn();
+        std::thread::scope(|scope| {
+            let write = scope.spawn(|| store.writer.write_dirty_before(target, &mut |_, _| {}));
+            while store.pool.min_first_dirtied().is_some() {
+                std::thread::yield_now();
+            }
+            store.writer.sync_all().expect("sound");
+            let after = disk.crash_with(Outcome::Nothing, 1);
+            write.join().expect("no panic").expect("sound");
+            let (pool, _) = open_pool(&after, 16);
+            let fork = pool.fork(FILE, Fork::Main).expect("opens");
+            fork.len() < 3 || fork.read(block(2)).expect("whole").u64_at(24) != 7
+        })
+    };
+    assert!(!lost(None));
+    assert!(lost(Some(Mutant::CleanBeforeCount)));
+}
+
+#[test]
+fn a_write_that_is_not_counted_is_caught() {
+    assert!(is_caught(Mutant::CountLost));
+}
+
+#[test]
+fn gaps_are_closed_with_pages_in_memory_and_nothing_else() {
+    struct Closing;
+    impl WritePace for Closing {
+        fn gap(&mut self) -> usize {
+            2
+        }
+        fn wrote(&mut self, _: Piece) {}
+    }
+    for protection in [DoubleWrite, Off] {
+        let disk = SimDisk::new(16);
+        let log = TestLog::new(Some(disk.clone()));
+        let options = options(protection, 64);
+        let store = TestStore::open(&disk, 64, &log, &options).expect("opens");
+        let fork = store.pool.fork(FILE, Fork::Main).expect("opens");
+        fork.extend(TEST_SEGMENT).expect("space");
+        for number in 0..TEST_SEGMENT {
+            change(&store, &log, number, 1);
+        }
+        store.checkpoint(&log).expect("sound");
+        let before = store.writer.stats();
+        // Gaps of two, of three, and of two again.
+        for number in [0, 3, 7, 10] {
+            change(&store, &log, number, 2);
+        }
+        let target = log.insert_lsn();
+        let stats = store
+            .writer
+            .write_paced(target, &mut Closing)
+            .expect("sound");
+        assert_eq!((stats.due, stats.written, stats.fillers), (4, 4, 4));
+        let after = store.writer.stats();
+        assert_eq!(after.home_writes - before.home_writes, 2);
+        assert_eq!(store.pool.min_first_dirtied(), None);
+        store.writer.sync_all().expect("sound");
+        let disk = disk.crash_with(Outcome::Nothing, 1);
+        let store = TestStore::open(&disk, 64, &log, &options).expect("opens");
+        for number in 0..TEST_SEGMENT {
+            let expected = if [0, 3, 7, 10].contains(&number) {
+                2
+            } else {
+                1
+            };
+            assert_eq!(value_of(&store, number), expected);
+        }
+    }
+}
+
+#[test]
+fn a_page_cleaned_and_changed_again_is_left_to_the_next_cycle() {
+    let disk = SimDisk::new(17);
+    let (store, log) = fresh(&disk, 64, 40, 64);
+    for number in 0..40 {
+        change(&store, &log, number, 1);
+    }
+    let target = log.insert_lsn();
+    // With the first batch (of 15) the others are cleaned and changed again, by others.
+    let mut first = true;
+    let stats = store
+        .writer
+        .write_dirty_before(target, &mut |done, _| {
+            if std::mem::take(&mut first) {
+                assert!(done < 20);
+                for number in 20..40 {
+                    let fork = store.pool.fork(FILE, Fork::Main).expect("opens");
+                    let page = page_id(number);
+                    let id = fork.resident_frame(block(number)).expect("in the pool");
+                    let mut image = [0; PAGE_SIZE];
+                    let copied = store.pool.begin_write(page, id, &mut image, false, &*log);
+                    assert!(copied.is_some());
+                    store.pool.end_write([id].into_iter());
+                    change(&store, &log, number, 2);
+                }
+            }
+        })
+        .expect("sound");
+    assert_eq!((stats.due, stats.written), (40, 20));
+    assert_eq!(store.pool.census().dirty, 20);
+}
+
+#[test]
+fn who_drops_a_file_hurries_the_write_out() {
+    struct Slow<'a>(&'a TestStore, u64);
+    impl WritePace for Slow<'_> {
+        fn piece(&mut self) -> Option<usize> {
+            Some(1)
+        }
+        fn wrote(&mut self, _: Piece) {
+            self.1 += 1;
+            let start = std::time::Instant::now();
+            while self.1 == 1 && !self.0.writer.is_awaited() {
+                assert!(start.elapsed().as_secs() < 20, "nobody hurries");
+                std::thread::yield_now();
+            }
+        }
+    }
+    let disk = SimDisk::new(18);
+    let (store, log) = fresh(&disk, 64, 1, 64);
+    let file = FileId(200);
+    let fork = store.pool.create_file(file).expect("space");
+    fork.extend(12).expect("space");
+    for number in (0..12).step_by(2) {
+        log.change(&mut fork.write(block(number)).expect("extended"), 1);
+    }
+    drop(fork);
+    let target = log.insert_lsn();
+    std::thread::scope(|scope| {
+        let write = scope.spawn(|| store.writer.write_paced(target, &mut Slow(&store, 0)));
+        while store.writer.stats().pages == 0 {
+            std::thread::yield_now();
+        }
+        store.pool.drop_file(file).expect("sound");
+        write.join().expect("no panic").expect("sound");
+    });
+    assert!(!store.writer.is_awaited());
 }

@@ -12,6 +12,7 @@ use super::area::Area;
 use super::batch::{Counters, Lane, Shared};
 use super::cleaner::Cleaner;
 use super::restore::{self, RestoreStats};
+use super::spacing::{FullSpeed, Piece, Told, WritePace};
 use crate::buffer::BufferPool;
 use crate::config::{StorageConfig, TornPageProtection};
 use crate::error::StorageResult;
@@ -36,8 +37,9 @@ pub struct WriterOptions {
     pub batch_pages: usize,
     /// Size of the double-write area, in pages.
     pub area_pages: u32,
-    /// Whether write-back is asked for right after each write, so that syncs find little to do.
-    pub write_back: bool,
+    /// Write-back is asked for whenever so many bytes have been written, so that syncs find
+    /// little to do; 0 leaves it to the system.
+    pub flush_after: u64,
 }
 
 impl WriterOptions {
@@ -55,7 +57,11 @@ impl WriterOptions {
             leave_one_out: config.has(Mutant::PassPendingPage),
             batch_pages: 128,
             area_pages,
-            write_back: config.fsync && !config.io_direct_data,
+            flush_after: if config.fsync && !config.io_direct_data {
+                config.checkpoint_flush_after
+            } else {
+                0
+            },
         }
     }
 }
@@ -67,6 +73,12 @@ pub struct WriteOutStats {
     pub due: u64,
     /// Pages it wrote itself; the cleaner may have written others.
     pub written: u64,
+    /// Pages of transaction status among them.
+    pub status_pages: u64,
+    /// Writes in which they went home.
+    pub home_writes: u64,
+    /// Clean pages written along with them, to close gaps.
+    pub fillers: u64,
 }
 
 /// Counters of the writer since the start.
@@ -132,13 +144,17 @@ impl Writer {
         };
         restore::retire(&restored.old, sync.fsync())?;
         let batch = (pool.core().frame_count() / 4).clamp(1, options.batch_pages.max(1));
-        let write_back = options.write_back;
         let shared = Arc::new(Shared {
             pool,
             log,
             area,
             images_cover: AtomicBool::new(options.images_cover),
-            write_back,
+            flush_after: options.flush_after,
+            // With page images in the log there is none of a page that nothing has changed.
+            fill_gaps: matches!(
+                options.torn_page_protection,
+                TornPageProtection::DoubleWrite | TornPageProtection::Off
+            ),
             counters: Counters::default(),
         });
         let checkpoint = Mutex::new(Lane::new(&shared, batch));
@@ -165,8 +181,8 @@ impl Writer {
         self.shared.images_cover.store(true, Ordering::SeqCst);
     }
 
-    /// Writes every page with changes first made before `target`, in file order. `pace` is
-    /// called after each batch with the number of pages done and due, and may sleep.
+    /// Writes every page with changes first made before `target`, in file order, at full speed.
+    /// `told` is called after each piece with the number of pages done and due.
     ///
     /// On return every such change is home and counted in the sync table; nothing is synced.
     ///
@@ -175,13 +191,25 @@ impl Writer {
     pub fn write_dirty_before(
         &self,
         target: Lsn,
-        pace: &mut dyn FnMut(u64, u64),
+        told: &mut dyn FnMut(u64, u64),
+    ) -> StorageResult<WriteOutStats> {
+        self.write_paced(target, &mut Told(told))
+    }
+
+    /// As [`Writer::write_dirty_before`], spaced by `pace`.
+    ///
+    /// # Errors
+    /// The instance is poisoned then.
+    pub fn write_paced(
+        &self,
+        target: Lsn,
+        pace: &mut dyn WritePace,
     ) -> StorageResult<WriteOutStats> {
         let mut due = self.shared.pool.dirty_before(target, false);
         if self.leave_one_out {
             due.pop();
         }
-        self.write_all(due, target, pace)
+        self.write_all(due, Some(target), pace)
     }
 
     /// Writes every page that is not as on disk, for hints and advice as well.
@@ -190,39 +218,62 @@ impl Writer {
     /// The instance is poisoned then.
     pub fn write_everything(&self) -> StorageResult<WriteOutStats> {
         let due = self.shared.pool.dirty_before(Lsn::MAX, true);
-        self.write_all(due, Lsn::MAX, &mut |_, _| {})
+        self.write_all(due, None, &mut FullSpeed)
+    }
+
+    /// Whether somebody waits for a frame, for a write-out to end (to drop or cut a file), or for
+    /// slots of the double-write area: who spaces writes does not sleep then.
+    #[must_use]
+    pub fn is_awaited(&self) -> bool {
+        let area = self.shared.area.as_ref();
+        self.shared.pool.core().is_awaiting_writes() || area.is_some_and(Area::is_awaited)
     }
 
     fn write_all(
         &self,
         mut due: Vec<(PageId, FrameId)>,
-        target: Lsn,
-        pace: &mut dyn FnMut(u64, u64),
+        target: Option<Lsn>,
+        pace: &mut dyn WritePace,
     ) -> StorageResult<WriteOutStats> {
         let mut stats = WriteOutStats {
             due: due.len() as u64,
-            written: 0,
+            ..WriteOutStats::default()
         };
+        pace.begin(stats.due);
         let mut lane = self.checkpoint.lock();
         let mut pass = 0;
         while !due.is_empty() {
             let mut rest = &due[..];
             while !rest.is_empty() {
+                let mut spacing = Overall {
+                    pace,
+                    // What a later pass looks at was counted by the first.
+                    done: if pass == 0 {
+                        stats.due - rest.len() as u64
+                    } else {
+                        stats.due
+                    },
+                    due: stats.due,
+                    writes: &mut stats.home_writes,
+                };
                 // From the second pass on a locked page is waited for, in the lock's queue.
-                let (looked_at, written) = lane.write(&self.shared, rest, pass > 0)?;
+                let (looked_at, written) =
+                    lane.write_spaced(&self.shared, rest, target, pass > 0, &mut spacing)?;
                 rest = &rest[looked_at..];
                 stats.written += written as u64;
-                if pass == 0 {
-                    pace(stats.due - rest.len() as u64, stats.due);
-                }
+                stats.fillers += lane.fillers() as u64;
+                let pages = lane.written_pages();
+                stats.status_pages += pages.filter(|page| page.file.is_status()).count() as u64;
             }
             // Pages that were locked, or that the cleaner has on its way.
-            due.retain(|(page, frame)| self.shared.pool.is_due(*page, *frame, target));
+            let before = target.unwrap_or(Lsn::MAX);
+            due.retain(|(page, frame)| self.shared.pool.is_due(*page, *frame, before));
             pass += 1;
             if !due.is_empty() && pass > 1 {
                 std::thread::sleep(Duration::from_micros(200));
             }
         }
+        lane.settle(&self.shared)?;
         Ok(stats)
     }
 
@@ -277,5 +328,36 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.cleaner.stop();
+    }
+}
+
+/// Says of the pieces of a batch how far the write-out as a whole is.
+struct Overall<'a> {
+    pace: &'a mut dyn WritePace,
+    done: u64,
+    due: u64,
+    writes: &'a mut u64,
+}
+
+impl WritePace for Overall<'_> {
+    fn batch(&mut self) -> usize {
+        self.pace.batch()
+    }
+
+    fn gap(&mut self) -> usize {
+        self.pace.gap()
+    }
+
+    fn piece(&mut self) -> Option<usize> {
+        self.pace.piece()
+    }
+
+    fn wrote(&mut self, piece: Piece) {
+        *self.writes += piece.writes;
+        self.pace.wrote(Piece {
+            done: (self.done + piece.done).min(self.due),
+            due: self.due,
+            ..piece
+        });
     }
 }

@@ -223,7 +223,7 @@ fn log_volume_starts_checkpoints_and_old_segments_go() {
     // A checkpoint that volume began is paced by volume: log goes on until it is done.
     let start = std::time::Instant::now();
     let mut last = 6_000;
-    while store.checkpoint_stats().done.load(Ordering::Relaxed) == 0 {
+    while store.checkpoint_stats().num_done == 0 {
         assert!(start.elapsed().as_secs() < 30, "no checkpoint came");
         run(&store, &disk, last + 1, last + 100, 0).expect("steps");
         last += 100;
@@ -236,4 +236,56 @@ fn log_volume_starts_checkpoints_and_old_segments_go() {
     drop(store);
     let (store, _) = open(&disk);
     assert_steps(&store, last, "reopened");
+}
+
+#[test]
+fn a_request_hurries_the_spread_checkpoint_under_way() {
+    let disk = SimDisk::new(13);
+    let small = StorageConfig {
+        max_wal_size: 256 << 10,
+        ..config()
+    };
+    let (store, _) = open_with(&disk, small).expect("opens");
+    set_up(&store).expect("set up");
+    let start = std::time::Instant::now();
+    let mut last = 0;
+    while store.checkpoint_stats().num_requested == 0 {
+        assert!(start.elapsed().as_secs() < 30, "no checkpoint came");
+        run(&store, &disk, last + 1, last + 10, 0).expect("steps");
+        last += 10;
+    }
+    // It is spread over log that does not come any more.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    assert_eq!(store.checkpoint_stats().num_done, 0);
+    store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+    let stats = store.checkpoint_stats();
+    assert_eq!((stats.num_done, stats.num_requested), (2, 2));
+    assert!(stats.buffers_written > 0 && stats.files_synced > 0);
+    assert_eq!(stats.sync_histogram.iter().sum::<u64>(), stats.syncs);
+    assert_eq!(stats.unsynced_files, 0);
+    store.reset_checkpoint_stats();
+    let reset = store.checkpoint_stats();
+    assert!(reset.num_done <= stats.num_done && reset.stats_reset > stats.stats_reset);
+}
+
+#[test]
+fn little_space_for_log_makes_checkpoints_come_early() {
+    let disk = SimDisk::new(14);
+    let large = StorageConfig {
+        max_wal_size: 1 << 30,
+        ..config()
+    };
+    // Segments are 64 KiB: beside the four that are spare, there is room for 24 more.
+    disk.set_free_space(Some((24 + 4) * (64 << 10)));
+    let (store, _) = open_with(&disk, large).expect("opens");
+    set_up(&store).expect("set up");
+    let start = std::time::Instant::now();
+    let mut last = 0;
+    while store.checkpoint_stats().num_done == 0 {
+        assert!(start.elapsed().as_secs() < 60, "no checkpoint came");
+        run(&store, &disk, last + 1, last + 100, 0).expect("steps");
+        last += 100;
+    }
+    assert!(store.checkpoint_stats().num_requested > 0);
+    assert_steps(&store, last, "after the checkpoint");
 }

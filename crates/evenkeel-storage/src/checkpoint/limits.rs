@@ -1,0 +1,99 @@
+//! How much log there may be since the redo point.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use crate::store::Core;
+
+/// How often the disk is asked for its free space.
+const ASK: Duration = Duration::from_secs(1);
+/// Of the log that can be redone in `max_recovery_time`, so much may be there: measurements of
+/// the past do not bind the future.
+const MARGIN: f64 = 0.8;
+/// Segments that are not counted as space for log: those being made, and for others' use.
+const SPARE_SEGMENTS: u64 = 4;
+/// Redo speed assumed before any was measured, in bytes per second.
+const ASSUMED_REDO_SPEED: u64 = 16 << 20;
+/// Less log than this says nothing about redo speed.
+const LEAST_MEASURED: u64 = 4 << 20;
+
+/// The limits that the disk sets, asked for now and then.
+#[derive(Debug, Default)]
+pub(super) struct Limits {
+    asked: Option<Instant>,
+    space: Option<u64>,
+}
+
+impl Limits {
+    /// Log since the redo point that must not be exceeded, in bytes; `u64::MAX`: no bound.
+    pub(super) fn hard(&mut self, core: &Core) -> u64 {
+        let config = &core.config;
+        let recovery = if config.max_recovery_time.is_zero() {
+            u64::MAX
+        } else {
+            let bytes = redo_speed(core) as f64 * config.max_recovery_time.as_secs_f64() * MARGIN;
+            // Not so little that cycles follow each other without end; the cast saturates.
+            (bytes as u64).max(4 * config.wal_segment_size)
+        };
+        let space = self.space(core).unwrap_or(u64::MAX);
+        recovery.min(space.max(2 * config.wal_segment_size))
+    }
+
+    /// Log since the last target at which the next cycle begins, such that the nearest limit is
+    /// about reached when that one ends.
+    pub(super) fn volume(&mut self, core: &Core) -> u64 {
+        let share = 1.0 + core.config.checkpoint_completion_target;
+        let limit = core.config.max_wal_size.min(self.hard(core));
+        (limit as f64 / share) as u64
+    }
+
+    /// Log that fits on the disk, what is there included.
+    fn space(&mut self, core: &Core) -> Option<u64> {
+        if self.asked.is_none_or(|asked| asked.elapsed() >= ASK) {
+            self.asked = Some(Instant::now());
+            // A disk that cannot say sets no limit here; a full one is seen by who makes segments.
+            let free = core.disk.free_space(&core.dir).ok().flatten();
+            let redo = core.control.lock().current().redo;
+            let there = core.log.insert_lsn().distance_from(redo);
+            let spare = SPARE_SEGMENTS * core.config.wal_segment_size;
+            self.space = free.map(|free| there + free.saturating_sub(spare));
+        }
+        self.space
+    }
+}
+
+/// Redo speed to go by, in bytes per second.
+pub(super) fn redo_speed(core: &Core) -> u64 {
+    match core.redo_speed.load(Ordering::Relaxed) {
+        0 => ASSUMED_REDO_SPEED,
+        measured => measured,
+    }
+}
+
+/// Redo speed to go by after one was measured: a slower one counts more than a faster one.
+pub(crate) fn learn_redo_speed(known: u64, bytes: u64, took: Duration) -> u64 {
+    if bytes < LEAST_MEASURED {
+        return known;
+    }
+    let measured = (bytes as f64 / took.as_secs_f64().max(1e-3)).max(1.0) as u64;
+    match known {
+        0 => measured,
+        known if measured < known => known / 4 + measured / 4 * 3,
+        known => known / 4 * 3 + measured / 4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redo_speed_falls_quickly_and_rises_slowly() {
+        let mib = 1 << 20;
+        let second = Duration::from_secs(1);
+        assert_eq!(learn_redo_speed(7, mib, second), 7);
+        assert_eq!(learn_redo_speed(0, 100 * mib, second * 2), 50 * mib);
+        assert_eq!(learn_redo_speed(40 * mib, 80 * mib, second), 50 * mib);
+        assert_eq!(learn_redo_speed(80 * mib, 40 * mib, second), 50 * mib);
+    }
+}

@@ -1,0 +1,170 @@
+//! Writing a spread checkpoint: the pacer's decisions carried out.
+
+use std::time::{Duration, Instant};
+
+use super::Shared;
+use super::limits::Limits;
+use super::pace::{Bounds, Brake, Flushes, Pacer, Place, Urgency};
+use crate::ids::Lsn;
+use crate::store::Core;
+use crate::writeout::{Piece, WritePace};
+
+/// Longest sleep before looking again.
+const SLICE: Duration = Duration::from_millis(20);
+
+/// What the checkpointer knows from cycle to cycle.
+pub(super) struct Memory {
+    pub(super) pacer: Pacer,
+    pub(super) brake: Brake,
+    pub(super) limits: Limits,
+    pub(super) started: Instant,
+    /// Seconds that the syncs of the last cycle took.
+    pub(super) sync: f64,
+    /// Log that a cycle is expected to make, in bytes.
+    pub(super) estimate: u64,
+}
+
+impl Memory {
+    pub(super) fn new() -> Memory {
+        Memory {
+            pacer: Pacer::default(),
+            brake: Brake::default(),
+            limits: Limits::default(),
+            started: Instant::now(),
+            sync: 0.0,
+            estimate: 0,
+        }
+    }
+
+    /// Sets the price of log for sessions. `needed`: seconds of full speed until the redo point
+    /// moves, if a cycle is under way.
+    pub(super) fn brake(&mut self, core: &Core, needed: Option<f64>) {
+        let inserted = core.log.insert_lsn();
+        let redo = core.control.lock().current().redo;
+        let left = self
+            .limits
+            .hard(core)
+            .saturating_sub(inserted.distance_from(redo));
+        // Without anything to do the bound is far, or a cycle about to begin.
+        let allowed = needed
+            .filter(|needed| *needed > 0.0)
+            .map(|needed| left as f64 / needed);
+        let now = self.started.elapsed();
+        let price = self.brake.tick(now, inserted.0, allowed);
+        core.log.backpressure().set_price(price);
+    }
+}
+
+fn flushes(core: &Core) -> Flushes {
+    let latency = core.log.latency();
+    Flushes {
+        quiet: latency.quiet(),
+        busy: latency.busy(),
+        met: latency.met(),
+    }
+}
+
+/// The pace of one spread cycle.
+pub(super) struct Spread<'a> {
+    core: &'a Core,
+    shared: &'a Shared,
+    memory: &'a mut Memory,
+    /// Number of the request that this cycle serves: a later one hurries it.
+    number: u64,
+    begun: Instant,
+    target: Lsn,
+    bounds: Bounds,
+    done: u64,
+    due: u64,
+}
+
+impl<'a> Spread<'a> {
+    pub(super) fn new(
+        core: &'a Core,
+        shared: &'a Shared,
+        memory: &'a mut Memory,
+        number: u64,
+        target: Lsn,
+    ) -> Spread<'a> {
+        let share = core.config.checkpoint_completion_target;
+        let redo = core.control.lock().current().redo;
+        let hard = memory.limits.hard(core);
+        let soft = memory.limits.volume(core) as f64 * share;
+        let bounds = Bounds {
+            time: core.config.checkpoint_timeout.mul_f64(share),
+            soft_log: soft as u64,
+            // A tenth is for the syncs.
+            hard_log: hard.saturating_sub(target.distance_from(redo)) / 10 * 9,
+        };
+        Spread {
+            core,
+            shared,
+            memory,
+            number,
+            begun: Instant::now(),
+            target,
+            bounds,
+            done: 0,
+            due: 0,
+        }
+    }
+
+    fn place(&self) -> Place {
+        Place {
+            elapsed: self.begun.elapsed(),
+            log: self.core.log.insert_lsn().distance_from(self.target),
+            done: self.done,
+            due: self.due,
+        }
+    }
+
+    /// How pressing the next write is, by the bounds and by those who wait.
+    fn urgency(&self) -> Urgency {
+        let hurried = self.core.poison.is_set()
+            || self.core.writer.is_awaited()
+            || self.shared.is_hurried(self.number);
+        if hurried {
+            Urgency::Pressed
+        } else {
+            self.bounds.urgency(&self.place())
+        }
+    }
+
+    fn brake(&mut self) {
+        let writing = self.memory.pacer.time_for(self.due - self.done);
+        let needed = writing + self.memory.sync;
+        self.memory.brake(self.core, Some(needed));
+    }
+}
+
+impl WritePace for Spread<'_> {
+    fn begin(&mut self, due: u64) {
+        self.due = due;
+    }
+
+    fn gap(&mut self) -> usize {
+        let behind = self.bounds.is_behind(&self.place());
+        self.memory.pacer.gap(behind)
+    }
+
+    fn piece(&mut self) -> Option<usize> {
+        match self.urgency() {
+            Urgency::Pressed => None,
+            _ => Some(self.memory.pacer.writes()),
+        }
+    }
+
+    fn wrote(&mut self, piece: Piece) {
+        (self.done, self.due) = (piece.done, piece.due);
+        self.memory.pacer.wrote(&piece, flushes(self.core));
+        self.brake();
+        if self.urgency() == Urgency::Behind {
+            let rest = self.memory.pacer.rest(piece.took);
+            self.shared.sleep(self.number, rest);
+        }
+        while self.done < self.due && self.urgency() == Urgency::Ahead {
+            self.shared.sleep(self.number, SLICE);
+            self.brake();
+        }
+    }
+}
