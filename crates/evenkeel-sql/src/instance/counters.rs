@@ -12,7 +12,7 @@ use evenkeel_storage::stats::IoStatsRow;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// `pg_stat_checkpointer`: timed, requested, done, write and sync time in microseconds,
-    /// buffers written.
+    /// buffers written, those of transaction status among them.
     Checkpointer,
     /// `pg_stat_bgwriter`: buffers the cleaner wrote, frames taken.
     Cleaner,
@@ -90,12 +90,13 @@ pub fn read(db: &Database, kind: Kind) -> [u64; WIDTH] {
         Kind::Checkpointer => {
             let stats = db.store().checkpoint_stats();
             padded([
-                load(&stats.timed),
-                load(&stats.requested),
-                load(&stats.done),
-                load(&stats.write_micros),
-                load(&stats.sync_micros),
-                load(&stats.buffers_written),
+                stats.num_timed,
+                stats.num_requested,
+                stats.num_done,
+                stats.write_time,
+                stats.sync_time,
+                stats.buffers_written,
+                stats.slru_written,
             ])
         }
         Kind::Cleaner => padded([

@@ -25,7 +25,7 @@ pub fn checkpointer(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     let Some(counted) = counted(snapshot, Kind::Checkpointer) else {
         return Ok(());
     };
-    let [timed, requested, done, write, sync, buffers, ..] = counted.values;
+    let [timed, requested, done, write, sync, buffers, status, ..] = counted.values;
     rows.push([
         ("num_timed", number(timed)),
         ("num_requested", number(requested)),
@@ -37,7 +37,7 @@ pub fn checkpointer(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         ("sync_time", millis(sync)),
         ("buffers_written", number(buffers)),
         // Transaction status is in the pool: its pages are among the buffers.
-        ("slru_written", number(0)),
+        ("slru_written", number(status)),
         ("stats_reset", moment(counted.reset)),
     ])
 }
