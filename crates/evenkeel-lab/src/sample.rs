@@ -12,7 +12,8 @@ use rustix::process::Pid;
 
 use crate::client::Client;
 use crate::environment::DiskGroup;
-use crate::server::{Server, descendants};
+use crate::server::{Log, Server, descendants};
+use crate::views;
 
 const MIB: f64 = 1_048_576.0;
 
@@ -97,24 +98,16 @@ fn cpu_seconds(stat: &str) -> f64 {
 
 /// Questions with one number for an answer, by the name of their series: the first of a name that
 /// the server understands is asked every second.
-const PROBES: [(&str, &str); 6] = [
+const PROBES: [(&str, &str); 4] = [
     (
         "log_distance_mib",
         "SELECT (pg_current_wal_insert_lsn() - redo_lsn) / 1048576.0 FROM pg_control_checkpoint()",
-    ),
-    (
-        "log_distance_mib",
-        "SELECT redo_distance / 1048576.0 FROM pg_stat_checkpointer",
     ),
     (
         "dirty_pages",
         "SELECT buffers_dirty FROM pg_buffercache_summary()",
     ),
     ("dirty_pages", "SELECT buffers_dirty FROM pg_stat_bgwriter"),
-    (
-        "dirty_pages",
-        "SELECT buffers_dirty FROM pg_stat_checkpointer",
-    ),
     (
         "dirty_pages",
         "SELECT count(*) FROM pg_buffercache WHERE isdirty",
@@ -133,8 +126,8 @@ impl Sampler {
     pub fn start(server: &Server) -> Sampler {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
-        let (root, port) = (server.pid(), server.port);
-        let thread = std::thread::spawn(move || sample(root, port, &seen));
+        let (root, port, log) = (server.pid(), server.port, server.log());
+        let thread = std::thread::spawn(move || sample(root, port, &log, &seen));
         Sampler { stop, thread }
     }
 
@@ -146,7 +139,7 @@ impl Sampler {
     }
 }
 
-fn sample(root: Pid, port: u16, stop: &AtomicBool) -> SeriesSet {
+fn sample(root: Pid, port: u16, log: &Log, stop: &AtomicBool) -> SeriesSet {
     let mut series = SeriesSet::new();
     let mut client = Client::connect(port, Duration::from_secs(2)).ok();
     let probes = client.as_mut().map(understood).unwrap_or_default();
@@ -175,10 +168,25 @@ fn sample(root: Pid, port: u16, stop: &AtomicBool) -> SeriesSet {
                     put(name, value);
                 }
             }
+            if probes.iter().all(|(name, _)| *name != "log_distance_mib")
+                && let Some(redo) = log.last_checkpoint().as_deref().and_then(redo_point)
+                && let Some(position) = views::log_position(client)
+            {
+                put("log_distance_mib", (position - redo) / MIB);
+            }
         }
         before = now;
     }
     series
+}
+
+/// The redo point that a server's line about a finished checkpoint names, in bytes.
+fn redo_point(line: &str) -> Option<f64> {
+    let text = line.split_once("redo lsn=")?.1;
+    let end = text.find(|c: char| !c.is_ascii_hexdigit() && c != '/');
+    let (high, low) = text.get(..end.unwrap_or(text.len()))?.split_once('/')?;
+    let part = |digits| u32::from_str_radix(digits, 16).ok().map(f64::from);
+    Some(part(high)? * 4_294_967_296.0 + part(low)?)
 }
 
 fn understood(client: &mut Client) -> Vec<(&'static str, &'static str)> {
@@ -203,6 +211,17 @@ mod tests {
         let expected = (11.0 + 22.0 + 33.0 + 44.0) / ticks;
         assert!((cpu_seconds(stat) - expected).abs() < 1e-9);
         assert!(cpu_seconds("").abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_redo_point_is_read_from_the_line_of_either_server() {
+        let line = "LOG:  checkpoint complete: wrote 3 buffers; lsn=1/15B9800, redo lsn=1/F";
+        assert_eq!(redo_point(line), Some(4_294_967_311.0));
+        assert_eq!(
+            redo_point("redo lsn=0/01000048)"),
+            Some(f64::from(0x0100_0048))
+        );
+        assert_eq!(redo_point("checkpoint starting"), None);
     }
 
     #[test]

@@ -19,7 +19,34 @@ use crate::subject::{Settings, Subject};
 const LOG_LINES_MAX: usize = 20_000;
 const POLL: Duration = Duration::from_millis(5);
 
-type Log = Arc<Mutex<Vec<(Duration, String)>>>;
+/// A server's log: time since the start of its process, line.
+#[derive(Clone, Default)]
+pub struct Log(Arc<Mutex<Vec<(Duration, String)>>>);
+
+impl Log {
+    fn lines(&self) -> Vec<(Duration, String)> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The last line about a finished checkpoint.
+    #[must_use]
+    pub fn last_checkpoint(&self) -> Option<String> {
+        let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lines.iter().rev().map(|(_, line)| line);
+        lines.find(|line| line.contains("redo lsn=")).cloned()
+    }
+
+    fn keep(&self, at: Duration, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() >= LOG_LINES_MAX {
+            lines.remove(LOG_LINES_MAX / 2);
+        }
+        lines.push((at, line));
+    }
+}
 
 /// A server process and its children.
 pub struct Server {
@@ -65,7 +92,7 @@ impl Server {
             .map_err(LabError::file("starting", &program))?;
         let log = Log::default();
         if let Some(stderr) = child.stderr.take() {
-            let log = Arc::clone(&log);
+            let log = log.clone();
             std::thread::spawn(move || keep_log(stderr, started, &log));
         }
         let mut server = Server {
@@ -138,10 +165,13 @@ impl Server {
     /// The log so far: time since the start of the process, line.
     #[must_use]
     pub fn log_lines(&self) -> Vec<(Duration, String)> {
-        self.log
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.log.lines()
+    }
+
+    /// The log, for another thread to follow.
+    #[must_use]
+    pub fn log(&self) -> Log {
+        self.log.clone()
     }
 
     /// When the first line holding `text` was logged.
@@ -200,11 +230,7 @@ fn keep_log(stderr: impl std::io::Read, started: Instant, log: &Log) {
     for line in BufReader::new(stderr).split(b'\n') {
         let Ok(line) = line else { return };
         let line = String::from_utf8_lossy(&line).into_owned();
-        let mut lines = log.lock().unwrap_or_else(PoisonError::into_inner);
-        if lines.len() >= LOG_LINES_MAX {
-            lines.remove(LOG_LINES_MAX / 2);
-        }
-        lines.push((started.elapsed(), line));
+        log.keep(started.elapsed(), line);
     }
 }
 

@@ -20,7 +20,7 @@ const VIEWS: [&str; 8] = [
 const KEYS: [&str; 2] = ["object", "name"];
 
 const LOG_POSITION: [&str; 2] = [
-    "SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn",
+    "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')",
     "SELECT wal_bytes FROM pg_stat_wal",
 ];
 
