@@ -89,6 +89,7 @@ impl Bars {
 /// directory cannot be used. What fails within a run becomes a hole.
 pub fn run(plan: &Plan<'_>) -> Result<Tally, LabError> {
     std::fs::create_dir_all(&plan.out).map_err(LabError::file("creating", &plan.out))?;
+    let _alone = alone(&plan.out)?;
     let work = tempfile::Builder::new()
         .prefix("evenkeel-lab-")
         .tempdir_in(&plan.work)
@@ -108,6 +109,19 @@ pub fn run(plan: &Plan<'_>) -> Result<Tally, LabError> {
     lab.bars.step.finish_and_clear();
     lab.bars.total.finish_and_clear();
     Ok(lab.tally)
+}
+
+/// Two labs at once would measure each other: the results' directory is locked for one.
+fn alone(out: &Path) -> Result<std::fs::File, LabError> {
+    let path = out.join("lock");
+    let file = std::fs::File::create(&path).map_err(LabError::file("creating", &path))?;
+    match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(_) => Err(LabError::unavailable(
+            out.display().to_string(),
+            "another run of the lab writes its results there",
+        )),
+    }
 }
 
 fn runs(plan: &Plan<'_>) -> u64 {
@@ -433,7 +447,17 @@ mod tests {
         assert!(matches!(run(&again), Err(LabError::Interrupted)));
         assert!(Record::load_all(dir.path())[0].hole.is_none());
         let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
-        assert_eq!(left.len(), 1, "only the results: {left:?}");
+        assert_eq!(left.len(), 2, "only the results and the lock: {left:?}");
+    }
+
+    #[test]
+    fn a_second_lab_does_not_write_where_one_is_at_work() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = alone(dir.path()).unwrap();
+        let reason = alone(dir.path()).unwrap_err().reason();
+        assert!(reason.ends_with("another run of the lab writes its results there"));
+        drop(first);
+        alone(dir.path()).unwrap();
     }
 
     #[test]
