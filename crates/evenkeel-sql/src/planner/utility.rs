@@ -180,80 +180,76 @@ pub fn parse(parser: &mut Parser<'_>) -> Parse<Option<Utility>> {
         return Ok(None);
     }
     let verb = word.value.to_ascii_lowercase();
-    let utility = match verb.as_str() {
+    let rest = match verb.as_str() {
         "begin" | "start" | "commit" | "end" | "rollback" | "abort" | "savepoint" | "release" => {
-            parser.next_token();
-            Utility::Transaction(transaction(parser, &verb)?)
+            transaction_command
         }
-        "set" => {
-            parser.next_token();
-            set(parser)?
-        }
+        "set" | "reset" | "show" | "discard" => setting_command,
+        "prepare" | "execute" | "deallocate" => statement_command,
+        "declare" | "fetch" | "move" | "close" => cursor_command,
+        "copy" | "vacuum" | "analyze" | "analyse" | "checkpoint" | "lock" => table_command,
+        _ => return Ok(None),
+    };
+    parser.next_token();
+    rest(parser, &verb).map(Some)
+}
+
+fn transaction_command(parser: &mut Parser<'_>, verb: &str) -> Parse<Utility> {
+    Ok(Utility::Transaction(transaction(parser, verb)?))
+}
+
+fn setting_command(parser: &mut Parser<'_>, verb: &str) -> Parse<Utility> {
+    Ok(match verb {
+        "set" => set(parser)?,
         "reset" => {
-            parser.next_token();
             let name = setting_name(parser)?;
             Utility::Reset((name != "all").then_some(name))
         }
-        "show" => {
-            parser.next_token();
-            Utility::Show(setting_name(parser)?)
-        }
-        "discard" => {
-            parser.next_token();
-            Utility::Discard(parser.expect_one_of_keywords(&[
-                Keyword::ALL,
-                Keyword::PLANS,
-                Keyword::SEQUENCES,
-                Keyword::TEMP,
-                Keyword::TEMPORARY,
-            ])?)
-        }
-        "prepare" => {
-            parser.next_token();
-            prepare(parser)?
-        }
-        "execute" => {
-            parser.next_token();
-            execute(parser)?
-        }
-        "deallocate" => {
-            parser.next_token();
+        "show" => Utility::Show(setting_name(parser)?),
+        _ => Utility::Discard(parser.expect_one_of_keywords(&[
+            Keyword::ALL,
+            Keyword::PLANS,
+            Keyword::SEQUENCES,
+            Keyword::TEMP,
+            Keyword::TEMPORARY,
+        ])?),
+    })
+}
+
+fn statement_command(parser: &mut Parser<'_>, verb: &str) -> Parse<Utility> {
+    match verb {
+        "prepare" => prepare(parser),
+        "execute" => execute(parser),
+        _ => {
             optional(parser, &[Keyword::PREPARE]);
-            let all = parser.parse_keyword(Keyword::ALL);
-            Utility::Deallocate(if all { None } else { Some(name(parser)?) })
+            Ok(Utility::Deallocate(all_or_name(parser)?))
         }
-        "declare" => {
-            parser.next_token();
-            cursor::declare(parser)?
-        }
-        "fetch" | "move" => {
-            parser.next_token();
-            cursor::fetch(parser, verb == "fetch")?
-        }
-        "close" => {
-            parser.next_token();
-            let all = parser.parse_keyword(Keyword::ALL);
-            Utility::Close(if all { None } else { Some(name(parser)?) })
-        }
-        "copy" => {
-            parser.next_token();
-            Utility::Copy(Box::new(copy(parser)?))
-        }
-        "vacuum" | "analyze" | "analyse" => {
-            parser.next_token();
-            maintenance(parser, verb == "vacuum")?
-        }
-        "checkpoint" => {
-            parser.next_token();
-            Utility::Checkpoint
-        }
-        "lock" => {
-            parser.next_token();
-            lock_table(parser)?
-        }
-        _ => return Ok(None),
-    };
-    Ok(Some(utility))
+    }
+}
+
+fn cursor_command(parser: &mut Parser<'_>, verb: &str) -> Parse<Utility> {
+    match verb {
+        "declare" => cursor::declare(parser),
+        "close" => Ok(Utility::Close(all_or_name(parser)?)),
+        _ => cursor::fetch(parser, verb == "fetch"),
+    }
+}
+
+fn table_command(parser: &mut Parser<'_>, verb: &str) -> Parse<Utility> {
+    match verb {
+        "copy" => Ok(Utility::Copy(Box::new(copy(parser)?))),
+        "checkpoint" => Ok(Utility::Checkpoint),
+        "lock" => lock_table(parser),
+        _ => maintenance(parser, verb == "vacuum"),
+    }
+}
+
+/// `ALL`, which is none, or a name.
+fn all_or_name(parser: &mut Parser<'_>) -> Parse<Option<String>> {
+    if parser.parse_keyword(Keyword::ALL) {
+        return Ok(None);
+    }
+    name(parser).map(Some)
 }
 
 /// Skips one of these words if it comes next: SQL's noise words.

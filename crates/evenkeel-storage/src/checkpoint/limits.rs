@@ -17,7 +17,7 @@ const ASSUMED_REDO_SPEED: u64 = 16 << 20;
 /// Less log than this says nothing about redo speed.
 const LEAST_MEASURED: u64 = 4 << 20;
 
-/// The limits that the disk sets, asked for now and then.
+/// The limits that the disk sets, asked for at intervals.
 #[derive(Debug, Default)]
 pub(super) struct Limits {
     asked: Option<Instant>,
