@@ -203,8 +203,9 @@ fn run(shared: &Shared, core: &Core) {
         let Some(due) = next_due(shared, core, &mut memory, last, last_target) else {
             return;
         };
-        let result = take(core, &due, shared, &mut memory);
+        // From beginning to beginning: the next one does not come later because this is spread.
         last = Instant::now();
+        let result = take(core, &due, shared, &mut memory);
         let mut requests = shared.requests.lock();
         match &result {
             Ok(target) => {

@@ -269,6 +269,34 @@ fn a_request_hurries_the_spread_checkpoint_under_way() {
 }
 
 #[test]
+fn checkpoint_timeout_is_from_beginning_to_beginning() {
+    let disk = SimDisk::new(15);
+    let timeout = std::time::Duration::from_secs(2);
+    let timed = StorageConfig {
+        checkpoint_timeout: timeout,
+        ..config()
+    };
+    let (store, _) = open_with(&disk, timed).expect("opens");
+    set_up(&store).expect("set up");
+    let mut last = 0;
+    let mut await_timed = |count| {
+        let start = std::time::Instant::now();
+        while store.checkpoint_stats().num_timed < count {
+            assert!(start.elapsed().as_secs() < 60, "no checkpoint came");
+            run(&store, &disk, last + 1, last + 1, 0).expect("steps");
+            last += 1;
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        std::time::Instant::now()
+    };
+    let first = await_timed(1);
+    let second = await_timed(2);
+    // One that is spread over nine tenths of the time ends shortly before.
+    let between = second - first;
+    assert!(between < timeout.mul_f64(1.7), "{between:?}");
+}
+
+#[test]
 fn little_space_for_log_makes_checkpoints_come_early() {
     let disk = SimDisk::new(14);
     let large = StorageConfig {
