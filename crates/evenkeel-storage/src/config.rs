@@ -32,7 +32,7 @@ pub struct StorageConfig {
     pub min_wal_size: u64,
     /// Size of a log segment; a power of two. Fixed when the database is created.
     pub wal_segment_size: u64,
-    /// Segments written ahead of use.
+    /// Segments written ahead of use; at least as many as the log in memory can fill, and one.
     pub wal_segments_ahead: u32,
     /// Longest time between two checkpoints while there is activity.
     pub checkpoint_timeout: Duration,
