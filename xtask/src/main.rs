@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod clients;
+mod miri;
 mod run;
 mod test;
 mod tidy;
@@ -15,6 +16,8 @@ cargo xtask COMMAND
                   clients (psql, pgbench) first where the machine has none
   test --fast     the same without the server's end-to-end tests
   tidy            file and function length, leftover markers, unenforced rules
+  miri            the tests of the small unsafe parts under Miri, some minutes; needs
+                  `rustup component add miri rust-src --toolchain nightly`
   clients         print the directory of the stock PostgreSQL clients, fetching them if need be
 ";
 
@@ -24,6 +27,7 @@ fn main() -> ExitCode {
     let outcome = match args.first().map(String::as_str) {
         Some("test") => test::test(rest),
         Some("tidy") => tidy::tidy(),
+        Some("miri") => miri::miri(),
         Some("clients") => clients::directory().map(|dir| println!("{}", dir.display())),
         _ => Err(format!("which command?\n\n{COMMANDS}")),
     };
