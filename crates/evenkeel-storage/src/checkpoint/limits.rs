@@ -33,7 +33,7 @@ impl Limits {
         } else {
             let bytes = redo_speed(core) as f64 * config.max_recovery_time.as_secs_f64() * MARGIN;
             // Not so little that cycles follow each other without end; the cast saturates.
-            (bytes as u64).max(4 * config.wal_segment_size)
+            (bytes as u64).max(config.wal_segment_size)
         };
         let space = self.space(core).unwrap_or(u64::MAX);
         recovery.min(space.max(2 * config.wal_segment_size))

@@ -12,6 +12,10 @@ use crate::writeout::{Piece, WritePace};
 /// Longest sleep before looking again.
 const SLICE: Duration = Duration::from_millis(20);
 
+/// However near a bound is, log may grow by this share of it per second: sessions are slowed down
+/// and not stopped, and four fifths of `max_recovery_time` leave room for it.
+const LEAST_RATE: f64 = 1.0 / 64.0;
+
 /// What the checkpointer knows from cycle to cycle.
 pub(super) struct Memory {
     pub(super) pacer: Pacer,
@@ -41,14 +45,12 @@ impl Memory {
     pub(super) fn brake(&mut self, core: &Core, needed: Option<f64>) {
         let inserted = core.log.insert_lsn();
         let redo = core.control.lock().current().redo;
-        let left = self
-            .limits
-            .hard(core)
-            .saturating_sub(inserted.distance_from(redo));
+        let hard = self.limits.hard(core);
+        let left = hard.saturating_sub(inserted.distance_from(redo));
         // Without anything to do the bound is far, or a cycle about to begin.
         let allowed = needed
             .filter(|needed| *needed > 0.0)
-            .map(|needed| left as f64 / needed);
+            .map(|needed| (left as f64 / needed).max(hard as f64 * LEAST_RATE));
         let now = self.started.elapsed();
         let price = self.brake.tick(now, inserted.0, allowed);
         core.log.backpressure().set_price(price);

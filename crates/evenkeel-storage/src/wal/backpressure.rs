@@ -11,8 +11,10 @@ use crate::ids::Lsn;
 const OWN_UNFLUSHED: u64 = 1 << 20;
 /// Debts are paid when they are worth a sleep.
 const LEAST_SLEEP: Duration = Duration::from_micros(500);
-/// Longest wait at once.
-const LONGEST_SLEEP: Duration = Duration::from_secs(1);
+/// Longest wait at once; the rest is owed until the next change.
+const LONGEST_SLEEP: Duration = Duration::from_millis(200);
+/// Most that is owed.
+const MOST_OWED: Duration = Duration::from_secs(1);
 
 /// What this thread has written lately.
 #[derive(Clone, Copy, Debug, Default)]
@@ -111,12 +113,12 @@ impl Backpressure {
             Duration::ZERO
         } else {
             let due = Duration::from_nanos(mine.unpaid.saturating_mul(price));
-            (mine.debt + due).min(LONGEST_SLEEP)
+            (mine.debt + due).min(MOST_OWED)
         };
         mine.unpaid = 0;
-        let sleep = mine.debt;
+        let sleep = mine.debt.min(LONGEST_SLEEP);
         if sleep >= LEAST_SLEEP {
-            mine.debt = Duration::ZERO;
+            mine.debt -= sleep;
         }
         let wait = if mine.since_mark >= OWN_UNFLUSHED / 2 {
             let mark = std::mem::replace(&mut mine.mark, mine.last);
