@@ -110,6 +110,12 @@ fn with_oids(query: &str, oids: &BTreeMap<&'static str, String>) -> String {
     for part in &mut parts {
         if let Some(oid) = oids.get(part.as_str()) {
             part.clone_from(oid);
+        } else if let Some(list) = part.strip_prefix('{').and_then(|p| p.strip_suffix('}')) {
+            let mut items: Vec<&str> = list.split(',').collect();
+            for item in &mut items {
+                *item = oids.get(*item).map_or(*item, String::as_str);
+            }
+            *part = format!("{{{}}}", items.join(","));
         }
     }
     parts.join("'")

@@ -162,6 +162,12 @@ impl TestServer {
         self.client("pgbench", arguments)
     }
 
+    /// Runs pg_dump with `arguments`.
+    #[must_use]
+    pub fn pg_dump(&self, arguments: &[&str]) -> Output {
+        self.client("pg_dump", arguments)
+    }
+
     fn client(&self, program: &str, arguments: &[&str]) -> Output {
         let mut command = Command::new(client_binary(program));
         command.args([

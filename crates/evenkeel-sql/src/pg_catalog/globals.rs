@@ -2,7 +2,10 @@
 
 use super::builtin;
 use super::rows::{Rows, flag, maybe_text, number, oid, text};
-use super::snapshot::{BTREE_AM, DATABASE, HEAP_AM, OWNER, PG_CATALOG, PUBLIC, Snapshot};
+use super::snapshot::{
+    BTREE_AM, DATABASE, DATABASE_OWNER, DATABASE_OWNER_NAME, HEAP_AM, OWNER, PG_CATALOG, PUBLIC,
+    Snapshot,
+};
 use crate::error::SqlResult;
 use crate::types::Datum;
 
@@ -136,13 +139,19 @@ pub fn languages(rows: &mut Rows) -> SqlResult<()> {
     Ok(())
 }
 
+/// What a new database of PostgreSQL grants on its schema `public`.
+const PUBLIC_PRIVILEGES: &str = "{pg_database_owner=UC/pg_database_owner,=U/pg_database_owner}";
+
 /// `pg_namespace`
 pub fn namespaces(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for (number, name) in &snapshot.schemas {
+        let public = *number == PUBLIC;
+        let owner = if public { DATABASE_OWNER } else { OWNER };
         rows.push([
             ("oid", oid(*number)),
             ("nspname", text(name)),
-            ("nspowner", oid(OWNER)),
+            ("nspowner", oid(owner)),
+            ("nspacl", maybe_text(public.then_some(PUBLIC_PRIVILEGES))),
         ])?;
     }
     Ok(())
@@ -164,8 +173,16 @@ pub fn databases(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     ])
 }
 
-/// `pg_roles`: everything belongs to one role, whose name is the user's.
+/// `pg_roles`: everything belongs to one role, whose name is the user's; that one is the owner of
+/// the database, too.
 pub fn roles(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    rows.push([
+        ("oid", oid(DATABASE_OWNER)),
+        ("rolname", text(DATABASE_OWNER_NAME)),
+        ("rolinherit", flag(true)),
+        ("rolconnlimit", number(-1)),
+        ("rolpassword", text("********")),
+    ])?;
     rows.push([
         ("oid", oid(OWNER)),
         ("rolname", text(&snapshot.user)),

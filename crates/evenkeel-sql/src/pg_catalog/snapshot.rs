@@ -18,6 +18,10 @@ pub const INFORMATION_SCHEMA: u32 = 13_183;
 pub const PUBLIC: u32 = 2200;
 /// Oid of the one role.
 pub const OWNER: u32 = 10;
+/// Oid of the role `pg_database_owner`, whose the schema `public` is.
+pub const DATABASE_OWNER: u32 = 6171;
+/// Its name.
+pub const DATABASE_OWNER_NAME: &str = "pg_database_owner";
 /// Oid of the one database.
 pub const DATABASE: u32 = 5;
 /// Oid of the access method `heap`.

@@ -4,7 +4,7 @@
 use datafusion::sql::sqlparser::ast::Statement;
 use datafusion::sql::sqlparser::dialect::PostgreSqlDialect;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::Token;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::utility::{self, TransactionCommand, Utility};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -52,10 +52,67 @@ pub fn ends_failure(parsed: &Parsed) -> bool {
 
 /// A parser over `text`.
 pub fn parser(text: &str) -> SqlResult<Parser<'static>> {
-    Parser::new(&DIALECT)
+    let tokens = Tokenizer::new(&DIALECT, text).tokenize_with_location();
+    let tokens = tokens.map_err(|e| parser_error(&e.into(), text))?;
+    Ok(Parser::new(&DIALECT)
         .with_recursion_limit(RECURSION_LIMIT)
-        .try_with_sql(text)
-        .map_err(|e| parser_error(&e, text))
+        .with_tokens_with_locations(plain(tokens)))
+}
+
+/// Spellings that the parser does not read everywhere: `OPERATOR(pg_catalog.=)` is `=`, and ONLY
+/// says nothing where no table inherits from another.
+fn plain(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
+    let spelt = |token| is_word(token, "operator") || is_word(token, "only");
+    if !tokens.iter().any(spelt) {
+        return tokens;
+    }
+    let mut plain: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let mut at = 0;
+    while let Some(token) = tokens.get(at) {
+        if let Some(sign) = operator(&tokens[at..]) {
+            plain.push(sign.clone());
+            at += OPERATOR_TOKENS;
+            continue;
+        }
+        let before = plain.iter().rev().find(|token| !is_blank(token));
+        let from = |before| {
+            ["from", "join", "update"]
+                .iter()
+                .any(|word| is_word(before, word))
+        };
+        if !(is_word(token, "only") && before.is_some_and(from)) {
+            plain.push(token.clone());
+        }
+        at += 1;
+    }
+    plain
+}
+
+/// How many tokens `OPERATOR(pg_catalog.=)` has.
+const OPERATOR_TOKENS: usize = 6;
+
+/// The operator that such a spelling at the beginning means.
+fn operator(tokens: &[TokenWithSpan]) -> Option<&TokenWithSpan> {
+    let [word, open, schema, dot, sign, close, ..] = tokens else {
+        return None;
+    };
+    let spelt = is_word(word, "operator")
+        && open.token == Token::LParen
+        && is_word(schema, "pg_catalog")
+        && dot.token == Token::Period
+        && close.token == Token::RParen;
+    spelt.then_some(sign)
+}
+
+fn is_word(token: &TokenWithSpan, wanted: &str) -> bool {
+    matches!(
+        &token.token,
+        Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(wanted)
+    )
+}
+
+fn is_blank(token: &TokenWithSpan) -> bool {
+    matches!(token.token, Token::Whitespace(_))
 }
 
 fn end_of_statement(parser: &Parser<'_>, text: &str) -> SqlResult<()> {
@@ -134,6 +191,18 @@ mod tests {
     fn failure(text: &str) -> (String, Option<u32>) {
         let error = parse(text).unwrap_err();
         (error.message.to_string(), error.fields.position)
+    }
+
+    #[test]
+    fn operators_may_be_spelt_with_their_schema_and_only_says_nothing() {
+        let long = "select 1 from only t where a OPERATOR(pg_catalog.=) any (array['r']) and b \
+                    operator(pg_catalog.~) 'x'";
+        let short = "select 1 from t where a = any (array['r']) and b ~ 'x'";
+        let text = |sql: &str| match parse(sql) {
+            Ok(Parsed::Sql(statement)) => statement.to_string(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(text(long), text(short));
     }
 
     #[test]

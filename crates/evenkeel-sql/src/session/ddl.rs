@@ -6,7 +6,7 @@ use datafusion::common::DFSchema;
 use datafusion::sql::sqlparser::ast::{
     self, AlterTable, AlterTableOperation, ColumnOption, CreateExtension, CreateIndex,
     CreateTableOptions, Expr, IndexColumn, IndexType, NullsDistinctOption, ObjectName, ObjectType,
-    SqlOption, Statement, TableConstraint, Truncate, Value as SqlValue,
+    Owner, SqlOption, Statement, TableConstraint, Truncate, Value as SqlValue,
 };
 use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy, block_on};
 
@@ -246,6 +246,17 @@ impl Session {
         Ok(())
     }
 
+    /// Everything belongs to one role, and can be given to no other.
+    fn check_owner(&self, owner: &Owner) -> SqlResult<()> {
+        match owner {
+            Owner::Ident(name) if ident_text(name) != self.params.user => {
+                let message = format!("role \"{}\" does not exist", ident_text(name));
+                Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
     async fn alter(&mut self, table: &TableInfo, operation: &AlterTableOperation) -> SqlResult<()> {
         match operation {
             AlterTableOperation::AddConstraint {
@@ -260,6 +271,7 @@ impl Session {
                 .await?;
                 Ok(())
             }
+            AlterTableOperation::OwnerTo { new_owner } => self.check_owner(new_owner),
             AlterTableOperation::DropConstraint {
                 if_exists, name, ..
             } => {

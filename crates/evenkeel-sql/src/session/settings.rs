@@ -88,7 +88,7 @@ static DEFS: &[Def] = &[
     ),
     def("client_min_messages", "notice", LEVELS),
     told("datestyle", "ISO, MDY", Kind::Text, "DateStyle"),
-    def("default_table_access_method", "heap", Kind::Fixed),
+    def("default_table_access_method", "heap", Kind::Enum(&["heap"])),
     def("default_tablespace", "", Kind::Text),
     def("default_transaction_deferrable", "off", Kind::Bool),
     def("default_transaction_isolation", "read committed", ISOLATION),

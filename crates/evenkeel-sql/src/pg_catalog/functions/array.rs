@@ -20,7 +20,13 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     strict("cardinality", SqlType::Int4, |_, args| {
         Ok(Datum::Int4(count(&items(args, 0)?)))
     }),
+    lax("array_remove", SqlType::TextArray, removed),
     lax("ek_array_cat", SqlType::TextArray, concatenated),
+    lax("ek_array_of", SqlType::TextArray, |_, args| {
+        let items: Vec<Option<String>> = args.iter().map(item_text).collect();
+        let items = items.iter().map(Option::as_deref);
+        Ok(Datum::Text(arrays::format(items)))
+    }),
     lax("ek_any_equal", SqlType::Bool, any_equal),
     strict("ek_array_element", SqlType::Text, element),
     strict("ek_array_number", SqlType::Int8, |snapshot, args| {
@@ -109,6 +115,16 @@ fn length(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 }
 
 /// `a || b`; NULL is as an empty array unless both are.
+/// The array without the items that are equal to a value.
+fn removed(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    if arg(args, 0).is_null() {
+        return Ok(Datum::Null);
+    }
+    let (items, value) = (items(args, 0)?, item_text(arg(args, 1)));
+    let left = items.iter().filter(|item| **item != value);
+    Ok(Datum::Text(arrays::format(left.map(Option::as_deref))))
+}
+
 fn concatenated(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let (left, right) = (arg(args, 0), arg(args, 1));
     if left.is_null() || right.is_null() {

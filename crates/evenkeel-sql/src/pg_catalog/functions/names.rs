@@ -4,7 +4,7 @@ use super::array::item_text;
 use super::{Definition, arg, lax, number_arg, oid_arg, strict, text_arg};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pg_catalog::deparse::{format_type, quote_ident};
-use crate::pg_catalog::snapshot::{OWNER, Relation, Snapshot};
+use crate::pg_catalog::snapshot::{DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, Relation, Snapshot};
 use crate::pg_catalog::{builtin, globals};
 use crate::planner::parse::DIALECT;
 use crate::types::{Datum, SqlType};
@@ -167,7 +167,10 @@ fn format(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 
 /// What privileges an object has when none were granted: those of its owner, and of all.
 fn default_privileges(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
-    let owner = &snapshot.user;
+    let owner = match oid_arg(args, 1)? {
+        DATABASE_OWNER => DATABASE_OWNER_NAME,
+        _ => &snapshot.user,
+    };
     let (all, own) = match text_arg(args, 0)? {
         "c" => return Ok(Datum::Text("{}".to_owned())),
         "r" => ("", "arwdDxtm"),
@@ -196,6 +199,8 @@ fn user(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let oid = oid_arg(args, 0)?;
     Ok(Datum::Text(if oid == OWNER {
         snapshot.user.clone()
+    } else if oid == DATABASE_OWNER {
+        DATABASE_OWNER_NAME.to_owned()
     } else {
         format!("unknown (OID={oid})")
     }))

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::visit::HooksMut;
 use super::{ast, item_names, restore_names};
 use crate::planner::names::ItemName;
+use crate::planner::utility::ident_text;
 
 /// Types that are oids with a name, with the functions that read and show them.
 const NAMED_OIDS: [(&str, &str, &str); 5] = [
@@ -81,7 +82,10 @@ impl HooksMut for Expressions {
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         match expr {
             Expr::Collate { expr: inner, .. } => *expr = ast::take(inner),
-            Expr::BinaryOp { .. } => rewrite_operator(expr),
+            Expr::BinaryOp { .. } => {
+                array_to_text(expr);
+                rewrite_operator(expr);
+            }
             Expr::Function(function) => rewrite_function(function),
             Expr::AnyOp { .. } | Expr::AllOp { .. } => rewrite_any(expr),
             Expr::CompoundFieldAccess { .. } => rewrite_subscript(expr),
@@ -285,12 +289,47 @@ fn rewrite_subscript(expr: &mut Expr) {
         **root = Expr::CompoundIdentifier(parts);
         access_chain.remove(0);
     }
+    if is_column(root) && is_type_name(root) {
+        // A name's characters are counted from 0.
+        if let [AccessExpr::Subscript(Subscript::Index { index })] = access_chain.as_mut_slice() {
+            let at = Expr::BinaryOp {
+                left: Box::new(ast::take(index)),
+                op: BinaryOperator::Plus,
+                right: Box::new(ast::number(1)),
+            };
+            *expr = ast::call("substr", vec![ast::take(root), at, ast::number(1)]);
+        }
+        return;
+    }
     if !is_column(root) || !is_catalog_array(root) {
         return;
     }
     if let [AccessExpr::Subscript(Subscript::Index { index })] = access_chain.as_mut_slice() {
         *expr = ast::call("ek_array_number", vec![ast::take(root), ast::take(index)]);
     }
+}
+
+/// `conkey = array[attnum]`
+fn array_to_text(expr: &mut Expr) {
+    if let Expr::BinaryOp {
+        left,
+        op: BinaryOperator::Eq,
+        right,
+    } = expr
+        && is_catalog_array(left)
+        && let Expr::Array(array) = &mut **right
+    {
+        **right = ast::call("ek_array_of", std::mem::take(&mut array.elem));
+    }
+}
+
+fn is_type_name(column: &Expr) -> bool {
+    let last = match column {
+        Expr::Identifier(name) => Some(name),
+        Expr::CompoundIdentifier(parts) => parts.last(),
+        _ => None,
+    };
+    last.is_some_and(|name| ident_text(name) == "typname")
 }
 
 /// `x IN (SELECT pg_partition_ancestors(…) UNION ALL VALUES (y))`: the function is a set, which

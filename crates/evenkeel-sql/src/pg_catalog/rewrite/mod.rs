@@ -118,6 +118,7 @@ impl HooksMut for Shapes {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         self.names.push(item_names(select));
+        sources::drop_unnest(select);
         sources::prune(select);
         subqueries::simplify(select);
         ControlFlow::Continue(())

@@ -140,6 +140,12 @@ fn factor_is_empty(factor: &TableFactor) -> bool {
         TableFactor::Table {
             name, args: None, ..
         } => catalog(name).is_some_and(|def| generate::is_always_empty(def.schema, def.name)),
+        // Nothing has options: what would have them is not supported.
+        TableFactor::Table {
+            name,
+            args: Some(_),
+            ..
+        } => ast::system_name(name).is_some_and(|name| name == "pg_options_to_table"),
         _ => false,
     }
 }

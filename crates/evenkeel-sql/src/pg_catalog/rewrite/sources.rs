@@ -96,6 +96,18 @@ fn derived(subquery: Box<Query>, alias: TableAlias) -> TableFactor {
     }
 }
 
+/// Nothing is unnested where there are no rows.
+pub fn drop_unnest(select: &mut Select) {
+    if !scope::is_empty(select) {
+        return;
+    }
+    for expr in select.projection.iter_mut().filter_map(ast::item_expr_mut) {
+        if ast::plain_call(expr).is_some_and(|(name, _)| name == "unnest") {
+            *expr = ast::null();
+        }
+    }
+}
+
 /// A table function that stands for a relation becomes a query on it.
 pub fn function_to_relation(factor: &mut TableFactor) {
     let TableFactor::Table {

@@ -1,0 +1,48 @@
+//! pg_dump reads a database, and psql makes the same one of what it wrote.
+
+use evenkeel_tests::server::TestServer;
+
+const TABLES: [&str; 4] = [
+    "pgbench_accounts",
+    "pgbench_branches",
+    "pgbench_history",
+    "pgbench_tellers",
+];
+
+fn start(dir: &tempfile::TempDir, name: &str) -> TestServer {
+    TestServer::start(&dir.path().join(name), &["fsync=off"])
+}
+
+/// What is in the tables, and what they are.
+fn content(server: &TestServer) -> String {
+    let mut all = server.psql("\\d").ok();
+    for table in TABLES {
+        all.push_str(&server.psql(&format!("\\d {table}")).ok());
+        let sql = format!("SELECT * FROM {table} ORDER BY 1, 2, 3");
+        all.push_str(&server.psql(&sql).ok());
+    }
+    all
+}
+
+#[test]
+fn a_dump_restores_the_database_it_was_taken_of() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, target) = (start(&dir, "source"), start(&dir, "target"));
+    source.pgbench(&["-i", "-s", "1"]).ok();
+    source.pgbench(&["-n", "-t", "20"]).ok();
+    let dump = source.pg_dump(&[]);
+    if dump.stderr.contains("server version mismatch") {
+        // pg_dump refuses servers newer than itself, before it asks anything.
+        return;
+    }
+    let file = dir.path().join("dump.sql");
+    std::fs::write(&file, dump.ok()).unwrap();
+    let file = file.to_str().unwrap();
+    let restore = ["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", file];
+    target.psql_with(&restore).ok();
+    assert_eq!(content(&target), content(&source));
+    let inserts = source.pg_dump(&["--inserts", "-t", "pgbench_tellers"]).ok();
+    let lines = inserts.lines();
+    let insert = |line: &&str| line.starts_with("INSERT INTO public.pgbench_tellers");
+    assert_eq!(lines.filter(insert).count(), 10);
+}
