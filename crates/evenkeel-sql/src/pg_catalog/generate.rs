@@ -70,6 +70,7 @@ fn statistics() -> Vec<Generator> {
         view("pg_stat_database", stat::database),
         view("pg_stat_database_conflicts", stat::conflicts),
         view("pg_stat_checkpointer", stat::checkpointer),
+        view("evenkeel_checkpointer", stat::checkpoint_details),
         view("pg_stat_bgwriter", stat::cleaner),
         view("pg_stat_wal", stat::log),
         view("pg_stat_io", stat::io),

@@ -11,7 +11,9 @@ mod tables;
 pub use activity::{activity, encryption, gssapi, locks};
 pub use io::{io, latency};
 pub use progress::{analyzes, vacuums};
-pub use server::{archiver, checkpointer, cleaner, conflicts, database, log, status_pages};
+pub use server::{
+    archiver, checkpoint_details, checkpointer, cleaner, conflicts, database, log, status_pages,
+};
 pub use tables::{index_io, indexes, table_io, tables};
 
 use crate::types::Datum;

@@ -42,6 +42,32 @@ pub fn checkpointer(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     ])
 }
 
+/// `evenkeel_checkpointer`: what PostgreSQL's view does not have; since the start, times in
+/// milliseconds.
+pub fn checkpoint_details(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let Some(server) = &snapshot.instance else {
+        return Ok(());
+    };
+    let stats = server.database().store().checkpoint_stats();
+    let recovery = u64::try_from(stats.recovery_time().as_micros()).unwrap_or(u64::MAX);
+    rows.push([
+        ("num_failed", number(stats.num_failed)),
+        ("home_writes", number(stats.home_writes)),
+        ("files_synced", number(stats.files_synced)),
+        ("area_full", number(stats.area_full)),
+        ("unsynced_files", number(stats.unsynced_files)),
+        ("syncs", number(stats.syncs)),
+        ("longest_sync", millis(stats.longest_sync)),
+        ("redo_distance", number(stats.redo_distance)),
+        ("redo_speed", number(stats.redo_speed)),
+        ("recovery_time", millis(recovery)),
+        ("flush_time", millis(stats.flush_time)),
+        ("flush_time_busy", millis(stats.flush_time_busy)),
+        ("session_delays", number(stats.session_delays)),
+        ("session_delay_time", millis(stats.session_delay_time)),
+    ])
+}
+
 /// `pg_stat_bgwriter`
 pub fn cleaner(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     let Some(counted) = counted(snapshot, Kind::Cleaner) else {
