@@ -28,6 +28,13 @@ impl RowBatch {
         self.rows.clear();
     }
 
+    /// Forgets all but the first `rows` rows.
+    pub fn truncate(&mut self, rows: usize) {
+        self.rows.truncate(rows);
+        let end = self.rows.last().map_or(0, |row| row.end);
+        self.data.truncate(end as usize);
+    }
+
     /// The number of rows.
     pub fn len(&self) -> usize {
         self.rows.len()

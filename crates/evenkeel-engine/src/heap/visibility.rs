@@ -34,7 +34,8 @@ impl<'a> Viewer<'a> {
     /// Whether the snapshot sees the tuple whose header, at `offset`, is `header`.
     ///
     /// # Errors
-    /// When a transaction's status has to be read and cannot be.
+    /// `StatusNotInMemory`: the page is let go of, the status read, and the page visited again,
+    /// by who called ([`Viewer::start_again`]).
     pub fn sees(&mut self, offset: usize, header: &TupleHeader) -> EngineResult<bool> {
         Ok(self.inserted(offset, header)? && !self.deleted(offset, header)?)
     }
@@ -93,7 +94,7 @@ impl<'a> Viewer<'a> {
         {
             return Ok(sight);
         }
-        let sight = self.snapshot.sight(xid, hint)?;
+        let sight = self.snapshot.sight_in_memory(xid, hint)?;
         self.last = Some((xid, hint, sight));
         Ok(sight)
     }
@@ -105,6 +106,11 @@ impl<'a> Viewer<'a> {
             _ => return,
         };
         self.hints.push((word, mask_word(bits)));
+    }
+
+    /// The visit of a page did not come to its end: what was learnt of it is forgotten.
+    pub fn start_again(&mut self) {
+        self.hints.clear();
     }
 
     /// Sets what was learnt, if the page lock can be had for it at once.

@@ -205,6 +205,16 @@ impl Table {
         key: &[u8],
         tid: Tid,
     ) -> EngineResult<Option<(Tid, Liveness)>> {
+        self.retry(|| self.try_version_in_the_way(txn, index, key, tid))
+    }
+
+    fn try_version_in_the_way(
+        &self,
+        txn: &Transaction,
+        index: usize,
+        key: &[u8],
+        tid: Tid,
+    ) -> EngineResult<Option<(Tid, Liveness)>> {
         let guard = self.heap().read(tid.block)?;
         for link in chain(&guard, tid.block, tid.slot, Entry::Index) {
             let state = self.version_liveness(txn, &link)?;
@@ -254,12 +264,13 @@ impl Table {
         })
     }
 
-    /// The status of a transaction as of now, from a tuple's hint if it has one.
+    /// The status of a transaction as of now, from a tuple's hint if it has one. No page is
+    /// read for it: `StatusNotInMemory` is answered by [`Table::retry`].
     pub(super) fn status(&self, xid: Xid, hint: Hint) -> EngineResult<XidStatus> {
         Ok(match hint {
             Hint::Aborted => XidStatus::Aborted,
             Hint::Committed => XidStatus::Committed,
-            Hint::None => self.db.xid_status(xid)?,
+            Hint::None => self.db.system().status_in_memory(xid)?,
         })
     }
 

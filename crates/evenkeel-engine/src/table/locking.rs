@@ -162,6 +162,16 @@ impl Table {
         expected: Option<Xid>,
         mode: RowLockMode,
     ) -> EngineResult<Walk> {
+        self.retry(|| self.try_walk(txn, tid, expected, mode))
+    }
+
+    fn try_walk(
+        &self,
+        txn: &mut Transaction,
+        tid: Tid,
+        expected: Option<Xid>,
+        mode: RowLockMode,
+    ) -> EngineResult<Walk> {
         let (mut at, mut expected) = (tid, expected);
         let mut shared: Option<Tid> = None;
         'page: loop {

@@ -154,6 +154,12 @@ impl Table {
         Ok(())
     }
 
+    /// Runs `attempt`, which looks at locked pages, again for every status page that it missed:
+    /// none is read while a page is locked (heap rule 13).
+    pub(super) fn retry<T>(&self, attempt: impl FnMut() -> EngineResult<T>) -> EngineResult<T> {
+        self.db.system().retry(attempt)
+    }
+
     /// Whether the end of the transaction that the page's prune hint names is old enough that
     /// pruning may find something.
     pub(super) fn prunable(page: &impl PageRead, horizon: &Horizon) -> bool {

@@ -115,6 +115,7 @@ impl IndexScan {
         while next < tids.len() {
             let block = tids[next].block;
             let mut guard = self.table.heap().read(block)?;
+            let mut missed = None;
             while next < tids.len() && tids[next].block == block {
                 let key = self.entries.key(next);
                 let wanted = |found: &[u8]| found == key;
@@ -123,10 +124,17 @@ impl IndexScan {
                     tid: tids[next],
                     wanted: &wanted,
                 };
-                match self
+                let found = self
                     .table
-                    .visit(&entry, &mut guard, &mut viewer, &mut scratch)?
-                {
+                    .visit(&entry, &mut guard, &mut viewer, &mut scratch);
+                let found = match found {
+                    Err(EngineError::StatusNotInMemory { xid }) => {
+                        missed = Some(xid);
+                        break;
+                    }
+                    found => found?,
+                };
+                match found {
                     Found::Row(link) => batch.push(
                         Tid::new(block, link.slot),
                         guard.row(link.offset, link.length),
@@ -135,6 +143,12 @@ impl IndexScan {
                     Found::Nothing => {}
                 }
                 next += 1;
+            }
+            if let Some(xid) = missed {
+                // With the page let go of; this entry is visited again.
+                drop(guard);
+                viewer.start_again();
+                self.table.db.xid_status(xid)?;
             }
         }
         if !dead.is_empty() {
@@ -257,13 +271,18 @@ impl Table {
         let wanted = |found: &[u8]| found.starts_with(key);
         let mut scratch = Vec::new();
         self.tree(index)?.lookup_prefix(key, &mut |tid| {
-            let mut guard = self.heap().read(tid.block)?;
             let entry = Visited {
                 index,
                 tid,
                 wanted: &wanted,
             };
-            match self.visit(&entry, &mut guard, &mut viewer, &mut scratch)? {
+            let (guard, found) = self.retry(|| {
+                viewer.start_again();
+                let mut guard = self.heap().read(tid.block)?;
+                let found = self.visit(&entry, &mut guard, &mut viewer, &mut scratch)?;
+                Ok((guard, found))
+            })?;
+            match found {
                 Found::Row(link) => {
                     let tid = Tid::new(tid.block, link.slot);
                     // One chain can have entries under several keys (heap rule 7).
@@ -314,8 +333,15 @@ impl Table {
         block: BlockNumber,
         out: &mut RowBatch,
     ) -> EngineResult<()> {
-        let mut guard = self.heap().read(block)?;
-        read_page(&mut guard, block, &mut Viewer::new(snapshot), out)?;
+        let before = out.len();
+        let mut viewer = Viewer::new(snapshot);
+        let guard = self.retry(|| {
+            out.truncate(before);
+            viewer.start_again();
+            let mut guard = self.heap().read(block)?;
+            read_page(&mut guard, block, &mut viewer, out)?;
+            Ok(guard)
+        })?;
         if guard.prune_xid().is_some() && guard.gap() < SHORT_OF_SPACE {
             let horizon = self.db.recent_horizon();
             if Self::prunable(&guard, &horizon)
@@ -356,9 +382,13 @@ impl Table {
         if tid.block.0 >= self.blocks() {
             return Ok(false);
         }
-        let mut guard = self.heap().read(tid.block)?;
         let mut viewer = Viewer::new(snapshot);
-        let found = find_visible(&mut guard, tid, Entry::Version, &mut viewer)?;
+        let (guard, found) = self.retry(|| {
+            viewer.start_again();
+            let mut guard = self.heap().read(tid.block)?;
+            let found = find_visible(&mut guard, tid, Entry::Version, &mut viewer)?;
+            Ok((guard, found))
+        })?;
         if let Some(link) = found {
             out.push(
                 Tid::new(tid.block, link.slot),

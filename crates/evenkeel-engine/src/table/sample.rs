@@ -8,10 +8,11 @@ use evenkeel_storage::page::PageRead;
 
 use super::Table;
 use crate::error::EngineResult;
-use crate::heap::layout::{HeapRead, LpState};
+use crate::heap::layout::{HeapRead, LpState, TupleHeader};
 use crate::heap::prune::{RowState, row_state};
 use crate::stats::{AnalyzePhase, AnalyzeProgress, AnalyzeTask};
 use crate::ticket::CancelFlag;
+use crate::txn::Transaction;
 use crate::types::Tid;
 use crate::vacuum::cost::{CostAccount, CostBalance};
 use crate::vacuum::fates::VacuumFates;
@@ -120,11 +121,16 @@ impl Reservoir<'_> {
 }
 
 impl Table {
-    /// Takes a random sample of the rows that are live now.
+    /// Takes a random sample of the rows that are live now, to the transaction.
     ///
     /// # Errors
     /// `Cancelled`; damage; storage failures.
-    pub fn sample(&self, options: &SampleOptions, task: &AnalyzeTask) -> EngineResult<Sample> {
+    pub fn sample(
+        &self,
+        txn: &Transaction,
+        options: &SampleOptions,
+        task: &AnalyzeTask,
+    ) -> EngineResult<Sample> {
         let mut random = Random(options.seed);
         let blocks = self.blocks();
         let chosen = choose_blocks(blocks, options.rows, &mut random);
@@ -159,7 +165,7 @@ impl Table {
             for &block in batch {
                 cost.page(self.heap().pin_resident(BlockNumber(block)).is_some());
                 cost.settle();
-                self.sample_block((BlockNumber(block), ring), &mut fates, &mut reservoir)?;
+                self.sample_block(txn, (BlockNumber(block), ring), &mut fates, &mut reservoir)?;
             }
             progress.sample_blks_scanned += batch.len() as u32;
             progress.delay_time = cost.slept();
@@ -174,6 +180,7 @@ impl Table {
 
     fn sample_block(
         &self,
+        txn: &Transaction,
         (block, ring): (BlockNumber, Strategy<'_>),
         fates: &mut VacuumFates<'_>,
         reservoir: &mut Reservoir<'_>,
@@ -181,7 +188,7 @@ impl Table {
         let mut states = Vec::new();
         let guard = fates.retry(|fates| {
             let guard = self.heap().read_with(block, ring)?;
-            page_states(&guard, fates, &mut states)?;
+            page_states(&guard, txn, fates, &mut states)?;
             Ok(guard)
         })?;
         for (slot, state) in (1..).zip(&states) {
@@ -202,6 +209,7 @@ impl Table {
 /// What each line pointer of a page leads to, if to a row.
 fn page_states<P: PageRead>(
     page: &P,
+    txn: &Transaction,
     fates: &mut VacuumFates<'_>,
     out: &mut Vec<Option<RowState>>,
 ) -> EngineResult<()> {
@@ -211,13 +219,28 @@ fn page_states<P: PageRead>(
     }
     for slot in 1..=page.slots() {
         let state = match page.tuple_at(slot) {
-            Some((offset, _)) => Some(row_state(&page.header(offset), fates)?),
+            Some((offset, _)) => Some(state_to(txn, &page.header(offset), fates)?),
             None if page.line_pointer(slot).state == LpState::Dead => Some(RowState::Dead),
             None => None,
         };
         out.push(state);
     }
     Ok(())
+}
+
+/// What a tuple counts as to a transaction, whose own changes count as if it had committed.
+fn state_to(
+    txn: &Transaction,
+    header: &TupleHeader,
+    fates: &mut VacuumFates<'_>,
+) -> EngineResult<RowState> {
+    if header.xmax.is_some() && txn.owns(header.xmax) {
+        return Ok(RowState::Dead);
+    }
+    if !header.frozen() && txn.owns(header.xmin) {
+        return Ok(RowState::Live);
+    }
+    row_state(header, fates)
 }
 
 #[cfg(test)]

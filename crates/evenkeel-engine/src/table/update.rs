@@ -79,7 +79,7 @@ impl Table {
         let mut search = self.space.search_for(row.len());
         let mut room = None;
         loop {
-            let step = self.try_update(txn, &job, room)?;
+            let step = self.retry(|| self.try_update(txn, &job, room))?;
             if let Step::Done { tid, reindex } = step {
                 let old = job.tid.block;
                 self.count_update(txn, !reindex, tid.block != old);
@@ -106,7 +106,7 @@ impl Table {
     /// As [`Table::update`].
     pub async fn delete(&self, txn: &mut Transaction, tid: Tid) -> EngineResult<Modified> {
         loop {
-            let step = self.try_delete(txn, tid)?;
+            let step = self.retry(|| self.try_delete(txn, tid))?;
             if let Step::Done { tid, .. } = step {
                 self.count_delete(txn);
                 return Ok(Modified::Done(tid));

@@ -28,6 +28,17 @@ impl Transaction {
         }
     }
 
+    /// Rows of a table that this transaction has inserted, updated and deleted so far: its
+    /// counters get them when it ends.
+    pub fn rows_changed(&self, table: u64) -> (u64, u64, u64) {
+        let counters = self.db().table_counters(table);
+        let mine = self.counts.iter();
+        let mine = mine.filter(|counted| Arc::ptr_eq(&counted.table, &counters));
+        let mut sum = RowChanges::default();
+        mine.for_each(|counted| sum.add(&counted.changes));
+        (sum.inserted, sum.updated, sum.deleted)
+    }
+
     /// Subtransactions from depth `depth` on were rolled back.
     pub(super) fn counts_rolled_back(&mut self, depth: usize) {
         self.counts.retain(|counted| {

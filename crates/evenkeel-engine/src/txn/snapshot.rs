@@ -139,16 +139,41 @@ impl Snapshot {
     /// If the id's status has to be read and cannot be.
     #[inline]
     pub fn sight(&self, xid: Xid, hint: Hint) -> EngineResult<Sight> {
-        if hint == Hint::Aborted {
-            return Ok(Sight::of(XidStatus::Aborted, None));
+        match self.sight_by_hint(xid, hint) {
+            Some(sight) => Ok(sight),
+            None => self.sight_slow(xid, hint, TxnSystem::known),
         }
-        if xid < self.held.view.floor && hint == Hint::Committed {
-            return Ok(Sight::of(XidStatus::Committed, None));
-        }
-        self.sight_slow(xid, hint)
     }
 
-    fn sight_slow(&self, xid: Xid, hint: Hint) -> EngineResult<Sight> {
+    /// [`Snapshot::sight`] for who has locked a page: it reads none.
+    ///
+    /// # Errors
+    /// `StatusNotInMemory`.
+    #[inline]
+    pub(crate) fn sight_in_memory(&self, xid: Xid, hint: Hint) -> EngineResult<Sight> {
+        match self.sight_by_hint(xid, hint) {
+            Some(sight) => Ok(sight),
+            None => self.sight_slow(xid, hint, TxnSystem::known_in_memory),
+        }
+    }
+
+    #[inline]
+    fn sight_by_hint(&self, xid: Xid, hint: Hint) -> Option<Sight> {
+        match hint {
+            Hint::Aborted => Some(Sight::of(XidStatus::Aborted, None)),
+            Hint::Committed if xid < self.held.view.floor => {
+                Some(Sight::of(XidStatus::Committed, None))
+            }
+            Hint::Committed | Hint::None => None,
+        }
+    }
+
+    fn sight_slow(
+        &self,
+        xid: Xid,
+        hint: Hint,
+        known: impl FnOnce(&TxnSystem, Xid) -> EngineResult<Known>,
+    ) -> EngineResult<Sight> {
         let HeldView {
             system, own, view, ..
         } = &*self.held;
@@ -161,7 +186,7 @@ impl Snapshot {
                 set: None,
             });
         }
-        let known = system.known(xid)?;
+        let known = known(system, xid)?;
         let status = match known {
             Known::Aborted => XidStatus::Aborted,
             Known::Older => XidStatus::Committed,

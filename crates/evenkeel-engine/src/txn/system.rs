@@ -154,12 +154,37 @@ impl TxnSystem {
 
     /// An id's status as of now.
     pub(crate) fn status(&self, xid: Xid) -> EngineResult<XidStatus> {
-        Ok(match self.known(xid)? {
+        Ok(self.status_of(self.known(xid)?))
+    }
+
+    /// [`TxnSystem::status`] without reading any page: page locks may be held.
+    ///
+    /// # Errors
+    /// `StatusNotInMemory`.
+    pub(crate) fn status_in_memory(&self, xid: Xid) -> EngineResult<XidStatus> {
+        Ok(self.status_of(self.known_in_memory(xid)?))
+    }
+
+    fn status_of(&self, known: Known) -> XidStatus {
+        match known {
             Known::Aborted => XidStatus::Aborted,
             Known::Older => XidStatus::Committed,
             Known::Committed(lsn) if lsn <= self.core.publisher.published() => XidStatus::Committed,
             Known::Committed(_) | Known::InProgress => XidStatus::InProgress,
-        })
+        }
+    }
+
+    /// Runs `attempt`, which looks at locked pages and reads no status page, again for every one
+    /// that it missed.
+    pub(crate) fn retry<T>(&self, mut attempt: impl FnMut() -> EngineResult<T>) -> EngineResult<T> {
+        loop {
+            match attempt() {
+                Err(EngineError::StatusNotInMemory { xid }) => {
+                    self.status.get(xid)?;
+                }
+                result => return result,
+            }
+        }
     }
 
     pub(crate) fn horizon(&self) -> Horizon {

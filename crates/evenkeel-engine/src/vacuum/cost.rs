@@ -118,11 +118,13 @@ impl<'a> CostAccount<'a> {
         self.slept
     }
 
-    /// Sleeps if enough was spent. Nothing may be locked or pinned.
-    pub(crate) fn settle(&mut self) {
-        let Some(balance) = self.balance else { return };
+    /// Sleeps if enough was spent, and says whether it did. Nothing may be locked or pinned.
+    pub(crate) fn settle(&mut self) -> bool {
+        let Some(balance) = self.balance else {
+            return false;
+        };
         let Some(nap) = self.due(balance.sharers.load(Ordering::Relaxed)) else {
-            return;
+            return false;
         };
         std::thread::sleep(nap);
         self.spent = 0;
@@ -130,6 +132,7 @@ impl<'a> CostAccount<'a> {
         let micros = u64::try_from(nap.as_micros()).unwrap_or(u64::MAX);
         balance.slept.fetch_add(micros, Ordering::Relaxed);
         self.limits = *balance.limits.lock();
+        true
     }
 
     /// How long to sleep now, as one of so many who share the limit.

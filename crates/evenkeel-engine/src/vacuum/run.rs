@@ -115,6 +115,14 @@ impl Vacuum<'_> {
         Ok(())
     }
 
+    /// Sleeps if the cost limit says so; whoever cancels it meanwhile is not kept waiting long.
+    fn pause(&mut self, phase: VacuumPhase) -> EngineResult<()> {
+        if self.cost.settle() {
+            self.tell(phase)?;
+        }
+        Ok(())
+    }
+
     /// The first pass, with a round of cleaning whenever memory is full.
     fn scan(&mut self, blocks: u32, fates: &mut VacuumFates<'_>) -> EngineResult<()> {
         let mut bits = Vec::new();
@@ -130,7 +138,7 @@ impl Vacuum<'_> {
                 self.read_ahead(batch);
                 for &block in batch {
                     self.scan_page(BlockNumber(block), fates)?;
-                    self.cost.settle();
+                    self.pause(VacuumPhase::ScanningHeap)?;
                     if self.dead.bytes() >= self.options.memory {
                         self.clean(fates)?;
                     }
@@ -329,7 +337,7 @@ impl Vacuum<'_> {
                     self.table.space().fsm().record(block, done.free)?;
                 }
                 self.at.heap_blks_vacuumed += 1;
-                self.cost.settle();
+                self.pause(VacuumPhase::VacuumingHeap)?;
             }
         }
         drop(blocks);

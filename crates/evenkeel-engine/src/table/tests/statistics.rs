@@ -103,7 +103,8 @@ fn a_sample_has_live_rows_only_and_counts_the_others() {
         ..SampleOptions::default()
     };
     let task = f.db.begin_analyze(1, 42);
-    let all = f.table.sample(&options, &task).unwrap();
+    let reader = f.begin();
+    let all = f.table.sample(&reader, &options, &task).unwrap();
     assert_eq!(
         (all.rows.len(), all.live(), all.dead()),
         (1_500, 1_500, 500)
@@ -114,9 +115,19 @@ fn a_sample_has_live_rows_only_and_counts_the_others() {
         all.blocks
     );
     let few = SampleOptions { rows: 5, ..options };
-    let few = f.table.sample(&few, &task).unwrap();
+    let few = f.table.sample(&reader, &few, &task).unwrap();
     assert_eq!((few.rows.len(), few.blocks_sampled), (5, 5));
     assert!((800..2_500).contains(&few.live()), "{}", few.live());
+    // A transaction's own changes count for it.
+    let (tid, _) = f.find(&mut open, b"0777").unwrap();
+    f.delete(&mut open, tid).unwrap();
+    let options = SampleOptions {
+        rows: 100_000,
+        ..SampleOptions::default()
+    };
+    let own = f.table.sample(&open, &options, &task).unwrap();
+    assert_eq!((own.live(), own.dead()), (1_500, 501));
+    assert_eq!(open.rows_changed(1), (1, 0, 1));
     drop(task);
     assert!(f.db.analyzes_in_progress().is_empty());
 }

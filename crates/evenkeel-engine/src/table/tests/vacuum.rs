@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::error::EngineError;
+use crate::heap::read::read_page;
+use crate::heap::rows::RowBatch;
 use crate::ticket::CancelFlag;
 use crate::types::Xid;
 use crate::vacuum::{IndexCleanup, VacuumPhase};
@@ -262,7 +264,17 @@ fn status_pages_are_not_read_under_page_locks() {
     let mut page = g.table.heap().write(BlockNumber(0)).unwrap();
     assert!(!g.table.prune_locked(&mut page, &horizon).unwrap());
     drop(page);
-    // Vacuum lets go of the page, reads, and tries again.
+    let mut reader = g.begin();
+    let snapshot = reader.snapshot().unwrap();
+    let mut viewer = crate::heap::visibility::Viewer::new(&snapshot);
+    let mut seen = RowBatch::new();
+    let mut guard = g.table.heap().read(BlockNumber(0)).unwrap();
+    let missed = read_page(&mut guard, BlockNumber(0), &mut viewer, &mut seen);
+    assert!(matches!(missed, Err(EngineError::StatusNotInMemory { .. })));
+    drop((guard, snapshot));
+    // Each way in lets go of the page, reads, and tries again.
+    assert!(g.find(&mut reader, b"0001").is_some());
+    end(reader);
     assert!(g.vacuum(&freeze()).tuples_removed > 0);
     assert_eq!(g.committed().len(), 66);
     g.assert_sound();
