@@ -8,6 +8,7 @@ mod copy;
 mod error;
 mod extended;
 mod instance;
+mod options;
 mod server;
 pub mod settings;
 mod simple;

@@ -6,6 +6,7 @@ use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::NegotiateProtocolVersion;
 
 use crate::error::ConnectionError;
+use crate::options;
 use crate::wire::{Transport, Wire};
 
 const CANCEL_REQUEST: u32 = 80_877_102;
@@ -114,6 +115,12 @@ fn session_request<T: Transport>(
         return Err(ConnectionError::Fatal(SqlError::unsupported(
             "a replication connection",
         )));
+    }
+    // First, so that a parameter of its own overrides the same setting among the options.
+    if let Some(options) = take("options") {
+        let mut all = options::settings(&options).map_err(ConnectionError::Fatal)?;
+        all.append(&mut settings);
+        settings = all;
     }
     Ok(StartupParameters {
         user,

@@ -178,3 +178,27 @@ fn five_hundred_idle_connections_and_64_busy_ones_are_no_trouble() {
         }
     });
 }
+
+#[test]
+fn options_of_a_connection_are_settings_of_its_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    let connect = |options: &str| {
+        let mut config: tokio_postgres::Config = server.url().parse().unwrap();
+        config.options(options).application_name("explicit");
+        async move { config.connect(NoTls).await }
+    };
+    client_runtime().block_on(async {
+        let options = "-c application_name=overridden --lock-timeout=7s";
+        let (client, driver) = connect(options).await.unwrap();
+        tokio::spawn(driver);
+        let query = "SELECT current_setting('application_name'), current_setting('lock_timeout')";
+        let row = client.query_one(query, &[]).await.unwrap();
+        assert_eq!(row.get::<_, String>(0), "explicit");
+        assert_eq!(row.get::<_, String>(1), "7s");
+        let Err(refused) = connect("-c nonsense=1").await else {
+            panic!("an unknown setting was accepted");
+        };
+        assert_eq!(refused.code().unwrap().code(), "42704");
+    });
+}
