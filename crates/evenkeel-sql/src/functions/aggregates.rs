@@ -1,5 +1,5 @@
-//! `sum` and `avg` with PostgreSQL's result types: the sum of `bigint` is a `numeric`, which does
-//! not overflow, and so is the average of integers.
+//! `sum` and `avg` with PostgreSQL's result types: the sum of `integer` is a `bigint`, that of
+//! `bigint` a `numeric`, which does not overflow, and so is the average of integers.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -16,6 +16,8 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use super::widened::Widened;
+
 /// Digits after the point with which averages of integers are computed; DataFusion's `avg` adds
 /// four, which makes PostgreSQL's sixteen.
 const AVERAGE_SCALE: i8 = 12;
@@ -26,29 +28,47 @@ struct Coerced {
     inner: Arc<AggregateUDF>,
     /// The type in whose values integers of a type are aggregated.
     integers_as: fn(&DataType) -> Option<DataType>,
+    /// Whether integers narrower than `bigint` are taken as they are and widened inside.
+    widens: bool,
     signature: Signature,
 }
 
 /// The aggregates, to be registered over DataFusion's.
 pub(super) fn functions() -> Vec<AggregateUDF> {
-    let coerced = |inner, integers_as| {
+    let coerced = |inner, integers_as, widens| {
         let signature = Signature::user_defined(Volatility::Immutable);
         AggregateUDF::new_from_impl(Coerced {
             inner,
             integers_as,
+            widens,
             signature,
         })
     };
     vec![
-        coerced(sum_udaf(), sum_type),
-        coerced(avg_udaf(), average_type),
+        coerced(sum_udaf(), sum_type, true),
+        coerced(avg_udaf(), average_type, false),
     ]
 }
 
 fn sum_type(ty: &DataType) -> Option<DataType> {
     match ty {
         DataType::Int64 | DataType::UInt64 => Some(DataType::Decimal128(20, 0)),
+        narrow if is_narrow(narrow) => Some(narrow.clone()),
         _ => None,
+    }
+}
+
+fn is_narrow(ty: &DataType) -> bool {
+    matches!(ty, DataType::Int8 | DataType::Int16 | DataType::Int32)
+}
+
+impl Coerced {
+    fn widens(&self, ty: Option<&DataType>) -> bool {
+        self.widens && ty.is_some_and(is_narrow)
+    }
+
+    fn widens_arguments(&self, args: &AccumulatorArgs<'_>) -> bool {
+        self.widens(args.expr_fields.first().map(|field| field.data_type()))
     }
 }
 
@@ -108,10 +128,16 @@ impl AggregateUDFImpl for Coerced {
     }
 
     fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
+        if self.widens(arg_types.first()) {
+            return Ok(DataType::Int64);
+        }
         self.inner.return_type(arg_types)
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
+        if self.widens_arguments(&args) {
+            return Ok(Box::new(Widened(self.inner.accumulator(args)?)));
+        }
         self.inner.accumulator(args)
     }
 
@@ -127,6 +153,11 @@ impl AggregateUDFImpl for Coerced {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
+        if self.widens_arguments(&args) {
+            return Ok(Box::new(Widened(
+                self.inner.create_groups_accumulator(args)?,
+            )));
+        }
         self.inner.create_groups_accumulator(args)
     }
 
@@ -134,6 +165,11 @@ impl AggregateUDFImpl for Coerced {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
+        if self.widens_arguments(&args) {
+            return Ok(Box::new(Widened(
+                self.inner.create_sliding_accumulator(args)?,
+            )));
+        }
         self.inner.create_sliding_accumulator(args)
     }
 

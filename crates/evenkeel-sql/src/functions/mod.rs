@@ -15,6 +15,7 @@ mod semantics;
 #[cfg(test)]
 mod tests;
 mod uuids;
+mod widened;
 
 use std::any::Any;
 use std::cell::RefCell;

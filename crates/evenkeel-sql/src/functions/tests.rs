@@ -133,6 +133,28 @@ async fn values_are_those_of_postgres() {
         ),
         ("SELECT sum(a) FROM (VALUES (1::int), (2)) t(a)", "3"),
         (
+            "SELECT pg_typeof(sum(a)) FROM (VALUES (1::int)) t(a)",
+            "bigint",
+        ),
+        (
+            "SELECT pg_typeof(sum(a)) FROM (VALUES (1::smallint)) t(a)",
+            "bigint",
+        ),
+        (
+            "SELECT pg_typeof(sum(a)) FROM (VALUES (1::bigint)) t(a)",
+            "numeric",
+        ),
+        (
+            "SELECT max(s) FROM (SELECT sum(a) s FROM (VALUES (2147483647), (2147483647)) t(a) \
+             GROUP BY a % 2) u",
+            "4294967294",
+        ),
+        (
+            "SELECT max(s) FROM (SELECT sum(a) OVER (ORDER BY a ROWS 1 PRECEDING) s \
+             FROM (VALUES (1), (2), (4)) t(a)) u",
+            "6",
+        ),
+        (
             "SELECT avg(a) FROM (VALUES (1), (2)) t(a)",
             "1.5000000000000000",
         ),
