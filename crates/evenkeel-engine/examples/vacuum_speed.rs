@@ -57,8 +57,11 @@ fn load(db: &Database, rows: u64) -> Result<Arc<Table>, Box<dyn Error>> {
     for number in 0..rows {
         batch.push(Tid::new(BlockNumber(0), 1), &row(number));
         if batch.len() == 1000 || number + 1 == rows {
-            let options = InsertOptions { freeze: true };
-            block_on(table.insert_many(&mut txn, &batch, options))?;
+            let options = InsertOptions {
+                freeze: true,
+                ring: Some(table.load_ring()),
+            };
+            block_on(table.insert_many(&mut txn, &batch, &options))?;
             batch.clear();
         }
     }

@@ -16,6 +16,8 @@ pub struct Config {
     pub lock_timeout: Option<Duration>,
     /// Whether the time of every commit is kept, for [`crate::Database::commit_timestamp`].
     pub track_commit_timestamp: bool,
+    /// Whether a scan of a large table begins where another scan of it is.
+    pub synchronize_seqscans: bool,
 }
 
 impl Default for Config {
@@ -25,6 +27,7 @@ impl Default for Config {
             xid_window: 1 << 20,
             lock_timeout: None,
             track_commit_timestamp: false,
+            synchronize_seqscans: true,
         }
     }
 }

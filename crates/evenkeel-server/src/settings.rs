@@ -171,6 +171,42 @@ const SETTINGS: &[Setting] = &[
         "delay of asynchronous commits",
     ),
     setting(
+        "bgwriter_flush_after",
+        Kind::Bytes(8 * KIB),
+        "512kB",
+        "bytes written by the cleaner after which write-back begins, 0: left to the system",
+    ),
+    setting(
+        "vacuum_buffer_usage_limit",
+        Kind::Bytes(KIB),
+        "2MB",
+        "pool memory that a vacuum uses, 0: all of it",
+    ),
+    setting(
+        "synchronize_seqscans",
+        Kind::Bool,
+        "on",
+        "scans of a large table begin where another one is",
+    ),
+    setting(
+        "effective_io_concurrency",
+        Kind::Number,
+        "16",
+        "reads ahead of use in flight at once, 0: none",
+    ),
+    setting(
+        "io_combine_limit",
+        Kind::Bytes(8 * KIB),
+        "256kB",
+        "most bytes of adjacent pages in one read, at most 1MB",
+    ),
+    setting(
+        "io_slow_threshold",
+        Kind::Time(SECOND),
+        "5s",
+        "operations on files that take longer are reported, 0: never",
+    ),
+    setting(
         "fsync",
         Kind::Bool,
         "on",
@@ -326,7 +362,7 @@ impl Settings {
 
     fn store(&mut self, name: &str, value: Value) -> Result<(), &'static str> {
         let storage = &mut self.database.storage;
-        if store_durability(storage, name, &value) {
+        if store_durability(storage, name, &value) || store_pool(storage, name, &value)? {
             return Ok(());
         }
         match (name, value) {
@@ -345,6 +381,7 @@ impl Settings {
             ("authentication_timeout", Value::Time(t)) => self.server.authentication_timeout = t,
             ("shared_buffers", Value::Bytes(n)) => storage.shared_buffers = n,
             ("wal_buffers", Value::Bytes(n)) => storage.wal_buffers = n,
+            ("synchronize_seqscans", Value::Bool(on)) => self.database.synchronize_seqscans = on,
             ("ignore_log_damage", Value::Bool(on)) => storage.ignore_log_damage = on,
             ("torn_page_protection", Value::Text(text)) => {
                 storage.torn_page_protection = match &*text {
@@ -433,6 +470,31 @@ fn store_durability(storage: &mut StorageConfig, name: &str, value: &Value) -> b
         _ => return false,
     }
     true
+}
+
+/// Stores a setting of the pool and its reads and writes; says whether it is one.
+fn store_pool(
+    storage: &mut StorageConfig,
+    name: &str,
+    value: &Value,
+) -> Result<bool, &'static str> {
+    match (name, value) {
+        ("bgwriter_flush_after", &Value::Bytes(n)) => storage.bgwriter_flush_after = n,
+        ("vacuum_buffer_usage_limit", &Value::Bytes(n)) => {
+            if n != 0 && !(128 * KIB..=16 << 30).contains(&n) {
+                return Err("0, or 128kB to 16GB");
+            }
+            storage.vacuum_buffer_usage_limit = n;
+        }
+        ("effective_io_concurrency", &Value::Number(n)) => {
+            let n = usize::try_from(n).ok().filter(|n| *n <= 1000);
+            storage.effective_io_concurrency = n.ok_or("0 to 1000")?;
+        }
+        ("io_combine_limit", &Value::Bytes(n)) => storage.io_combine_limit = n,
+        ("io_slow_threshold", &Value::Time(t)) => storage.io_slow_threshold = t,
+        _ => return Ok(false),
+    }
+    Ok(true)
 }
 
 impl Kind {

@@ -38,8 +38,8 @@ pub struct StorageConfig {
     pub checkpoint_timeout: Duration,
     /// Share of the time between two checkpoints over which one is spread, 0 to 1.
     pub checkpoint_completion_target: f64,
-    /// The cleaner and spread checkpoints have the system begin writing back whenever so many
-    /// bytes have been written; 0 leaves it to the system.
+    /// Spread checkpoints have the system begin writing back whenever so many bytes have been
+    /// written; 0 leaves it to the system.
     pub checkpoint_flush_after: u64,
     /// How long recovery may take, if the last ones are a measure; zero: no bound. Sessions are
     /// delayed rather than that more log piles up.
@@ -50,7 +50,7 @@ pub struct StorageConfig {
     pub wal_writer_delay: Duration,
     /// Protection against torn page writes.
     pub torn_page_protection: TornPageProtection,
-    /// Written pages of the cleaner after which write-back is asked for, in bytes; 0 for never.
+    /// The same for what the cleaner writes.
     pub bgwriter_flush_after: u64,
     /// Bytes of the pool that a vacuum may use; 0 for all of it.
     pub vacuum_buffer_usage_limit: u64,

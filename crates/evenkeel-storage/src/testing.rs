@@ -133,6 +133,7 @@ pub(crate) fn options(protection: TornPageProtection, area_pages: u32) -> Writer
         batch_pages: 16,
         area_pages,
         flush_after: 256 << 10,
+        cleaner_flush_after: 512 << 10,
     }
 }
 

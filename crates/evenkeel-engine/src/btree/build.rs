@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use evenkeel_storage::buffer::Ring;
 use evenkeel_storage::{BlockNumber, FileId, PartFlags, Store};
 
 use super::key::TidOrder;
@@ -35,6 +36,7 @@ pub struct TreeBuilder {
     last_key: Vec<u8>,
     last_tid: TidOrder,
     entries: u64,
+    ring: Arc<Ring>,
 }
 
 /// The page of a level that is being filled.
@@ -95,6 +97,7 @@ impl TreeBuilder {
             last_key: Vec::new(),
             last_tid: TidOrder::LEAST,
             entries: 0,
+            ring: Ring::bulk_write(store.pool()),
         };
         let leaf = builder.next_block()?;
         builder.levels.push(Level::start(leaf, NO_BLOCK));
@@ -272,7 +275,8 @@ impl TreeBuilder {
     ) -> EngineResult<()> {
         let content = content_of(level as u16, page, right, 0);
         self.tree.store().admit()?;
-        let mut guard = self.tree.fork().pin_new(page.block)?.write();
+        let ring = Some(&self.ring);
+        let mut guard = self.tree.fork().pin_new_with(page.block, ring)?.write();
         let mut change = self.tree.store().change(self.xid.get());
         change.part(&mut guard, op::NODE, PartFlags::INIT, content.data());
         change.commit();

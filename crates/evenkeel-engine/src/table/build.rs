@@ -1,7 +1,9 @@
 //! Filling a new index from the heap.
 
 use evenkeel_storage::BlockNumber;
+use evenkeel_storage::buffer::ReadGuard;
 
+use super::passes::Pass;
 use super::sort::KeySorter;
 use super::{IndexDef, KeyKind, Table};
 use crate::btree::TreeBuilder;
@@ -16,8 +18,8 @@ use crate::types::Tid;
 const FILLFACTOR: u8 = 90;
 /// Memory for sorting, in bytes; more entries are sorted on disk.
 const SORT_MEMORY: usize = 128 << 20;
-/// Blocks asked for ahead of use.
-const AHEAD: u32 = 32;
+/// Blocks between two looks at whether the statement is cancelled.
+const CANCEL_EVERY: u32 = 32;
 
 /// Tag of an entry whose key may not occur twice: a live row, no NULL.
 const DISTINCT: u8 = 1;
@@ -49,14 +51,16 @@ impl Table {
         let store = self.db.store();
         let mut sorter = KeySorter::new(store.disk(), store.dir(), SORT_MEMORY);
         let horizon = self.db.horizon();
-        let blocks = self.blocks();
-        for block in 0..blocks {
-            if block % AHEAD == 0 {
+        let mut pass = Pass::new(self, 0..self.blocks());
+        while let Some(block) = pass.next() {
+            if block.is_multiple_of(CANCEL_EVERY) {
                 txn.check_cancel()?;
-                self.heap().prefetch(block..blocks.min(block + AHEAD));
             }
-            self.collect(txn, index, &horizon, BlockNumber(block), &mut sorter)?;
+            let _frames = self.reserve_for_reading();
+            let page = self.heap().read_with(BlockNumber(block), pass.ring())?;
+            self.collect(txn, index, &horizon, &page, &mut sorter)?;
         }
+        drop(pass);
         let mut builder = TreeBuilder::new(store, xid, index.file, FILLFACTOR)?;
         // Whether the current key has an entry that must be the only one of its kind.
         let mut distinct = false;
@@ -75,16 +79,16 @@ impl Table {
         Ok(entries)
     }
 
-    /// Adds the entries of a block's rows.
+    /// Adds the entries of a page's rows.
     fn collect(
         &self,
         txn: &Transaction,
         index: &IndexDef,
         horizon: &Horizon,
-        block: BlockNumber,
+        guard: &ReadGuard<'_>,
         sorter: &mut KeySorter,
     ) -> EngineResult<()> {
-        let guard = self.heap().read(block)?;
+        let block = guard.block();
         if !guard.is_heap() {
             return Ok(());
         }
@@ -101,7 +105,7 @@ impl Table {
                 continue;
             }
             keys.clear();
-            for link in chain(&guard, block, slot, Entry::Index) {
+            for link in chain(guard, block, slot, Entry::Index) {
                 let standing = self.standing(txn, horizon, &link.header)?;
                 let mut key = Vec::new();
                 let kind = index.key.key(guard.row(link.offset, link.length), &mut key);

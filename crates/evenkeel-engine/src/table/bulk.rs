@@ -1,9 +1,10 @@
 //! Bulk inserts: one log record fills a page.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use evenkeel_storage::BlockNumber;
-use evenkeel_storage::buffer::WriteGuard;
+use evenkeel_storage::buffer::{Ring, Strategy, WriteGuard};
 use smallvec::SmallVec;
 
 use super::pages::{init_flag, map_part};
@@ -34,7 +35,7 @@ impl Table {
         &self,
         txn: &mut Transaction,
         rows: &RowBatch,
-        options: InsertOptions,
+        options: &InsertOptions,
     ) -> EngineResult<()> {
         for (_, row) in rows.iter() {
             Self::check_size(row)?;
@@ -43,9 +44,9 @@ impl Table {
         while tids.len() < rows.len() {
             txn.check_cancel()?;
             if options.freeze {
-                self.fill_frozen(txn, rows, &mut tids)?;
+                self.fill_frozen(txn, rows, options.ring.as_ref(), &mut tids)?;
             } else {
-                self.fill_page(txn, rows, &mut tids)?;
+                self.fill_page(txn, rows, options.ring.as_ref(), &mut tids)?;
             }
         }
         let inserted = rows.len() as u64;
@@ -64,18 +65,24 @@ impl Table {
         Ok(())
     }
 
+    /// A ring for [`InsertOptions::ring`]: COPY, INSERT … SELECT.
+    pub fn load_ring(&self) -> Arc<Ring> {
+        Ring::bulk_write(self.store().pool())
+    }
+
     /// Puts as many of the rows that are not in yet onto one page as fit there.
     fn fill_page(
         &self,
         txn: &mut Transaction,
         rows: &RowBatch,
+        strategy: Strategy<'_>,
         tids: &mut Vec<Tid>,
     ) -> EngineResult<()> {
         let xid = txn.xid()?;
         let cid = txn.command().0;
         self.store().admit()?;
         let first = tids.len();
-        let mut page = self.page_with_room(rows.row(first).len())?;
+        let mut page = self.page_with_room(rows.row(first).len(), strategy)?;
         let slots = slots_for(&page.heap, rows, first, self.reserve());
         let range = first..first + slots.len();
         let data = part((xid, 0, cid), page.bits(), rows, range, &slots);
@@ -92,14 +99,16 @@ impl Table {
         &self,
         txn: &mut Transaction,
         rows: &RowBatch,
+        strategy: Strategy<'_>,
         tids: &mut Vec<Tid>,
     ) -> EngineResult<()> {
         let xid = txn.xid()?;
         let cid = txn.command().0;
         self.store().admit()?;
         let block: BlockNumber = self.space.new_block()?;
+        let _frames = self.reserve_frames();
         let map = self.vm.pin(block)?;
-        let mut heap = self.heap().pin_new(block)?.write();
+        let mut heap = self.heap().pin_new_with(block, strategy)?.write();
         let first = tids.len();
         let slots = slots_for(&heap, rows, first, self.reserve());
         let range = first..first + slots.len();

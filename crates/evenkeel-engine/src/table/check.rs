@@ -89,6 +89,7 @@ impl Table {
         expected: &mut [Expected],
     ) -> EngineResult<()> {
         let bits = self.vm.bits(block)?;
+        let _frames = self.reserve_for_reading();
         let guard = self.heap().read(block)?;
         if !guard.is_heap() {
             if !guard.is_new() || bits != 0 {

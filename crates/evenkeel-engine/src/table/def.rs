@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use evenkeel_storage::FileId;
+use evenkeel_storage::buffer::Ring;
 
 use crate::types::Tid;
 
@@ -106,11 +107,14 @@ pub enum KeyHint {
 }
 
 /// How a bulk insert writes its rows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct InsertOptions {
     /// Write frozen rows on all-visible pages (`COPY … FREEZE`). Allowed only when the table's
     /// heap file was created by the same transaction, which the caller has checked.
     pub freeze: bool,
+    /// What the load may take of the pool: one ring for all its batches
+    /// ([`Table::load_ring`](super::Table::load_ring)). `None` for few rows.
+    pub ring: Option<Arc<Ring>>,
 }
 
 /// The order of an index scan.

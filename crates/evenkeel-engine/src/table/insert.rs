@@ -1,5 +1,6 @@
 //! Inserting rows and their index entries.
 
+use evenkeel_storage::buffer::Strategy;
 use evenkeel_storage::page::PAGE_SIZE;
 
 use super::pages::Locked;
@@ -205,6 +206,7 @@ impl Table {
         key: &[u8],
         tid: Tid,
     ) -> EngineResult<Option<(Tid, Liveness)>> {
+        let _frames = self.reserve_for_reading();
         self.retry(|| self.try_version_in_the_way(txn, index, key, tid))
     }
 
@@ -296,7 +298,7 @@ impl Table {
         let xid = txn.xid()?;
         let cid = txn.command().0;
         self.store().admit()?;
-        let mut page = self.page_with_room(row.len())?;
+        let mut page = self.page_with_room(row.len(), None)?;
         let slot = page.heap.next_slot();
         let tid = Tid::new(page.block(), slot);
         let bits = page.bits();
@@ -325,14 +327,18 @@ impl Table {
     }
 
     /// A page with room for a row, locked; it is the calling thread's target from now on.
-    pub(super) fn page_with_room(&self, row_len: usize) -> EngineResult<Locked<'_>> {
+    pub(super) fn page_with_room(
+        &self,
+        row_len: usize,
+        strategy: Strategy<'_>,
+    ) -> EngineResult<Locked<'_>> {
         let reserve = self.reserve();
         let mut search = self
             .space
             .search(tuple_space(row_len) + LINE_POINTER_SIZE + reserve);
         let mut block = self.space.target(&mut search)?;
         loop {
-            let mut page = self.lock_page(block)?;
+            let mut page = self.lock_page_with(block, strategy)?;
             if page.fits(row_len, reserve) {
                 return Ok(page);
             }

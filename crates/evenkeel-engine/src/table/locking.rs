@@ -175,6 +175,7 @@ impl Table {
         let (mut at, mut expected) = (tid, expected);
         let mut shared: Option<Tid> = None;
         'page: loop {
+            let _frames = self.reserve_for_reading();
             let guard = self.heap().pin(at.block)?.read();
             loop {
                 let found = guard.is_heap().then(|| guard.tuple_at(at.slot)).flatten();

@@ -12,6 +12,7 @@ mod def;
 mod insert;
 mod locking;
 pub(crate) mod pages;
+mod passes;
 mod read;
 mod sample;
 pub(crate) mod sort;

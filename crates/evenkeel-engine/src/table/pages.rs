@@ -1,7 +1,7 @@
 //! What the operations of a table do to pages: lock them together with their map page, log a
 //! change with the map's part, prune.
 
-use evenkeel_storage::buffer::{Pin, WriteGuard};
+use evenkeel_storage::buffer::{FrameReservation, Pin, Strategy, WriteGuard};
 use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, Change, PartFlags};
 
@@ -19,7 +19,14 @@ pub struct Locked<'a> {
     /// The heap page.
     pub heap: WriteGuard<'a>,
     map: Option<WriteGuard<'a>>,
+    /// Given back after the pages, or with the other page's.
+    _frames: Option<FrameReservation>,
 }
+
+/// The most pages a step that changes rows pins at once: two of the heap, a map's, a status page.
+const FRAMES: usize = 4;
+/// The most pages a visit of a heap page for reading pins at once: it, and a status page.
+const READING_FRAMES: usize = 2;
 
 impl<'a> Locked<'a> {
     /// The page's block number.
@@ -98,15 +105,44 @@ impl Table {
     /// Locks `block` for a change. The map page is pinned before the heap page is locked, as
     /// reading it may need a disk, and locked after it.
     pub(super) fn lock_page(&self, block: BlockNumber) -> EngineResult<Locked<'_>> {
-        let heap = self.heap().pin(block)?.write();
+        self.lock_page_with(block, None)
+    }
+
+    /// As [`Table::lock_page`], with a place in the pool as the strategy says.
+    pub(super) fn lock_page_with(
+        &self,
+        block: BlockNumber,
+        strategy: Strategy<'_>,
+    ) -> EngineResult<Locked<'_>> {
+        let frames = Some(self.reserve_frames());
+        let heap = self.heap().write_with(block, strategy)?;
         if !heap.all_visible() {
-            return Ok(Locked { heap, map: None });
+            return Ok(Locked {
+                heap,
+                map: None,
+                _frames: frames,
+            });
         }
         let pin = heap.unlock();
         let map = self.vm.pin(block)?;
         let heap = pin.write();
         let map = heap.all_visible().then(|| map.write());
-        Ok(Locked { heap, map })
+        Ok(Locked {
+            heap,
+            map,
+            _frames: frames,
+        })
+    }
+
+    /// Reserves the most frames that a step of an operation on the heap pins at once. The caller
+    /// holds no pin, and no other reservation (heap rule 13).
+    pub(crate) fn reserve_frames(&self) -> FrameReservation {
+        self.store().pool().reserve(FRAMES)
+    }
+
+    /// As [`Table::reserve_frames`] for a visit that only reads.
+    pub(crate) fn reserve_for_reading(&self) -> FrameReservation {
+        self.store().pool().reserve(READING_FRAMES)
     }
 
     /// Locks two pages for a change, the lower block first. The second is not all-visible.
@@ -115,6 +151,7 @@ impl Table {
         first: BlockNumber,
         second: BlockNumber,
     ) -> EngineResult<(Locked<'_>, Locked<'_>)> {
+        let mut frames = self.reserve_frames();
         let mut map = None;
         loop {
             let pins = (self.heap().pin(first)?, self.heap().pin(second)?);
@@ -126,14 +163,25 @@ impl Table {
                 (pins.0.write(), b)
             };
             if b.all_visible() {
-                drop((a, b));
+                drop((a, b, map.take(), frames));
                 self.end_visibility(second)?;
+                frames = self.reserve_frames();
             } else if a.all_visible() && map.is_none() {
                 drop((a, b));
                 map = Some(self.vm.pin(first)?);
             } else {
                 let map = map.filter(|_| a.all_visible()).map(Pin::write);
-                return Ok((Locked { heap: a, map }, Locked { heap: b, map: None }));
+                let own = Locked {
+                    heap: a,
+                    map,
+                    _frames: Some(frames),
+                };
+                let other = Locked {
+                    heap: b,
+                    map: None,
+                    _frames: None,
+                };
+                return Ok((own, other));
             }
         }
     }

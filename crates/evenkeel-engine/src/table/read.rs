@@ -4,8 +4,9 @@ use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use evenkeel_storage::BlockNumber;
-use evenkeel_storage::buffer::ReadGuard;
+use evenkeel_storage::buffer::{ReadGuard, Strategy};
 
+use super::passes::Pass;
 use super::{Direction, KeyKind, KeyRange, Table};
 use crate::btree::{self, LeafBatch, TreeScan, Visit};
 use crate::error::{EngineError, EngineResult};
@@ -17,8 +18,6 @@ use crate::ticket::CancelFlag;
 use crate::txn::{Snapshot, Transaction};
 use crate::types::Tid;
 
-/// Blocks a scan asks for ahead of use.
-const AHEAD: u32 = 32;
 /// A scan prunes pages that have less contiguous space than this, in bytes.
 const SHORT_OF_SPACE: usize = PAGE_CAPACITY / 10;
 
@@ -29,8 +28,7 @@ const EMPTY: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&[]), Bound::Exclud
 pub struct Scan {
     table: Arc<Table>,
     snapshot: Snapshot,
-    blocks: Range<u32>,
-    asked: u32,
+    pass: Pass,
     cancel: Option<CancelFlag>,
 }
 
@@ -48,16 +46,12 @@ impl Scan {
     /// `Cancelled`; damage; storage failures.
     pub fn next_page(&mut self, batch: &mut RowBatch) -> EngineResult<bool> {
         batch.clear();
-        while let Some(block) = self.blocks.next() {
+        while let Some(block) = self.pass.next() {
             if let Some(flag) = &self.cancel {
                 flag.check()?;
             }
-            if block >= self.asked {
-                self.asked = self.blocks.end.min(block.saturating_add(AHEAD));
-                self.table.heap().prefetch(block..self.asked);
-            }
-            self.table
-                .read_block(&self.snapshot, BlockNumber(block), batch)?;
+            let (block, ring) = (BlockNumber(block), self.pass.ring());
+            self.table.read_block(&self.snapshot, block, ring, batch)?;
             if !batch.is_empty() {
                 let counters = self.table.counters();
                 counters.sequential_read(0, batch.len() as u64);
@@ -114,6 +108,7 @@ impl IndexScan {
         let mut next = 0;
         while next < tids.len() {
             let block = tids[next].block;
+            let _frames = self.table.reserve_for_reading();
             let mut guard = self.table.heap().read(block)?;
             let mut missed = None;
             while next < tids.len() && tids[next].block == block {
@@ -175,7 +170,8 @@ enum Found {
 }
 
 impl Table {
-    /// Scans the whole heap with `snapshot`.
+    /// Scans the whole heap with `snapshot`. A large one may begin in the middle, where another
+    /// scan is (`synchronize_seqscans`).
     pub fn scan(self: &Arc<Self>, snapshot: &Snapshot) -> Scan {
         self.counters().sequential_read(1, 0);
         self.scan_blocks(snapshot, 0..self.blocks())
@@ -186,8 +182,7 @@ impl Table {
         Scan {
             table: Arc::clone(self),
             snapshot: snapshot.clone(),
-            asked: blocks.start,
-            blocks,
+            pass: Pass::new(self, blocks),
             cancel: None,
         }
     }
@@ -271,6 +266,7 @@ impl Table {
         let wanted = |found: &[u8]| found.starts_with(key);
         let mut scratch = Vec::new();
         self.tree(index)?.lookup_prefix(key, &mut |tid| {
+            let _frames = self.reserve_for_reading();
             let entry = Visited {
                 index,
                 tid,
@@ -331,14 +327,16 @@ impl Table {
         &self,
         snapshot: &Snapshot,
         block: BlockNumber,
+        strategy: Strategy<'_>,
         out: &mut RowBatch,
     ) -> EngineResult<()> {
+        let _frames = self.reserve_for_reading();
         let before = out.len();
         let mut viewer = Viewer::new(snapshot);
         let guard = self.retry(|| {
             out.truncate(before);
             viewer.start_again();
-            let mut guard = self.heap().read(block)?;
+            let mut guard = self.heap().read_with(block, strategy)?;
             read_page(&mut guard, block, &mut viewer, out)?;
             Ok(guard)
         })?;
@@ -382,6 +380,7 @@ impl Table {
         if tid.block.0 >= self.blocks() {
             return Ok(false);
         }
+        let _frames = self.reserve_for_reading();
         let mut viewer = Viewer::new(snapshot);
         let (guard, found) = self.retry(|| {
             viewer.start_again();

@@ -8,6 +8,7 @@ use evenkeel_storage::buffer::ForkHandle;
 use evenkeel_storage::{BlockNumber, FileId, Fork, Store};
 use parking_lot::Mutex;
 
+use super::passes::PassPosition;
 use crate::error::EngineResult;
 use crate::fsm::FreeSpaceMap;
 use crate::heap::layout::{LINE_POINTER_SIZE, PAGE_CAPACITY, tuple_space};
@@ -28,6 +29,7 @@ pub struct Space {
     targets: [AtomicU32; TARGETS],
     tried_last: AtomicBool,
     growing: Mutex<()>,
+    passes: PassPosition,
 }
 
 /// More than this is not asked of the map, which counts in steps: an empty page has it.
@@ -63,12 +65,18 @@ impl Space {
             targets: std::array::from_fn(|_| AtomicU32::new(NONE)),
             tried_last: AtomicBool::new(false),
             growing: Mutex::new(()),
+            passes: PassPosition::default(),
         })
     }
 
     /// The heap's main fork.
     pub fn fork(&self) -> &Arc<ForkHandle> {
         &self.fork
+    }
+
+    /// Where sequential passes are.
+    pub(super) fn passes(&self) -> &PassPosition {
+        &self.passes
     }
 
     /// The free-space map.

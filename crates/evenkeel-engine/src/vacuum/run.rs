@@ -230,6 +230,7 @@ impl Vacuum<'_> {
         reap: &[u16],
         fates: &mut VacuumFates<'_>,
     ) -> EngineResult<Option<Done>> {
+        let _frames = self.table.reserve_frames();
         let map = self.table.vm().pin(block)?;
         let heap = self.table.heap().pin_with(block, self.ring.as_ref())?;
         let mut heap = heap.write();

@@ -84,7 +84,9 @@ impl Driver {
         let first = self.random.random_range(0..KEYS / SLOTS / 2);
         let keys = (first..KEYS / SLOTS).map(|key| key * SLOTS + slot as u64);
         let keys: Vec<_> = keys.collect();
-        self.insert_keys(slot, number, &table, &keys, InsertOptions { freeze })
+        let ring = freeze.then(|| table.load_ring());
+        let options = InsertOptions { freeze, ring };
+        self.insert_keys(slot, number, &table, &keys, &options)
     }
 
     fn files(&self, slot: usize, number: u64) -> Files {

@@ -142,7 +142,7 @@ impl Driver {
     /// Inserts many rows by whole pages.
     pub fn insert_run(&mut self, slot: usize, number: u64, table: &Arc<Table>) -> EngineResult<()> {
         let keys = self.own_keys(slot, 60);
-        self.insert_keys(slot, number, table, &keys, InsertOptions::default())
+        self.insert_keys(slot, number, table, &keys, &InsertOptions::default())
     }
 
     pub fn insert_keys(
@@ -151,7 +151,7 @@ impl Driver {
         number: u64,
         table: &Arc<Table>,
         keys: &[u64],
-        options: InsertOptions,
+        options: &InsertOptions,
     ) -> EngineResult<()> {
         let mut batch = RowBatch::new();
         let mut rows = Vec::new();

@@ -158,7 +158,7 @@ impl CopyIn {
         let inserted = self
             .table
             .table
-            .insert_many(txn, &self.bulk, self.options)
+            .insert_many(txn, &self.bulk, &self.options)
             .await;
         self.bulk.clear();
         inserted.map_err(|error| {

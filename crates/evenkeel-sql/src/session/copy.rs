@@ -126,7 +126,10 @@ impl Session {
         let defaults = dml::defaults(&binder, &table)?;
         drop(binder);
         let shape = CopyShape::new(options);
-        let options = InsertOptions { freeze };
+        let options = InsertOptions {
+            freeze,
+            ring: Some(table.table.load_ring()),
+        };
         let copy = CopyIn::new(table, columns, defaults, shape, options, cx);
         let autocommit = self.tx.block == Block::Implicit && !self.in_batch;
         Ok(StatementResult::CopyIn(CopyInSink { copy, autocommit }))

@@ -130,6 +130,7 @@ impl BufferPool {
     /// Promises `frames` frames to an operation that is about to pin so many pages at once, and
     /// waits until other operations leave room for it. The caller holds no pin. In a pool of
     /// ordinary size this does nothing.
+    #[inline]
     pub fn reserve(&self, frames: usize) -> FrameReservation {
         self.core.reserve(frames)
     }
@@ -392,6 +393,12 @@ impl BufferPool {
             ended += 1;
         }
         Counters::add(&self.core.counters.writes, ended);
+    }
+
+    /// How many frames there are.
+    #[must_use]
+    pub fn frames(&self) -> u64 {
+        self.core.frame_count() as u64
     }
 
     /// Counters since the start.

@@ -321,7 +321,7 @@ impl PoolCore {
         if word.pins() != 0 {
             return Reuse::Pinned;
         }
-        if word.has(Flag::UNCLEAN) {
+        if word.has(Flag::UNWRITTEN) {
             return Reuse::Unwritten;
         }
         if frame.latch.update(Word::pinned_quietly).is_err() {
@@ -395,6 +395,7 @@ impl PoolCore {
     }
 
     /// Promises `frames` frames; waits, holding nothing, until operations under way leave room.
+    #[inline]
     pub(crate) fn reserve(self: &Arc<Self>, frames: usize) -> FrameReservation {
         if !self.permits.counted {
             return FrameReservation {
@@ -402,6 +403,11 @@ impl PoolCore {
                 frames: 0,
             };
         }
+        self.reserve_counted(frames)
+    }
+
+    #[cold]
+    fn reserve_counted(self: &Arc<Self>, frames: usize) -> FrameReservation {
         let frames = frames.min(self.permits.total);
         let mut left = self.permits.left.lock();
         if *left < frames {

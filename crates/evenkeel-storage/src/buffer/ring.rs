@@ -35,7 +35,8 @@ pub type Strategy<'a> = Option<&'a Arc<Ring>>;
 ///
 /// A page that others have used is theirs from then on and leaves the ring. One that is not
 /// written yet is passed over: who fills pages never writes them (buffer rule 10), but hands them
-/// to the cleaner by the hundred, long before the ring comes round to them.
+/// to the cleaner by the hundred, long before the ring comes round to them. Only hints that are
+/// not written by then are given up: the next visitor finds them again.
 pub struct Ring {
     context: IoContext,
     limit: usize,
@@ -108,7 +109,7 @@ impl Ring {
             match self.find(core) {
                 Found::Frame(id) => return Ok(id),
                 Found::Room => return core.take_frame(),
-                // What a scan finds dirty, others have changed or its own hints have.
+                // What a scan finds dirty, others have changed: it is theirs to keep.
                 Found::Unwritten if self.context != IoContext::BulkRead && waits < WAITS => {
                     waits += 1;
                     core.poison.check()?;

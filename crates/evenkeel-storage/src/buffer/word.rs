@@ -74,6 +74,8 @@ impl Flag {
         Flag(self.0 | other.0)
     }
 
+    /// Changes under log that are not at home.
+    pub(crate) const UNWRITTEN: Flag = Flag::DIRTY.or(Flag::WRITING);
     /// Whatever keeps a frame from being evicted as it is.
     pub(crate) const UNCLEAN: Flag = Flag::DIRTY.or(Flag::HINT_DIRTY).or(Flag::WRITING);
 }
@@ -259,9 +261,10 @@ impl Word {
     }
 
     /// As [`Word::evicted`], but by the holder of the only pin, who is sure by it which page it
-    /// gives up. Refused once somebody has used the page: it is not the ring's alone then.
+    /// gives up. Refused once somebody has used the page: it is not the ring's alone then. Hints
+    /// that the cleaner has not got round to are lost.
     pub(crate) const fn reused(self) -> Option<Word> {
-        if !self.has(Flag::VALID) || self.has(Flag::UNCLEAN) || self.pins() != 1 {
+        if !self.has(Flag::VALID) || self.has(Flag::UNWRITTEN) || self.pins() != 1 {
             return None;
         }
         if self.usage() != 0 {
@@ -435,9 +438,11 @@ mod tests {
         assert_eq!(Word::loaded(0).reused(), None);
         assert_eq!(Word(Word::loaded(1).0 + PIN_ONE).reused(), None);
         assert_eq!(Word(Word::loaded(1).0 + USAGE_ONE).reused(), None);
-        for flag in [Flag::DIRTY, Flag::HINT_DIRTY, Flag::WRITING] {
+        for flag in [Flag::DIRTY, Flag::WRITING] {
             assert_eq!(Word::loaded(1).with(flag).reused(), None);
         }
+        let hinted = Word::loaded(1).with(Flag::HINT_DIRTY);
+        assert_eq!(hinted.reused(), Some(Word::FREE));
         assert_eq!(Word::FREE.reused(), None);
     }
 

@@ -30,9 +30,6 @@ pub(super) struct Shared {
     pub(super) area: Option<Area>,
     /// Pages that are torn are restored from the log: the area is not needed any more.
     pub(super) images_cover: AtomicBool,
-    /// Write-back is asked for whenever so many bytes have been written, and no more than twice
-    /// as many are with the device at once; 0 leaves it to the system.
-    pub(super) flush_after: u64,
     /// Whether clean pages may be written again to close gaps.
     pub(super) fill_gaps: bool,
     pub(super) counters: Counters,
@@ -56,6 +53,9 @@ pub(super) struct Lane {
     filler: Vec<bool>,
     /// What the device may still be at: segment, offset and length.
     on_device: Vec<(Arc<Segment>, u64, u64)>,
+    /// Write-back is asked for whenever so many bytes have been written, and no more than twice
+    /// as many are with the device at once; 0 leaves it to the system.
+    flush_after: u64,
 }
 
 /// The last home write of each segment in a batch.
@@ -89,7 +89,7 @@ impl Shared {
 }
 
 impl Lane {
-    pub(super) fn new(shared: &Shared, batch: usize) -> Lane {
+    pub(super) fn new(shared: &Shared, batch: usize, flush_after: u64) -> Lane {
         let limit = shared
             .area
             .as_ref()
@@ -101,6 +101,7 @@ impl Lane {
             copied: Vec::new(),
             filler: Vec::new(),
             on_device: Vec::new(),
+            flush_after,
         }
     }
 
@@ -319,7 +320,7 @@ impl Lane {
         while !rest.is_empty() {
             let begun = Instant::now();
             let most = pace.piece();
-            let (piece, later) = rest.split_at(piece_len(rest, most, shared.flush_after));
+            let (piece, later) = rest.split_at(piece_len(rest, most, self.flush_after));
             rest = later;
             self.write_piece(shared, piece, &mut homes)?;
             if most.is_some() {
@@ -382,7 +383,7 @@ impl Lane {
         let copied = &self.copied;
         let frames = runs.iter().flat_map(|run| &copied[run.first..run.end]);
         shared.pool.end_write(frames.map(|copied| copied.frame));
-        if shared.flush_after == 0 {
+        if self.flush_after == 0 {
             shared.pages_under_way(false);
             return Ok(());
         }

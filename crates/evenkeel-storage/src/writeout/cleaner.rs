@@ -37,10 +37,14 @@ struct Control {
 }
 
 impl Cleaner {
-    pub(super) fn start(shared: Arc<Shared>, batch: usize) -> StorageResult<Cleaner> {
+    pub(super) fn start(
+        shared: Arc<Shared>,
+        batch: usize,
+        flush_after: u64,
+    ) -> StorageResult<Cleaner> {
         let control = Arc::new(Control::default());
         let mut worker = Worker {
-            lane: Lane::new(&shared, batch),
+            lane: Lane::new(&shared, batch, flush_after),
             demand: Demand::new(shared.pool.core()),
             shared: Arc::clone(&shared),
             control: Arc::clone(&control),

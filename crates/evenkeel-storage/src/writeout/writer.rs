@@ -40,6 +40,8 @@ pub struct WriterOptions {
     /// Write-back is asked for whenever so many bytes have been written, so that syncs find
     /// little to do; 0 leaves it to the system.
     pub flush_after: u64,
+    /// The same for what the cleaner writes.
+    pub cleaner_flush_after: u64,
 }
 
 impl WriterOptions {
@@ -49,6 +51,7 @@ impl WriterOptions {
         let area_pages = u32::try_from(config.frames() * 2)
             .unwrap_or(u32::MAX)
             .clamp(64, 4096);
+        let cached = config.fsync && !config.io_direct_data;
         WriterOptions {
             dir: dir.to_path_buf(),
             torn_page_protection: config.torn_page_protection,
@@ -57,11 +60,8 @@ impl WriterOptions {
             leave_one_out: config.has(Mutant::PassPendingPage),
             batch_pages: 128,
             area_pages,
-            flush_after: if config.fsync && !config.io_direct_data {
-                config.checkpoint_flush_after
-            } else {
-                0
-            },
+            flush_after: cached.then_some(config.checkpoint_flush_after).unwrap_or(0),
+            cleaner_flush_after: cached.then_some(config.bgwriter_flush_after).unwrap_or(0),
         }
     }
 }
@@ -149,7 +149,6 @@ impl Writer {
             log,
             area,
             images_cover: AtomicBool::new(options.images_cover),
-            flush_after: options.flush_after,
             // With page images in the log there is none of a page that nothing has changed.
             fill_gaps: matches!(
                 options.torn_page_protection,
@@ -157,8 +156,8 @@ impl Writer {
             ),
             counters: Counters::default(),
         });
-        let checkpoint = Mutex::new(Lane::new(&shared, batch));
-        let cleaner = Cleaner::start(Arc::clone(&shared), batch)?;
+        let checkpoint = Mutex::new(Lane::new(&shared, batch, options.flush_after));
+        let cleaner = Cleaner::start(Arc::clone(&shared), batch, options.cleaner_flush_after)?;
         Ok(Arc::new(Writer {
             shared,
             checkpoint,

@@ -253,7 +253,7 @@ fn bulk_inserts_fill_pages() {
     let f = Fixture::new(2);
     f.commit(|txn| {
         let options = InsertOptions::default();
-        block_on(f.table.insert_many(txn, &many(3000), options)).unwrap();
+        block_on(f.table.insert_many(txn, &many(3000), &options)).unwrap();
     });
     assert_eq!(f.committed().len(), 3000);
     // 48 bytes a tuple and 4 a line pointer.
@@ -269,8 +269,11 @@ fn bulk_inserts_fill_pages() {
 fn a_frozen_load_needs_no_vacuum() {
     let f = Fixture::new(1);
     f.commit(|txn| {
-        let options = InsertOptions { freeze: true };
-        block_on(f.table.insert_many(txn, &many(1000), options)).unwrap();
+        let options = InsertOptions {
+            freeze: true,
+            ring: Some(f.table.load_ring()),
+        };
+        block_on(f.table.insert_many(txn, &many(1000), &options)).unwrap();
     });
     for block in 0..f.table.blocks() {
         let bits = f.table.vm().bits(BlockNumber(block)).unwrap();
@@ -294,7 +297,7 @@ fn index_scans_have_the_order_and_bounds_asked_for() {
     f.commit(|txn| {
         block_on(
             f.table
-                .insert_many(txn, &many(500), InsertOptions::default()),
+                .insert_many(txn, &many(500), &InsertOptions::default()),
         )
         .unwrap();
     });

@@ -66,7 +66,7 @@ fn redo_gives_the_pages_the_forward_path_made() {
         );
     }
     f.commit(|txn| {
-        block_on(f.table.insert_many(txn, &rows, InsertOptions::default())).unwrap();
+        block_on(f.table.insert_many(txn, &rows, &InsertOptions::default())).unwrap();
     });
     for round in 0..20 {
         change(&f, round);

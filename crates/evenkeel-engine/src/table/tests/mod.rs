@@ -5,6 +5,8 @@ mod basic;
 mod concurrent;
 mod crash;
 mod locks;
+mod passes;
+mod settings;
 mod shared_keys;
 mod statistics;
 mod vacuum;
@@ -112,6 +114,11 @@ impl Fixture {
     fn with(indexes: usize, fillfactor: u8, frames: Option<u64>) -> Fixture {
         let disk = SimDisk::new(1);
         let db = open_db(&disk, frames);
+        Fixture::on(&disk, db, indexes, fillfactor)
+    }
+
+    /// A new table in `db`.
+    fn on(disk: &SimDisk, db: Database, indexes: usize, fillfactor: u8) -> Fixture {
         let mut txn = db.begin(Isolation::ReadCommitted).unwrap();
         let files: Vec<FileId> = (0..=indexes).map(|_| txn.create_file().unwrap()).collect();
         let xid = txn.xid().unwrap();
@@ -121,7 +128,7 @@ impl Fixture {
         block_on(txn.commit(Durability::Sync)).unwrap();
         let table = Table::open(&db, def(&files, fillfactor)).unwrap();
         Fixture {
-            disk,
+            disk: disk.clone(),
             db,
             files,
             table,

@@ -158,6 +158,10 @@ async fn insert(
     let mut data = Vec::new();
     let mut maker = RowMaker::new(table, &run.cx.types);
     let mut bulk = RowBatch::new();
+    let options = InsertOptions {
+        freeze: false,
+        ring: Some(table.table.load_ring()),
+    };
     let mut changed = Changed::default();
     let mut inserter = match conflict {
         Some(conflict) => Some(Inserter::new(table, conflict, env, txn.snapshot()?)),
@@ -194,18 +198,12 @@ async fn insert(
         bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes);
         if bulk.bytes() >= BULK_BYTES {
             txn.check_cancel()?;
-            table
-                .table
-                .insert_many(txn, &bulk, InsertOptions::default())
-                .await?;
+            table.table.insert_many(txn, &bulk, &options).await?;
             bulk.clear();
         }
     }
     if !bulk.is_empty() {
-        table
-            .table
-            .insert_many(txn, &bulk, InsertOptions::default())
-            .await?;
+        table.table.insert_many(txn, &bulk, &options).await?;
     }
     Ok(changed)
 }
