@@ -60,8 +60,16 @@ impl WriterOptions {
             leave_one_out: config.has(Mutant::PassPendingPage),
             batch_pages: 128,
             area_pages,
-            flush_after: cached.then_some(config.checkpoint_flush_after).unwrap_or(0),
-            cleaner_flush_after: cached.then_some(config.bgwriter_flush_after).unwrap_or(0),
+            flush_after: if cached {
+                config.checkpoint_flush_after
+            } else {
+                0
+            },
+            cleaner_flush_after: if cached {
+                config.bgwriter_flush_after
+            } else {
+                0
+            },
         }
     }
 }
