@@ -1,5 +1,6 @@
 //! The store with a client whose pages hold counters, on disks that crash and fail.
 
+mod accounts;
 mod crash;
 mod damage;
 mod images;
