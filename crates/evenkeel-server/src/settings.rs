@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evenkeel_engine::Config;
 use evenkeel_io::IoMethod;
-use evenkeel_sql::{ServerSetting, SqlConfig};
+use evenkeel_sql::{AutovacuumConfig, ServerSetting, SqlConfig};
 use evenkeel_storage::{StorageConfig, TornPageProtection};
 
 use crate::ServerConfig;
@@ -57,6 +57,10 @@ enum Kind {
     Bool,
     Number,
     Fraction,
+    /// A whole number, or -1.
+    Count,
+    /// Milliseconds with a fraction.
+    Delay,
     Choice(&'static [&'static str]),
     Text,
 }
@@ -67,6 +71,8 @@ enum Value {
     Bool(bool),
     Number(u64),
     Fraction(f64),
+    Count(i64),
+    Delay(Duration),
     Text(String),
 }
 
@@ -255,6 +261,90 @@ const SETTINGS: &[Setting] = &[
         "memory of one analytic statement",
     ),
     setting(
+        "track_commit_timestamp",
+        Kind::Bool,
+        "off",
+        "keep the time of every commit, for pg_xact_commit_timestamp",
+    ),
+    setting(
+        "autovacuum",
+        Kind::Bool,
+        "on",
+        "vacuum and analyze tables by themselves",
+    ),
+    setting(
+        "autovacuum_naptime",
+        Kind::Time(SECOND),
+        "1min",
+        "time between two looks at the tables",
+    ),
+    setting(
+        "autovacuum_max_workers",
+        Kind::Number,
+        "3",
+        "tables vacuumed by themselves at once",
+    ),
+    setting(
+        "autovacuum_vacuum_threshold",
+        Kind::Number,
+        "50",
+        "dead rows that make a vacuum due, besides the scale factor",
+    ),
+    setting(
+        "autovacuum_vacuum_max_threshold",
+        Kind::Count,
+        "100000000",
+        "dead rows that make a vacuum due in any table, -1: no number does",
+    ),
+    setting(
+        "autovacuum_vacuum_scale_factor",
+        Kind::Fraction,
+        "0.2",
+        "dead rows as a share of all, added to the threshold",
+    ),
+    setting(
+        "autovacuum_vacuum_insert_threshold",
+        Kind::Count,
+        "1000",
+        "rows inserted that make a vacuum due, -1: inserts do not",
+    ),
+    setting(
+        "autovacuum_vacuum_insert_scale_factor",
+        Kind::Fraction,
+        "0.2",
+        "rows inserted as a share of those not frozen, added to the threshold",
+    ),
+    setting(
+        "autovacuum_analyze_threshold",
+        Kind::Number,
+        "50",
+        "rows changed that make an analyze due, besides the scale factor",
+    ),
+    setting(
+        "autovacuum_analyze_scale_factor",
+        Kind::Fraction,
+        "0.1",
+        "rows changed as a share of all, added to the threshold",
+    ),
+    setting(
+        "autovacuum_freeze_max_age",
+        Kind::Number,
+        "200000000",
+        "age of the oldest id, in ids, at which a table is frozen",
+    ),
+    setting(
+        "autovacuum_vacuum_cost_delay",
+        Kind::Delay,
+        "2ms",
+        "sleep of an automatic vacuum at its cost limit, 0: none",
+    ),
+    setting(
+        "autovacuum_vacuum_cost_limit",
+        Kind::Count,
+        "-1",
+        "cost that all automatic vacuums together may run up between sleeps, -1: 200",
+    ),
+    setting(
         "ignore_log_damage",
         Kind::Bool,
         "off",
@@ -420,6 +510,12 @@ impl Settings {
             ("work_mem", Value::Bytes(n)) => {
                 self.sql.work_memory = usize::try_from(n).map_err(|_| "too large")?;
             }
+            ("track_commit_timestamp", Value::Bool(on)) => {
+                self.database.track_commit_timestamp = on;
+            }
+            (name, value) if name.starts_with("autovacuum") => {
+                return store_autovacuum(&mut self.sql.autovacuum, name, value);
+            }
             _ => return Err("a value of another kind"),
         }
         Ok(())
@@ -497,6 +593,45 @@ fn store_pool(
     Ok(true)
 }
 
+/// The settings of autovacuum.
+fn store_autovacuum(
+    to: &mut AutovacuumConfig,
+    name: &str,
+    value: Value,
+) -> Result<(), &'static str> {
+    match (name, value) {
+        ("autovacuum", Value::Bool(on)) => to.enabled = on,
+        ("autovacuum_naptime", Value::Time(time)) => {
+            to.naptime = time.max(SECOND);
+        }
+        ("autovacuum_max_workers", Value::Number(n)) => {
+            let n = usize::try_from(n).ok().filter(|n| (1..=64).contains(n));
+            to.max_workers = n.ok_or("1 to 64")?;
+        }
+        ("autovacuum_vacuum_threshold", Value::Number(n)) => to.vacuum_threshold = n as f64,
+        ("autovacuum_vacuum_max_threshold", Value::Count(n)) => to.vacuum_max_threshold = n as f64,
+        ("autovacuum_vacuum_scale_factor", Value::Fraction(f)) => to.vacuum_scale_factor = f,
+        ("autovacuum_vacuum_insert_threshold", Value::Count(n)) => to.insert_threshold = n as f64,
+        ("autovacuum_vacuum_insert_scale_factor", Value::Fraction(f)) => to.insert_scale_factor = f,
+        ("autovacuum_analyze_threshold", Value::Number(n)) => to.analyze_threshold = n as f64,
+        ("autovacuum_analyze_scale_factor", Value::Fraction(f)) => to.analyze_scale_factor = f,
+        ("autovacuum_freeze_max_age", Value::Number(n)) => {
+            let in_range = (100_000..=2_000_000_000).contains(&n);
+            to.freeze_max_age = in_range.then_some(n).ok_or("100000 to 2000000000")?;
+        }
+        ("autovacuum_vacuum_cost_delay", Value::Delay(delay)) => to.cost.delay = delay,
+        ("autovacuum_vacuum_cost_limit", Value::Count(n)) => {
+            let limit = if n == -1 { 200 } else { n };
+            let limit = u32::try_from(limit)
+                .ok()
+                .filter(|n| (1..=10_000).contains(n));
+            to.cost.limit = limit.ok_or("-1, or 1 to 10000")?;
+        }
+        _ => return Err("a value of another kind"),
+    }
+    Ok(())
+}
+
 impl Kind {
     /// What numbers without a unit count, as `pg_settings` names it.
     fn unit(self) -> Option<&'static str> {
@@ -513,9 +648,9 @@ impl Kind {
 
     fn vartype(self) -> &'static str {
         match self {
-            Kind::Bytes(_) | Kind::Time(_) | Kind::Number => "integer",
+            Kind::Bytes(_) | Kind::Time(_) | Kind::Number | Kind::Count => "integer",
             Kind::Bool => "bool",
-            Kind::Fraction => "real",
+            Kind::Fraction | Kind::Delay => "real",
             Kind::Choice(_) => "enum",
             Kind::Text => "string",
         }
@@ -551,6 +686,8 @@ impl Kind {
             Kind::Bool => "on or off".to_owned(),
             Kind::Number => "a whole number".to_owned(),
             Kind::Fraction => "a number from 0 to 1".to_owned(),
+            Kind::Count => "a whole number, or -1".to_owned(),
+            Kind::Delay => "a time from 0 to 100ms".to_owned(),
             Kind::Choice(choices) => format!("one of {}", choices.join(", ")),
             Kind::Text => "a text".to_owned(),
         }
@@ -598,6 +735,15 @@ fn parse(kind: Kind, text: &str) -> Option<Value> {
             .ok()
             .filter(|f| (0.0..=1.0).contains(f))
             .map(Value::Fraction),
+        Kind::Count => text.parse().ok().filter(|n| *n >= -1).map(Value::Count),
+        Kind::Delay => {
+            let digits = text.strip_suffix("ms").unwrap_or(text).trim();
+            let millis: f64 = digits
+                .parse()
+                .ok()
+                .filter(|ms| (0.0..=100.0).contains(ms))?;
+            Some(Value::Delay(Duration::from_secs_f64(millis / 1e3)))
+        }
         Kind::Choice(choices) => choices
             .contains(&text)
             .then(|| Value::Text(text.to_owned())),
@@ -630,6 +776,7 @@ mod tests {
             fresh.server.socket_directory
         );
         assert_eq!(settings.sql.work_memory, fresh.sql.work_memory);
+        assert_eq!(settings.sql.autovacuum, fresh.sql.autovacuum);
         let (ours, theirs) = (&settings.database.storage, &fresh.database.storage);
         assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
     }

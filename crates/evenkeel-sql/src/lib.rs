@@ -9,6 +9,7 @@ pub mod exec;
 pub mod functions;
 pub mod instance;
 pub mod key;
+pub mod maintenance;
 pub mod pg_catalog;
 pub mod planner;
 pub mod row;
@@ -19,6 +20,7 @@ pub mod types;
 
 pub use error::{ErrorFields, SqlError, SqlResult, SqlState};
 pub use instance::{Client, EndFlag};
+pub use maintenance::{Autovacuum, AutovacuumConfig};
 pub use session::api::{
     CancelHandle, Column, CopyFormat, Format, Notice, Prepared, SessionParams, SqlConfig,
     TransactionStatus,

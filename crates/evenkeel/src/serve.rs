@@ -47,6 +47,8 @@ pub fn serve(data: &Path, port: Option<u16>, overrides: &[String]) -> Result<(),
     let engine = opener.open()?;
     write_settings_file(data)?;
     let engine = serve_database(&runtime, engine, opener, &settings)?;
+    engine.stop_autovacuum();
+    engine.close()?;
     engine.database().close()?;
     tracing::info!("database system is shut down");
     Ok(())
@@ -72,7 +74,9 @@ impl Opener {
             "whether the device never tears a page, as found at the start",
         );
         sql.settings = sql.settings.iter().cloned().chain([found]).collect();
-        match SqlEngine::open(database.clone(), sql) {
+        let opened = SqlEngine::open(database.clone(), sql);
+        let running = opened.and_then(|engine| engine.start_autovacuum().map(|()| engine));
+        match running {
             Ok(engine) => Ok(engine),
             Err(error) => {
                 // The directory is left as clean as it can be.

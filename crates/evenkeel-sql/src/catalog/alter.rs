@@ -6,9 +6,12 @@ use evenkeel_engine::heap::rows::RowBatch;
 use evenkeel_engine::{FileId, TableLockMode, Transaction};
 
 use super::create::second_primary_key;
+use super::parameters::StorageParameters;
 use super::state::CatalogChange;
-use super::system::{TableParts, attribute_row, class_row, index_def};
-use super::{Catalog, ConstraintKind, DdlLog, IndexInfo, NewConstraint, Oid, TableInfo};
+use super::system::{TableParts, attribute_row, index_class_row, index_def, table_row};
+use super::{
+    Catalog, ConstraintKind, DdlLog, IndexInfo, NewConstraint, Oid, RelationStats, TableInfo,
+};
 use crate::error::{SqlError, SqlResult, SqlState};
 
 impl Catalog {
@@ -81,6 +84,29 @@ impl Catalog {
         self.finish(txn, ddl, parts, false)
     }
 
+    /// Changes the declared storage parameters.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn set_parameters(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        table: Oid,
+        fillfactor: Option<u8>,
+        parameters: StorageParameters,
+    ) -> SqlResult<Arc<TableInfo>> {
+        let table = self
+            .lock_table(txn, ddl, table, TableLockMode::ShareUpdateExclusive)
+            .await?;
+        let mut parts = TableParts::of(&table);
+        parts.parameters = Arc::new(parameters);
+        parts.fillfactor = fillfactor;
+        self.tables.class.delete(txn, parts.place).await?;
+        parts.place = self.tables.class.insert(txn, &table_row(&parts)).await?;
+        self.finish(txn, ddl, parts, false)
+    }
+
     async fn set_not_null(
         &self,
         txn: &mut Transaction,
@@ -121,14 +147,11 @@ impl Catalog {
             .collect();
         parts.heap = txn.create_file()?;
         self.tables.class.delete(txn, parts.place).await?;
-        let row = class_row(
-            parts.oid,
-            &parts.name,
-            parts.schema_oid,
-            "r",
-            parts.heap,
-            parts.fillfactor,
-        );
+        parts.stats = Arc::new(RelationStats {
+            columns: parts.stats.columns.clone(),
+            ..RelationStats::new(self.db.horizon().floor())
+        });
+        let row = table_row(&parts);
         parts.place = self.tables.class.insert(txn, &row).await?;
         let indexes = std::mem::take(&mut parts.indexes);
         for index in indexes {
@@ -138,6 +161,8 @@ impl Catalog {
         for file in old_files {
             txn.drop_file(file)?;
         }
+        let counters = self.db.table_counters(u64::from(parts.oid));
+        txn.on_commit(Box::new(move || counters.emptied()));
         self.finish(txn, ddl, parts, true)
     }
 
@@ -155,14 +180,7 @@ impl Catalog {
         let before = evenkeel_engine::table::Table::open(&self.db, parts.def(0))?;
         before.build_index(txn, &index_def(&renewed))?;
         self.tables.class.delete(txn, index.places[0]).await?;
-        let row = class_row(
-            index.oid,
-            &index.name,
-            parts.schema_oid,
-            "i",
-            renewed.file,
-            None,
-        );
+        let row = index_class_row(index.oid, &index.name, parts.schema_oid, renewed.file);
         renewed.places[0] = self.tables.class.insert(txn, &row).await?;
         Ok(renewed)
     }

@@ -7,12 +7,12 @@ use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
 use super::names::{free_name, name_lock};
 use super::state::CatalogChange;
 use super::system::{
-    NOWHERE, TableParts, attribute_row, class_row, constraint_row, index_def, index_key, index_row,
-    layout_of,
+    NOWHERE, TableParts, attribute_row, constraint_row, index_class_row, index_def, index_key,
+    index_row, layout_of, table_row,
 };
 use super::{
     Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
-    IndexInfo, Oid, PG_CATALOG_OID, TableInfo,
+    IndexInfo, Oid, PG_CATALOG_OID, RelationStats, StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{KeyColumn, is_indexable};
@@ -63,6 +63,8 @@ pub struct CreateTable {
     pub constraints: Vec<NewConstraint>,
     /// `WITH (fillfactor = …)`, in percent.
     pub fillfactor: Option<u8>,
+    /// The other storage parameters.
+    pub parameters: StorageParameters,
     /// IF NOT EXISTS
     pub if_not_exists: bool,
 }
@@ -217,19 +219,15 @@ impl Catalog {
             constraints: Vec::new(),
             heap: txn.create_file()?,
             fillfactor: create.fillfactor,
+            parameters: Arc::new(create.parameters.clone()),
+            // Nothing older than this can come into it.
+            stats: Arc::new(RelationStats::new(self.db.horizon().floor())),
             place: NOWHERE,
         };
         let plans = self
             .constraint_plans(txn, ddl, &parts, &create.constraints)
             .await?;
-        let row = class_row(
-            oid,
-            &parts.name,
-            schema_oid,
-            "r",
-            parts.heap,
-            parts.fillfactor,
-        );
+        let row = table_row(&parts);
         parts.place = self.tables.class.insert(txn, &row).await?;
         for column in &mut parts.columns {
             let row = attribute_row(oid, column);
@@ -412,7 +410,7 @@ impl Catalog {
         };
         let before = evenkeel_engine::table::Table::open(&self.db, parts.def(index.position))?;
         before.build_index(txn, &index_def(&index))?;
-        let row = class_row(oid, &index.name, parts.schema_oid, "i", index.file, None);
+        let row = index_class_row(oid, &index.name, parts.schema_oid, index.file);
         index.places[0] = self.tables.class.insert(txn, &row).await?;
         index.places[1] = self.tables.index.insert(txn, &index_row(&index)).await?;
         if let Some(kind) = plan.constraint {

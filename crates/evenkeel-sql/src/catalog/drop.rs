@@ -32,8 +32,13 @@ impl Catalog {
         for column in &parts.columns {
             self.tables.attribute.delete(txn, column.place).await?;
         }
+        for column in parts.stats.columns.iter().flatten() {
+            self.tables.statistic.delete(txn, column.place).await?;
+        }
         self.tables.class.delete(txn, parts.place).await?;
         txn.drop_file(parts.heap)?;
+        let (db, id) = (self.db.clone(), u64::from(parts.oid));
+        txn.on_commit(Box::new(move || db.forget_table_statistics(id)));
         self.forget(txn, ddl, CatalogChange::DropTable(table.oid))
     }
 

@@ -5,11 +5,14 @@
 //! ([`Catalog::create_table`], …). The rules are in the README beside this file.
 
 mod alter;
+mod counts;
 mod create;
 mod drop;
 mod log;
 mod names;
+mod parameters;
 mod state;
+mod statistics;
 mod system;
 #[cfg(test)]
 mod tests;
@@ -25,7 +28,9 @@ use parking_lot::RwLock;
 
 pub use create::{CreateTable, NewColumn, NewConstraint, NewIndex};
 pub use log::{DdlLog, DdlMark};
+pub use parameters::StorageParameters;
 pub use state::{CatalogState, Relation};
+pub use statistics::{ColumnStats, RelationStats, StatisticsChange};
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
@@ -169,6 +174,10 @@ pub struct TableInfo {
     pub fillfactor: u8,
     /// Whether `fillfactor` was declared.
     pub fillfactor_declared: bool,
+    /// The other storage parameters that were declared.
+    pub parameters: Arc<StorageParameters>,
+    /// What vacuum and analyze found out.
+    pub stats: Arc<RelationStats>,
     /// Its row in `pg_class`.
     pub(crate) place: Tid,
 }
@@ -242,11 +251,13 @@ impl Catalog {
             next_oid: AtomicU32::new(next_oid.max(FIRST_NORMAL_OID)),
             next_version: AtomicU64::new(2),
         };
-        Ok(Arc::new(Catalog {
+        let catalog = Catalog {
             db: db.clone(),
             tables,
             shared: Arc::new(shared),
-        }))
+        };
+        catalog.restore_counts()?;
+        Ok(Arc::new(catalog))
     }
 
     /// What is committed.
@@ -263,6 +274,11 @@ impl Catalog {
     /// rule 3), so there is nothing left to do but to forget them.
     pub fn publish(&self, ddl: DdlLog) {
         drop(ddl);
+    }
+
+    /// The tables that hold the catalog, with their names.
+    pub fn system_tables(&self) -> impl Iterator<Item = (&'static str, &Arc<Table>)> {
+        self.tables.all().into_iter()
     }
 
     fn new_oid(&self) -> SqlResult<Oid> {

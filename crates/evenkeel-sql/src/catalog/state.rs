@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use evenkeel_engine::Database;
+
 use super::{
     ExtensionInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID, PUBLIC_OID, TableInfo,
 };
@@ -50,6 +52,7 @@ pub struct CatalogState {
     /// Schema and name to oid.
     names: HashMap<(Oid, Arc<str>), Oid>,
     extensions: BTreeMap<Oid, Arc<ExtensionInfo>>,
+    database: Option<Database>,
 }
 
 impl CatalogState {
@@ -60,7 +63,21 @@ impl CatalogState {
             owners: HashMap::new(),
             names: HashMap::new(),
             extensions: BTreeMap::new(),
+            database: None,
         }
+    }
+
+    /// The state of the catalog of this database.
+    pub(crate) fn of(database: &Database, version: u64) -> CatalogState {
+        CatalogState {
+            database: Some(database.clone()),
+            ..CatalogState::new(version)
+        }
+    }
+
+    /// The database it is of; `None` for one that is nobody's catalog.
+    pub fn database(&self) -> Option<&Database> {
+        self.database.as_ref()
     }
 
     /// The state after `changes`.

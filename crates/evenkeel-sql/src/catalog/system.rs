@@ -11,7 +11,9 @@ use evenkeel_engine::heap::rows::RowBatch;
 use evenkeel_engine::table::{IndexDef, Table, TableDef};
 use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction};
 
+use super::parameters::StorageParameters;
 use super::state::{CatalogChange, CatalogState};
+use super::statistics::{ColumnStats, RelationStats};
 use super::{ColumnInfo, ConstraintInfo, ConstraintKind, ExtensionInfo, IndexInfo, Oid, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
@@ -23,7 +25,12 @@ const ATTRIBUTE_OID: Oid = 1249;
 const INDEX_OID: Oid = 2610;
 const CONSTRAINT_OID: Oid = 2606;
 const EXTENSION_OID: Oid = 3079;
+const STATISTIC_OID: Oid = 2619;
+/// No object of PostgreSQL's has this oid.
+const COUNTS_OID: Oid = 9901;
 const CATALOG_FILLFACTOR: u8 = 100;
+/// Columns of `pg_class` as it is stored.
+const CLASS_COLUMNS: usize = 12;
 /// What a table without a declared `fillfactor` has.
 pub(super) const DEFAULT_FILLFACTOR: u8 = 100;
 const OPTION_DESCENDING: u32 = 1;
@@ -39,7 +46,8 @@ pub(super) struct SystemTable {
 
 /// All of them.
 pub(super) struct SystemTables {
-    /// oid, relname, relnamespace, relkind, relfilenode, fillfactor
+    /// oid, relname, relnamespace, relkind, relfilenode, fillfactor, reloptions, relfrozenxid,
+    /// relpages, reltuples, relallvisible, relallfrozen
     pub class: SystemTable,
     /// attrelid, attnum, attname, atttypid, atttypmod, attnotnull, adsrc
     pub attribute: SystemTable,
@@ -49,6 +57,11 @@ pub(super) struct SystemTables {
     pub constraint: SystemTable,
     /// oid, extname, extversion
     pub extension: SystemTable,
+    /// starelid, staattnum, stanullfrac, stawidth, stadistinct, correlation, and as texts of
+    /// arrays: most common values, their frequencies, the bounds of the histogram
+    pub statistic: SystemTable,
+    /// The counters of tables, between a clean stop and the next start.
+    pub counts: SystemTable,
 }
 
 impl SystemTable {
@@ -90,7 +103,7 @@ impl SystemTable {
     }
 
     /// All rows that are committed now.
-    fn read(&self, txn: &mut Transaction) -> SqlResult<Vec<(Tid, Vec<Datum>)>> {
+    pub fn read(&self, txn: &mut Transaction) -> SqlResult<Vec<(Tid, Vec<Datum>)>> {
         let mut scan = self.table.scan(&txn.snapshot()?);
         let mut batch = RowBatch::new();
         let mut rows = Vec::new();
@@ -160,6 +173,13 @@ impl Fields {
         }
     }
 
+    fn float4(&mut self) -> SqlResult<f32> {
+        match self.values.next() {
+            Some(Datum::Float4(v)) => Ok(v),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
     fn file(&mut self) -> SqlResult<FileId> {
         match self.values.next() {
             Some(Datum::Int8(v)) => Ok(FileId(v.cast_unsigned())),
@@ -181,22 +201,37 @@ fn vector(numbers: impl Iterator<Item = usize>) -> Datum {
     Datum::Text(words.join(" "))
 }
 
-/// A relation's row of `pg_class`.
-pub(super) fn class_row(
-    oid: Oid,
-    name: &str,
-    schema: Oid,
-    kind: &str,
-    file: FileId,
-    fillfactor: Option<u8>,
-) -> Vec<Datum> {
+/// A table's row of `pg_class`.
+pub(super) fn table_row(parts: &TableParts) -> Vec<Datum> {
+    let stats = &parts.stats;
+    let mut row = class_row(parts.oid, &parts.name, parts.schema_oid, "r", parts.heap);
+    row.extend([
+        parts.fillfactor.map(i32::from).into(),
+        parts.parameters.to_datum(),
+        Datum::Int8(stats.relfrozenxid.cast_signed()),
+        Datum::Int4(stats.relpages),
+        Datum::Float4(stats.reltuples),
+        Datum::Int4(stats.relallvisible),
+        Datum::Int4(stats.relallfrozen),
+    ]);
+    row
+}
+
+/// An index's row of `pg_class`.
+pub(super) fn index_class_row(oid: Oid, name: &str, schema: Oid, file: FileId) -> Vec<Datum> {
+    let mut row = class_row(oid, name, schema, "i", file);
+    row.resize(CLASS_COLUMNS, Datum::Null);
+    row
+}
+
+/// The columns that are filled for every relation.
+fn class_row(oid: Oid, name: &str, schema: Oid, kind: &str, file: FileId) -> Vec<Datum> {
     vec![
         Datum::Oid(oid),
         name.into(),
         Datum::Oid(schema),
         kind.into(),
         Datum::Int8(file.0.cast_signed()),
-        fillfactor.map(i32::from).into(),
     ]
 }
 
@@ -257,6 +292,8 @@ struct ClassEntry {
     schema: Oid,
     file: FileId,
     fillfactor: Option<u8>,
+    parameters: Arc<StorageParameters>,
+    stats: RelationStats,
     place: Tid,
 }
 
@@ -268,16 +305,33 @@ struct Loaded {
     columns: HashMap<Oid, Vec<ColumnInfo>>,
     index_rows: HashMap<Oid, Vec<(Tid, Vec<Datum>)>>,
     constraints: HashMap<Oid, Vec<Arc<ConstraintInfo>>>,
+    statistics: HashMap<Oid, Vec<(Tid, Vec<Datum>)>>,
 }
 
 impl SystemTables {
     /// Opens the catalog tables. In a new database they are empty; their files come with their
     /// first rows.
     pub fn open(db: &Database) -> SqlResult<SystemTables> {
-        use SqlType::{Bool, Int2Vector, Int4, Int8, InternalChar, Name, Oid, Text};
+        use SqlType::{Bool, Float4, Int2Vector, Int4, Int8, InternalChar, Name, Oid, Text};
         let open = |oid, types: &[SqlType]| SystemTable::open(db, oid, types);
         Ok(SystemTables {
-            class: open(CLASS_OID, &[Oid, Name, Oid, InternalChar, Int8, Int4])?,
+            class: open(
+                CLASS_OID,
+                &[
+                    Oid,
+                    Name,
+                    Oid,
+                    InternalChar,
+                    Int8,
+                    Int4,
+                    Text,
+                    Int8,
+                    Int4,
+                    Float4,
+                    Int4,
+                    Int4,
+                ],
+            )?,
             attribute: open(ATTRIBUTE_OID, &[Oid, Int4, Name, Oid, Int4, Bool, Text])?,
             index: open(
                 INDEX_OID,
@@ -288,7 +342,25 @@ impl SystemTables {
                 &[Oid, Name, InternalChar, Oid, Oid, Int2Vector],
             )?,
             extension: open(EXTENSION_OID, &[Oid, Name, Text])?,
+            statistic: open(
+                STATISTIC_OID,
+                &[Oid, Int4, Float4, Int4, Float4, Float4, Text, Text, Text],
+            )?,
+            counts: open(COUNTS_OID, &super::counts::columns())?,
         })
+    }
+
+    /// The tables, with their names.
+    pub fn all(&self) -> [(&'static str, &Arc<Table>); 7] {
+        [
+            ("pg_class", &self.class.table),
+            ("pg_attribute", &self.attribute.table),
+            ("pg_index", &self.index.table),
+            ("pg_constraint", &self.constraint.table),
+            ("pg_extension", &self.extension.table),
+            ("pg_statistic", &self.statistic.table),
+            ("evenkeel_table_counts", &self.counts.table),
+        ]
     }
 
     /// The committed state, and an oid above all that are in use.
@@ -296,7 +368,7 @@ impl SystemTables {
         let mut txn = db.begin(Isolation::RepeatableRead)?;
         txn.begin_statement()?;
         let loaded = self.load_rows(&mut txn)?;
-        let mut state = CatalogState::new(1);
+        let mut state = CatalogState::of(db, 1);
         let mut greatest = 0;
         for (oid, entry) in &loaded.tables {
             let table = loaded.table(db, *oid, entry)?;
@@ -328,17 +400,7 @@ impl SystemTables {
             let mut fields = Fields::new(values, "pg_class");
             let (oid, name, schema) = (fields.oid()?, fields.text()?.into(), fields.oid()?);
             let (kind, file) = (fields.text()?, fields.file()?);
-            let fillfactor = match fields.values.next() {
-                Some(Datum::Int4(percent)) => u8::try_from(percent).ok(),
-                _ => None,
-            };
-            let entry = ClassEntry {
-                name,
-                schema,
-                file,
-                fillfactor,
-                place,
-            };
+            let entry = class_entry(&kind, name, schema, (file, place), fields)?;
             match kind.as_str() {
                 "r" => loaded.tables.insert(oid, entry),
                 "i" => loaded.indexes.insert(oid, entry),
@@ -372,6 +434,13 @@ impl SystemTables {
                 .or_default()
                 .push((place, values));
         }
+        for (place, values) in self.statistic.read(txn)? {
+            let Some(Datum::Oid(table)) = values.first() else {
+                return Err(damaged("pg_statistic"));
+            };
+            let rows = loaded.statistics.entry(*table).or_default();
+            rows.push((place, values));
+        }
         for (place, values) in self.constraint.read(txn)? {
             let (table, constraint) = read_constraint(place, values)?;
             loaded
@@ -382,6 +451,42 @@ impl SystemTables {
         }
         Ok(loaded)
     }
+}
+
+/// What is left of a row of `pg_class` behind the file.
+fn class_entry(
+    kind: &str,
+    name: Arc<str>,
+    schema: Oid,
+    (file, place): (FileId, Tid),
+    mut fields: Fields,
+) -> SqlResult<ClassEntry> {
+    let fillfactor = match fields.values.next() {
+        Some(Datum::Int4(percent)) => u8::try_from(percent).ok(),
+        _ => None,
+    };
+    let mut entry = ClassEntry {
+        name,
+        schema,
+        file,
+        fillfactor,
+        parameters: Arc::default(),
+        stats: RelationStats::default(),
+        place,
+    };
+    if kind == "r" {
+        let parameters = StorageParameters::from_stored(fields.text_or_null()?.as_deref());
+        entry.parameters = Arc::new(parameters.ok_or_else(|| damaged("pg_class"))?);
+        entry.stats = RelationStats {
+            relfrozenxid: fields.file()?.0,
+            relpages: fields.int4()?,
+            reltuples: fields.float4()?,
+            relallvisible: fields.int4()?,
+            relallfrozen: fields.int4()?,
+            columns: Vec::new(),
+        };
+    }
+    Ok(entry)
 }
 
 fn read_constraint(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, ConstraintInfo)> {
@@ -405,6 +510,20 @@ fn read_constraint(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, Constraint
             place,
         },
     ))
+}
+
+/// A column's statistics from the rest of its row of `pg_statistic`.
+fn read_column_stats(place: Tid, ty: SqlType, mut fields: Fields) -> SqlResult<ColumnStats> {
+    let (null_frac, avg_width) = (fields.float4()?, fields.int4()?);
+    let (n_distinct, correlation) = (fields.float4()?, fields.float4()?);
+    let lists = [fields.text()?, fields.text()?, fields.text()?];
+    ColumnStats::from_stored(
+        ty,
+        (null_frac, avg_width, n_distinct, correlation),
+        lists.each_ref().map(String::as_str),
+        place,
+    )
+    .ok_or_else(|| damaged("pg_statistic"))
 }
 
 /// Positions from 0 for column numbers from 1.
@@ -437,6 +556,17 @@ impl Loaded {
         }
         indexes.sort_by_key(|index| index.oid);
         let declared = entry.fillfactor;
+        let mut stats = entry.stats.clone();
+        stats.columns = vec![None; columns.len()];
+        for (place, values) in self.statistics.get(&oid).into_iter().flatten() {
+            let mut fields = Fields::new(values.clone(), "pg_statistic");
+            let (_, attnum) = (fields.oid()?, fields.int4()?);
+            let at = usize::try_from(attnum).ok().and_then(|n| n.checked_sub(1));
+            let at = at.filter(|at| *at < columns.len());
+            let at = at.ok_or_else(|| damaged("pg_statistic"))?;
+            let column = read_column_stats(*place, columns[at].ty, fields)?;
+            stats.columns[at] = Some(Arc::new(column));
+        }
         let parts = TableParts {
             oid,
             name: Arc::clone(&entry.name),
@@ -447,6 +577,8 @@ impl Loaded {
             constraints,
             heap: entry.file,
             fillfactor: declared,
+            parameters: Arc::clone(&entry.parameters),
+            stats: Arc::new(stats),
             place: entry.place,
         };
         parts.open(db)
@@ -541,6 +673,8 @@ pub(super) struct TableParts {
     pub constraints: Vec<Arc<ConstraintInfo>>,
     pub heap: FileId,
     pub fillfactor: Option<u8>,
+    pub parameters: Arc<StorageParameters>,
+    pub stats: Arc<RelationStats>,
     pub place: Tid,
 }
 
@@ -557,6 +691,8 @@ impl TableParts {
             constraints: table.constraints.clone(),
             heap: table.heap,
             fillfactor: table.fillfactor_declared.then_some(table.fillfactor),
+            parameters: Arc::clone(&table.parameters),
+            stats: Arc::clone(&table.stats),
             place: table.place,
         }
     }
@@ -608,6 +744,8 @@ impl TableParts {
             heap: self.heap,
             fillfactor: self.fillfactor.unwrap_or(DEFAULT_FILLFACTOR),
             fillfactor_declared: self.fillfactor.is_some(),
+            parameters: self.parameters,
+            stats: self.stats,
             place: self.place,
         })
     }

@@ -2,6 +2,8 @@
 
 use datafusion::arrow::datatypes::DataType;
 
+use evenkeel_engine::Xid;
+
 use super::SERVER_VERSION;
 use super::define::{Call, PgFunction, Result};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -70,6 +72,33 @@ fn set_config(call: &Call<'_>) -> SqlResult<Datum> {
         .into())
 }
 
+/// When a transaction committed; NULL when it has not, or that is no longer kept.
+fn pg_xact_commit_timestamp(call: &Call<'_>) -> SqlResult<Datum> {
+    let number = match (call.integer(0), call.text(0)) {
+        (Some(number), _) => u64::try_from(number).ok(),
+        (None, text) => text.and_then(|text| text.trim().parse().ok()),
+    };
+    let Some(number) = number.filter(|number| *number > 0) else {
+        let message = "cannot retrieve commit timestamp for transaction 0";
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+    };
+    let session = call.session()?;
+    let Some(db) = session.catalog.database() else {
+        return Ok(Datum::Null);
+    };
+    if !db.config().track_commit_timestamp {
+        let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+        let error = SqlError::new(state, "could not get commit timestamp data");
+        return Err(
+            error.hint("Make sure the configuration parameter \"track_commit_timestamp\" is set.")
+        );
+    }
+    let micros = db.commit_timestamp(Xid::new(number))?;
+    Ok(micros.map_or(Datum::Null, |micros| {
+        Datum::Timestamptz(i64::try_from(micros).unwrap_or(i64::MAX))
+    }))
+}
+
 fn pg_typeof(call: &Call<'_>) -> SqlResult<Datum> {
     Ok(call
         .types
@@ -99,6 +128,13 @@ pub(super) fn functions() -> Vec<PgFunction> {
             current_schemas,
         ),
         PgFunction::nullary("pg_backend_pid", SqlType::Int4, session, pg_backend_pid),
+        PgFunction::new(
+            "pg_xact_commit_timestamp",
+            vec![vec![DataType::Int64], vec![DataType::Utf8]],
+            SqlType::Timestamptz(None),
+            session,
+            pg_xact_commit_timestamp,
+        ),
         PgFunction::new(
             "current_setting",
             vec![vec![text.clone()], vec![text.clone(), DataType::Boolean]],

@@ -102,8 +102,18 @@ fn converted(table: &TableInfo) -> Table {
             .map(|index| converted_index(index))
             .collect(),
         constraints: constraints.collect(),
-        fillfactor: table.fillfactor_declared.then_some(table.fillfactor),
+        options: options(table),
+        stats: Arc::clone(&table.stats),
     }
+}
+
+fn options(table: &TableInfo) -> Vec<String> {
+    let fillfactor = table.fillfactor_declared.then_some(table.fillfactor);
+    let fillfactor = fillfactor.map(|percent| format!("fillfactor={percent}"));
+    fillfactor
+        .into_iter()
+        .chain(table.parameters.items())
+        .collect()
 }
 
 fn converted_index(index: &IndexInfo) -> Index {

@@ -109,6 +109,7 @@ fn catalogs() -> Vec<Generator> {
         session(PG, "pg_constraint", objects::constraints),
         session(PG, "pg_tables", objects::tables_view),
         session(PG, "pg_indexes", objects::indexes_view),
+        session(PG, "pg_stats", objects::column_statistics),
         fixed("pg_type", globals::types),
         fixed("pg_proc", globals::procs),
         fixed("pg_am", globals::access_methods),

@@ -12,9 +12,10 @@ use crate::types::{Datum, SqlType};
 
 /// `attoptions` and the like of an array without items are NULL.
 fn options(table: &Table) -> Datum {
-    table.fillfactor.map_or(Datum::Null, |percent| {
-        text(format!("{{fillfactor={percent}}}"))
-    })
+    if table.options.is_empty() {
+        return Datum::Null;
+    }
+    text(format!("{{{}}}", table.options.join(",")))
 }
 
 /// What all rows of `pg_class` share.
@@ -28,7 +29,6 @@ fn class(oid_: u32, name: &str, schema: u32, kind: &'static str) -> Vec<Cell> {
         ("relkind", text(kind)),
         ("relispopulated", flag(true)),
         ("relreplident", text("n")),
-        ("reltuples", Datum::Float4(-1.0)),
     ]
 }
 
@@ -45,6 +45,7 @@ fn system_schema(def: &relations::RelationDef) -> u32 {
 pub fn system_classes(rows: &mut Rows) -> SqlResult<()> {
     for def in relations::all() {
         let mut row = class(def.oid, def.name, system_schema(def), def.kind);
+        row.push(("reltuples", Datum::Float4(-1.0)));
         row.push(("relnatts", number(def.columns.len())));
         if def.kind == "r" {
             row.push(("relam", oid(HEAP_AM)));
@@ -63,7 +64,11 @@ pub fn classes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         row.extend([
             ("relam", oid(HEAP_AM)),
             ("relfilenode", oid(table.oid)),
-            ("relpages", number(snapshot.blocks(table.oid))),
+            ("relpages", number(table.stats.relpages)),
+            ("reltuples", Datum::Float4(table.stats.reltuples)),
+            ("relallvisible", number(table.stats.relallvisible)),
+            ("relallfrozen", number(table.stats.relallfrozen)),
+            ("relfrozenxid", text(table.stats.relfrozenxid.to_string())),
             ("relhasindex", flag(!table.indexes.is_empty())),
             ("relnatts", number(table.columns.len())),
             ("relreplident", text("d")),
@@ -76,6 +81,7 @@ pub fn classes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
                 ("relam", oid(BTREE_AM)),
                 ("relfilenode", oid(index.oid)),
                 ("relpages", number(snapshot.blocks(index.oid))),
+                ("reltuples", Datum::Float4(table.stats.reltuples)),
                 ("relnatts", number(index.key.len())),
             ]);
             rows.push(row)?;
@@ -297,6 +303,35 @@ pub fn indexes_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
                 ("tablename", text(&*table.name)),
                 ("indexname", text(&*index.name)),
                 ("indexdef", text(deparse::index(table, index, true))),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// `pg_stats`: what analyze found out of the columns.
+pub fn column_statistics(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let or_null = |value: Option<String>| value.map_or(Datum::Null, text);
+    for table in snapshot.tables.iter() {
+        for (at, column) in table.columns.iter().enumerate() {
+            let Some(stats) = table.stats.column(at) else {
+                continue;
+            };
+            rows.push([
+                ("schemaname", text(&*table.schema)),
+                ("tablename", text(&*table.name)),
+                ("attname", text(&*column.name)),
+                ("inherited", flag(false)),
+                ("null_frac", Datum::Float4(stats.null_frac)),
+                ("avg_width", number(stats.avg_width)),
+                ("n_distinct", Datum::Float4(stats.n_distinct)),
+                (
+                    "most_common_vals",
+                    or_null(stats.most_common_text(column.ty)),
+                ),
+                ("most_common_freqs", or_null(stats.frequencies_text())),
+                ("histogram_bounds", or_null(stats.histogram_text(column.ty))),
+                ("correlation", Datum::Float4(stats.correlation)),
             ])?;
         }
     }

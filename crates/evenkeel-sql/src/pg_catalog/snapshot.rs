@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::deparse::quote_ident;
 use super::relations;
-use crate::catalog::CatalogState;
+use crate::catalog::{CatalogState, RelationStats};
 use crate::functions::SettingsAccess;
 use crate::instance::Instance;
 use crate::types::SqlType;
@@ -104,8 +104,10 @@ pub struct Table {
     pub indexes: Vec<Index>,
     /// Constraints.
     pub constraints: Vec<Constraint>,
-    /// Declared fillfactor.
-    pub fillfactor: Option<u8>,
+    /// Declared storage parameters, as `name=value`.
+    pub options: Vec<String>,
+    /// What vacuum and analyze found out.
+    pub stats: Arc<RelationStats>,
 }
 
 impl Table {

@@ -133,7 +133,8 @@ fn utility_tag(utility: &Utility) -> &'static str {
         Utility::Close(Some(_)) => "CLOSE CURSOR",
         Utility::Copy(_) => "COPY",
         Utility::Vacuum { .. } => "VACUUM",
-        Utility::Analyze(_) => "ANALYZE",
+        Utility::Analyze { .. } => "ANALYZE",
+        Utility::ResetParameters { .. } => "ALTER TABLE",
         Utility::Checkpoint => "CHECKPOINT",
         Utility::LockTable { .. } => "LOCK TABLE",
     }

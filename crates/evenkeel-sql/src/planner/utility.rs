@@ -97,8 +97,17 @@ pub struct Copy {
     pub options: CopyOptions,
 }
 
-/// The options of VACUUM that mean something here.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// A table that VACUUM or ANALYZE names, with the columns to be analyzed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MaintainedTable {
+    /// The table.
+    pub name: ObjectName,
+    /// Its columns; none for all.
+    pub columns: Vec<String>,
+}
+
+/// The options of VACUUM and ANALYZE.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VacuumFlags {
     /// FREEZE.
     pub freeze: bool,
@@ -108,6 +117,18 @@ pub struct VacuumFlags {
     pub full: bool,
     /// VERBOSE.
     pub verbose: bool,
+    /// SKIP_LOCKED.
+    pub skip_locked: bool,
+    /// DISABLE_PAGE_SKIPPING.
+    pub every_page: bool,
+    /// TRUNCATE; `None`: as the table and `vacuum_truncate` say.
+    pub truncate: Option<bool>,
+    /// INDEX_CLEANUP; `None` for AUTO.
+    pub index_cleanup: Option<bool>,
+    /// BUFFER_USAGE_LIMIT, as given.
+    pub buffer_usage_limit: Option<String>,
+    /// ONLY_DATABASE_STATS: no table is vacuumed.
+    pub no_tables: bool,
 }
 
 /// A command of our own grammar.
@@ -148,10 +169,18 @@ pub enum Utility {
     /// VACUUM of the tables named, or of all.
     Vacuum {
         flags: VacuumFlags,
-        tables: Vec<ObjectName>,
+        tables: Vec<MaintainedTable>,
     },
     /// ANALYZE of the tables named, or of all.
-    Analyze(Vec<ObjectName>),
+    Analyze {
+        flags: VacuumFlags,
+        tables: Vec<MaintainedTable>,
+    },
+    /// ALTER TABLE … RESET (…), which sqlparser does not know.
+    ResetParameters {
+        table: ObjectName,
+        names: Vec<String>,
+    },
     /// CHECKPOINT.
     Checkpoint,
     /// LOCK TABLE.
@@ -188,6 +217,7 @@ pub fn parse(parser: &mut Parser<'_>) -> Parse<Option<Utility>> {
         "prepare" | "execute" | "deallocate" => statement_command,
         "declare" | "fetch" | "move" | "close" => cursor_command,
         "copy" | "vacuum" | "analyze" | "analyse" | "checkpoint" | "lock" => table_command,
+        "alter" => return parser.maybe_parse(reset_parameters),
         _ => return Ok(None),
     };
     parser.next_token();
@@ -625,21 +655,24 @@ fn maintenance(parser: &mut Parser<'_>, vacuum: bool) -> Parse<Utility> {
     if !matches!(parser.peek_token_ref().token, Token::EOF | Token::SemiColon) {
         tables = parser.parse_comma_separated(|parser| {
             let name = parser.parse_object_name(false)?;
+            let mut columns = Vec::new();
             if parser.consume_token(&Token::LParen) {
-                parser.parse_comma_separated(Parser::parse_identifier)?;
+                let names = parser.parse_comma_separated(Parser::parse_identifier)?;
+                columns = names.iter().map(ident_text).collect();
                 parser.expect_token(&Token::RParen)?;
             }
-            Ok(name)
+            Ok(MaintainedTable { name, columns })
         })?;
     }
     Ok(if vacuum {
         Utility::Vacuum { flags, tables }
     } else {
-        Utility::Analyze(tables)
+        Utility::Analyze { flags, tables }
     })
 }
 
-/// Options that only tune PostgreSQL's own machinery are read and have no effect.
+/// PROCESS_MAIN, PROCESS_TOAST, PARALLEL and SKIP_DATABASE_STATS tune machinery that is not here:
+/// they are read and have no effect.
 fn maintenance_option(parser: &mut Parser<'_>, flags: &mut VacuumFlags) -> Parse<()> {
     let token = parser.next_token();
     let Token::Word(word) = &token.token else {
@@ -650,21 +683,41 @@ fn maintenance_option(parser: &mut Parser<'_>, flags: &mut VacuumFlags) -> Parse
         "freeze" => flags.freeze = boolean(parser)?,
         "verbose" => flags.verbose = boolean(parser)?,
         "analyze" | "analyse" => flags.analyze = boolean(parser)?,
-        "disable_page_skipping"
-        | "skip_locked"
-        | "process_main"
-        | "process_toast"
-        | "truncate"
-        | "skip_database_stats"
-        | "only_database_stats" => {
+        "skip_locked" => flags.skip_locked = boolean(parser)?,
+        "disable_page_skipping" => flags.every_page = boolean(parser)?,
+        "only_database_stats" => flags.no_tables = boolean(parser)?,
+        "truncate" => flags.truncate = Some(boolean(parser)?),
+        "index_cleanup" => {
+            let auto = is_word(parser, "auto");
+            if auto {
+                parser.next_token();
+            }
+            flags.index_cleanup = if auto { None } else { Some(boolean(parser)?) };
+        }
+        "buffer_usage_limit" => flags.buffer_usage_limit = Some(setting_value(parser)?),
+        "process_main" | "process_toast" | "skip_database_stats" => {
             boolean(parser)?;
         }
-        "index_cleanup" | "parallel" | "buffer_usage_limit" => {
+        "parallel" => {
             setting_value(parser)?;
         }
         _ => return parser.expected("an option", token),
     }
     Ok(())
+}
+
+/// `ALTER TABLE [IF EXISTS] [ONLY] name RESET (parameter, …)`.
+fn reset_parameters(parser: &mut Parser<'_>) -> Parse<Utility> {
+    parser.expect_keyword(Keyword::ALTER)?;
+    parser.expect_keyword(Keyword::TABLE)?;
+    optional(parser, &[Keyword::ONLY]);
+    let table = parser.parse_object_name(false)?;
+    parser.expect_keyword(Keyword::RESET)?;
+    parser.expect_token(&Token::LParen)?;
+    let names = parser.parse_comma_separated(Parser::parse_identifier)?;
+    parser.expect_token(&Token::RParen)?;
+    let names = names.iter().map(ident_text).collect();
+    Ok(Utility::ResetParameters { table, names })
 }
 
 fn lock_table(parser: &mut Parser<'_>) -> Parse<Utility> {

@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use super::setting_info::ServerSetting;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::instance::Client;
+use crate::maintenance::AutovacuumConfig;
 use crate::planner::compile::Compiled;
 
 /// PostgreSQL's object id.
@@ -96,6 +97,8 @@ pub struct SqlConfig {
     pub plan_threads: usize,
     /// Settings of the server, which every session starts with.
     pub settings: Arc<[ServerSetting]>,
+    /// When tables are vacuumed and analyzed by themselves.
+    pub autovacuum: AutovacuumConfig,
 }
 
 impl Default for SqlConfig {
@@ -106,6 +109,7 @@ impl Default for SqlConfig {
             target_partitions: 1,
             plan_threads: std::thread::available_parallelism().map_or(1, usize::from),
             settings: Arc::default(),
+            autovacuum: AutovacuumConfig::default(),
         }
     }
 }

@@ -59,8 +59,12 @@ impl Session {
             Utility::Fetch(fetch) => self.fetch(fetch, formats).await,
             Utility::Close(name) => self.close_cursor(name.as_deref()),
             Utility::Copy(copy) => self.copy(copy).await,
-            Utility::Vacuum { flags, tables } => self.vacuum(*flags, tables).await,
-            Utility::Analyze(tables) => self.analyze(tables).await,
+            Utility::Vacuum { flags, tables } => self.vacuum(flags, tables).await,
+            Utility::Analyze { flags, tables } => self.analyze(flags, tables).await,
+            Utility::ResetParameters { table, names } => {
+                self.reset_parameters(table, names).await?;
+                done("ALTER TABLE")
+            }
             Utility::Checkpoint => self.checkpoint().await,
             Utility::LockTable {
                 tables,

@@ -173,7 +173,7 @@ impl Session {
         }
     }
 
-    fn find_table(&self, name: &ObjectName) -> SqlResult<Arc<TableInfo>> {
+    pub(super) fn find_table(&self, name: &ObjectName) -> SqlResult<Arc<TableInfo>> {
         let view = self.view();
         let cx = self.statement_cx(Arc::clone(&view));
         let binder = Binder::new(self.engine.base(), &view, cx.vars(), &[], 0);

@@ -13,7 +13,7 @@ use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy, block_on};
 use super::Session;
 use crate::catalog::{
     Catalog, ConstraintKind, CreateTable, DdlLog, NewColumn, NewConstraint, NewIndex, Oid,
-    Relation, TableInfo,
+    Relation, StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::planner::binder::{Binder, split_name, undefined_table};
@@ -62,7 +62,7 @@ impl Session {
     }
 
     /// Runs catalog work that reads a whole table on a thread where it holds nobody up.
-    async fn off_runtime<T: Send + 'static>(
+    pub(super) async fn off_runtime<T: Send + 'static>(
         &mut self,
         work: impl FnOnce(&Catalog, &mut Transaction, &DdlLog) -> SqlResult<T> + Send + 'static,
     ) -> SqlResult<T> {
@@ -111,13 +111,14 @@ impl Session {
         for constraint in &create.constraints {
             constraints.push(new_constraint(constraint)?);
         }
-        let fillfactor = fillfactor(&create.table_options)?;
+        let (fillfactor, parameters) = table_options(&create.table_options)?;
         let new = CreateTable {
             schema,
             name,
             columns,
             constraints,
             fillfactor,
+            parameters,
             if_not_exists: create.if_not_exists,
         };
         let (catalog, txn, ddl) = self.ddl_parts()?;
@@ -272,6 +273,16 @@ impl Session {
                 Ok(())
             }
             AlterTableOperation::OwnerTo { new_owner } => self.check_owner(new_owner),
+            AlterTableOperation::SetOptionsParens { options } => {
+                let mut parameters = StorageParameters::clone(&table.parameters);
+                let mut fillfactor = table.fillfactor_declared.then_some(table.fillfactor);
+                set_options(options, &mut fillfactor, &mut parameters)?;
+                let (catalog, txn, ddl) = self.ddl_parts()?;
+                catalog
+                    .set_parameters(txn, ddl, table.oid, fillfactor, parameters)
+                    .await?;
+                Ok(())
+            }
             AlterTableOperation::DropConstraint {
                 if_exists, name, ..
             } => {
@@ -338,6 +349,25 @@ impl Session {
                 (other, _) => return Err(SqlError::unsupported(format!("DROP {other}"))),
             }
         }
+        Ok(())
+    }
+
+    /// ALTER TABLE … RESET.
+    pub(super) async fn reset_parameters(
+        &mut self,
+        name: &ObjectName,
+        names: &[String],
+    ) -> SqlResult<()> {
+        let mode = TableLockMode::ShareUpdateExclusive;
+        let table = self.locked_table(name, mode, WaitPolicy::Block).await?;
+        let mut parameters = StorageParameters::clone(&table.parameters);
+        names.iter().for_each(|name| parameters.reset(name));
+        let declared = table.fillfactor_declared.then_some(table.fillfactor);
+        let fillfactor = declared.filter(|_| !names.iter().any(|name| name == "fillfactor"));
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        catalog
+            .set_parameters(txn, ddl, table.oid, fillfactor, parameters)
+            .await?;
         Ok(())
     }
 
@@ -455,30 +485,35 @@ fn refuse_index_features(create: &CreateIndex) -> SqlResult<()> {
     }
 }
 
-/// `WITH (fillfactor = n)`; options that PostgreSQL only tunes itself by are taken and have no
-/// effect.
-fn fillfactor(options: &CreateTableOptions) -> SqlResult<Option<u8>> {
-    let (CreateTableOptions::With(options) | CreateTableOptions::Options(options)) = options else {
-        return Ok(None);
-    };
-    let mut found = None;
+/// The storage parameters of CREATE TABLE.
+fn table_options(options: &CreateTableOptions) -> SqlResult<(Option<u8>, StorageParameters)> {
+    let mut parameters = StorageParameters::default();
+    let mut fillfactor = None;
+    if let CreateTableOptions::With(options) | CreateTableOptions::Options(options) = options {
+        set_options(options, &mut fillfactor, &mut parameters)?;
+    }
+    Ok((fillfactor, parameters))
+}
+
+/// Applies `name = value` items.
+fn set_options(
+    options: &[SqlOption],
+    fillfactor: &mut Option<u8>,
+    parameters: &mut StorageParameters,
+) -> SqlResult<()> {
     for option in options {
-        let SqlOption::KeyValue { key, value } = option else {
-            return Err(SqlError::unsupported(format!("storage parameter {option}")));
+        let (name, text) = match option {
+            SqlOption::KeyValue { key, value } => (ident_text(key), value.to_string()),
+            SqlOption::Ident(name) => (ident_text(name), "true".into()),
+            _ => return Err(SqlError::unsupported(format!("storage parameter {option}"))),
         };
-        let name = ident_text(key);
-        if name.starts_with("autovacuum_") || name == "parallel_workers" {
+        let text = text.trim_matches('\'');
+        if name != "fillfactor" {
+            parameters.set(&name, text)?;
             continue;
         }
-        if name != "fillfactor" {
-            return Err(SqlError::new(
-                SqlState::INVALID_PARAMETER_VALUE,
-                format!("unrecognized parameter \"{name}\""),
-            ));
-        }
-        let text = value.to_string();
-        let number = text.trim_matches('\'').parse::<u8>().ok();
-        found = Some(number.filter(|n| (10..=100).contains(n)).ok_or_else(|| {
+        let number = text.parse::<u8>().ok();
+        *fillfactor = Some(number.filter(|n| (10..=100).contains(n)).ok_or_else(|| {
             SqlError::new(
                 SqlState::INVALID_PARAMETER_VALUE,
                 format!("value {text} out of bounds for option \"fillfactor\""),
@@ -486,7 +521,7 @@ fn fillfactor(options: &CreateTableOptions) -> SqlResult<Option<u8>> {
             .detail("Valid values are between \"10\" and \"100\".")
         })?);
     }
-    Ok(found)
+    Ok(())
 }
 
 fn new_constraint(constraint: &TableConstraint) -> SqlResult<NewConstraint> {

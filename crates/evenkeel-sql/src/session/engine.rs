@@ -19,6 +19,7 @@ use crate::error::SqlResult;
 use crate::exec::analytic::pool::Pool;
 use crate::functions::{self, PgSemantics};
 use crate::instance::Instance;
+use crate::maintenance::Autovacuum;
 use crate::planner::cache::PlanCache;
 use crate::planner::literals::PgLiterals;
 use crate::planner::series::SeriesPlanner;
@@ -41,6 +42,7 @@ pub struct SqlEngine {
     cache: PlanCache,
     pool: Pool,
     environments: Mutex<HashMap<Environment, u64>>,
+    autovacuum: Mutex<Option<Autovacuum>>,
 }
 
 impl SqlEngine {
@@ -63,6 +65,7 @@ impl SqlEngine {
             cache,
             pool,
             environments,
+            autovacuum: Mutex::default(),
         }))
     }
 
@@ -79,6 +82,31 @@ impl SqlEngine {
     /// The catalog.
     pub fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
+    }
+
+    /// Starts vacuuming and analyzing tables by itself, if that is on, until it is stopped or
+    /// the engine goes.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start_autovacuum(self: &Arc<Self>) -> SqlResult<()> {
+        let started = Autovacuum::start(self, &self.config.autovacuum)?;
+        *self.autovacuum.lock() = Some(started);
+        Ok(())
+    }
+
+    /// Ends autovacuum and waits for its workers.
+    pub fn stop_autovacuum(&self) {
+        let running = self.autovacuum.lock().take();
+        drop(running);
+    }
+
+    /// Leaves what the next start can use; nobody may change anything afterwards.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub fn close(&self) -> SqlResult<()> {
+        self.catalog.keep_counts()
     }
 
     pub(crate) fn config(&self) -> &SqlConfig {

@@ -117,11 +117,25 @@ pub fn effect(name: &str) -> &'static str {
         "transaction_deferrable" | "transaction_isolation" | "transaction_read_only" => {
             "a property of the present transaction"
         }
+        "default_statistics_target" => {
+            "how many values ANALYZE keeps of a column; 300 times as many rows are sampled"
+        }
+        "maintenance_work_mem" => "memory in which VACUUM remembers dead rows",
+        "vacuum_buffer_usage_limit" => {
+            "share of the pool that VACUUM and ANALYZE use, 0: all of it"
+        }
+        "vacuum_cost_delay" => "sleep of VACUUM and ANALYZE at the cost limit, 0: none",
+        "vacuum_cost_limit" => "cost at which VACUUM and ANALYZE sleep",
+        "vacuum_cost_page_dirty" => "cost of changing a page",
+        "vacuum_cost_page_hit" => "cost of a page found in memory",
+        "vacuum_cost_page_miss" => "cost of a page that is read",
+        "vacuum_freeze_min_age" => "age at which VACUUM freezes a row, in ids",
+        "vacuum_freeze_table_age" => "age at which VACUUM looks at all pages not frozen, in ids",
+        "vacuum_truncate" => "whether VACUUM gives empty pages at the end back",
         "work_mem" => "accepted: memory is set for the server",
         "check_function_bodies"
         | "default_toast_compression"
         | "jit"
-        | "maintenance_work_mem"
         | "quote_all_identifiers"
         | "restrict_nonsystem_relation_kind"
         | "synchronize_seqscans"

@@ -18,6 +18,10 @@ enum Kind {
     Bool,
     /// Whole numbers in a range; of milliseconds when `true`.
     Int(i64, i64, bool),
+    /// Memory; kept in kB, between these.
+    Size(u64, u64),
+    /// Milliseconds with a fraction, up to this many.
+    Delay(f64),
     Enum(&'static [&'static str]),
     Text,
     Zone,
@@ -60,6 +64,7 @@ const ISOLATION: Kind = Kind::Enum(&[
     "repeatable read",
     "serializable",
 ]);
+const AGE: Kind = Kind::Int(0, 2_000_000_000, false);
 const MILLIS: Kind = Kind::Int(0, i32::MAX as i64, true);
 
 /// PostgreSQL's version that the dialect follows.
@@ -88,6 +93,11 @@ static DEFS: &[Def] = &[
     ),
     def("client_min_messages", "notice", LEVELS),
     told("datestyle", "ISO, MDY", Kind::Text, "DateStyle"),
+    def(
+        "default_statistics_target",
+        "100",
+        Kind::Int(1, 10_000, false),
+    ),
     def("default_table_access_method", "heap", Kind::Enum(&["heap"])),
     def("default_tablespace", "", Kind::Text),
     def("default_transaction_deferrable", "off", Kind::Bool),
@@ -122,7 +132,7 @@ static DEFS: &[Def] = &[
         "none",
         Kind::Enum(&["none", "ddl", "mod", "all"]),
     ),
-    def("maintenance_work_mem", "65536", Kind::Text),
+    def("maintenance_work_mem", "65536", Kind::Size(64, 1 << 31)),
     def("max_identifier_length", "63", Kind::Fixed),
     def("role", "none", Kind::Enum(&["none"])),
     def("row_security", "on", Kind::Bool),
@@ -162,6 +172,15 @@ static DEFS: &[Def] = &[
     def("transaction_deferrable", "off", Kind::Fixed),
     def("transaction_isolation", "read committed", ISOLATION),
     def("transaction_read_only", "off", Kind::Bool),
+    def("vacuum_buffer_usage_limit", "2048", Kind::Size(0, 1 << 24)),
+    def("vacuum_cost_delay", "0", Kind::Delay(100.0)),
+    def("vacuum_cost_limit", "200", Kind::Int(1, 10_000, false)),
+    def("vacuum_cost_page_dirty", "20", Kind::Int(0, 10_000, false)),
+    def("vacuum_cost_page_hit", "1", Kind::Int(0, 10_000, false)),
+    def("vacuum_cost_page_miss", "2", Kind::Int(0, 10_000, false)),
+    def("vacuum_freeze_min_age", "50000000", AGE),
+    def("vacuum_freeze_table_age", "150000000", AGE),
+    def("vacuum_truncate", "on", Kind::Bool),
     def("work_mem", "4096", Kind::Text),
 ];
 
@@ -223,6 +242,48 @@ fn number(value: &str, time: bool) -> Option<i64> {
     Some((number * factor).round() as i64)
 }
 
+/// Reads an amount of memory: bytes, of a number in `unit` bytes unless it says otherwise.
+pub fn parse_size(value: &str, unit: u64) -> Option<u64> {
+    let value = value.trim();
+    let split = value
+        .find(|c: char| c.is_ascii_alphabetic() || c == ' ')
+        .unwrap_or(value.len());
+    let (digits, suffix) = value.split_at(split);
+    let unit = match suffix.trim() {
+        "" => unit,
+        "B" => 1,
+        "kB" | "kb" => 1 << 10,
+        "MB" | "mb" => 1 << 20,
+        "GB" | "gb" => 1 << 30,
+        "TB" | "tb" => 1 << 40,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// Milliseconds with a fraction.
+fn delay(value: &str) -> Option<f64> {
+    let value = value.trim();
+    let (digits, factor) = match value.strip_suffix("ms") {
+        Some(digits) => (digits, 1.0),
+        None => match value.strip_suffix("us") {
+            Some(digits) => (digits, 1e-3),
+            None => (value, 1.0),
+        },
+    };
+    digits.trim().parse::<f64>().ok().map(|ms| ms * factor)
+}
+
+/// Memory in the largest unit that divides it.
+fn kilobytes(value: &str) -> String {
+    match value.parse::<u64>() {
+        Ok(kb) if kb > 0 && kb % (1 << 20) == 0 => format!("{}GB", kb >> 20),
+        Ok(kb) if kb > 0 && kb % (1 << 10) == 0 => format!("{}MB", kb >> 10),
+        Ok(kb) if kb > 0 => format!("{kb}kB"),
+        _ => value.to_owned(),
+    }
+}
+
 /// The value in its canonical form.
 fn canonical(def: &Def, value: &str) -> SqlResult<String> {
     let bad = || invalid(def.name, value);
@@ -255,6 +316,22 @@ fn canonical(def: &Def, value: &str) -> SqlResult<String> {
                 ));
             }
             number.to_string()
+        }
+        Kind::Size(low, high) => {
+            let kilobytes = parse_size(value, 1024).ok_or_else(bad)? / 1024;
+            if !(low..=high).contains(&kilobytes) {
+                let message = format!(
+                    "{kilobytes} kB is outside the valid range for parameter \"{}\" \
+                     ({low} kB .. {high} kB)",
+                    def.name
+                );
+                return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
+            }
+            kilobytes.to_string()
+        }
+        Kind::Delay(most) => {
+            let millis = delay(value).filter(|ms| (0.0..=most).contains(ms));
+            millis.ok_or_else(bad)?.to_string()
         }
         Kind::Enum(values) => {
             let mut lower = value.to_ascii_lowercase();
@@ -410,6 +487,18 @@ impl SettingsView {
                 info.min_val = Some(low.to_string());
                 info.max_val = Some(high.to_string());
             }
+            Kind::Size(low, high) => {
+                info.vartype = "integer";
+                info.unit = Some("kB");
+                info.min_val = Some(low.to_string());
+                info.max_val = Some(high.to_string());
+            }
+            Kind::Delay(most) => {
+                info.vartype = "real";
+                info.unit = Some("ms");
+                info.min_val = Some("0".into());
+                info.max_val = Some(most.to_string());
+            }
             Kind::Enum(values) => {
                 info.vartype = "enum";
                 info.enumvals = Some(values.to_vec());
@@ -540,6 +629,8 @@ impl Settings {
         let value = self.view().value(name).ok_or_else(|| unknown(name))?;
         Ok(match find(name).map(|def| def.kind) {
             Some(Kind::Int(_, _, true)) => milliseconds(&value),
+            Some(Kind::Size(..)) => kilobytes(&value),
+            Some(Kind::Delay(_)) if value != "0" => format!("{value}ms"),
             _ => value,
         })
     }
@@ -593,6 +684,26 @@ impl Settings {
 
     fn bool(&self, name: &str) -> bool {
         self.text(name) == "on"
+    }
+
+    /// The value of a Boolean.
+    pub fn flag(&self, name: &str) -> bool {
+        self.bool(name)
+    }
+
+    /// The value of a whole number.
+    pub fn number(&self, name: &str) -> i64 {
+        self.text(name).parse().unwrap_or(0)
+    }
+
+    /// The value of a delay, in milliseconds.
+    pub fn real(&self, name: &str) -> f64 {
+        self.text(name).parse().unwrap_or(0.0)
+    }
+
+    /// The value of an amount of memory, in bytes.
+    pub fn bytes(&self, name: &str) -> u64 {
+        self.text(name).parse::<u64>().unwrap_or(0) << 10
     }
 
     fn millis(&self, name: &str) -> Option<Duration> {
@@ -723,6 +834,24 @@ mod tests {
         );
         s.set("app.user", Some("5"), false).unwrap();
         assert_eq!(s.show("app.user").unwrap(), "5");
+    }
+
+    #[test]
+    fn memory_and_delays_have_units() {
+        let mut s = settings();
+        s.set("maintenance_work_mem", Some("1GB"), false).unwrap();
+        assert_eq!(s.show("maintenance_work_mem").unwrap(), "1GB");
+        assert_eq!(s.bytes("maintenance_work_mem"), 1 << 30);
+        s.set("vacuum_cost_delay", Some("1.5ms"), false).unwrap();
+        assert_eq!(s.show("vacuum_cost_delay").unwrap(), "1.5ms");
+        assert_eq!(s.real("vacuum_cost_delay"), 1.5);
+        assert_eq!(s.show("vacuum_buffer_usage_limit").unwrap(), "2MB");
+        for (name, value) in [
+            ("maintenance_work_mem", "1kB"),
+            ("vacuum_cost_delay", "101"),
+        ] {
+            assert!(s.set(name, Some(value), false).is_err(), "{name}");
+        }
     }
 
     #[test]

@@ -4,5 +4,6 @@
 mod concurrency;
 mod files;
 mod harness;
+mod maintenance;
 mod prepared;
 mod statistics;

@@ -7,3 +7,4 @@ pub mod pool;
 pub mod provider;
 pub mod scan;
 pub mod series;
+mod statistics;

@@ -13,6 +13,7 @@ use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 use evenkeel_engine::{CancelFlag, Snapshot};
 
 use super::scan::TablePartition;
+use super::statistics::{TableScanExec, of_columns};
 use crate::arrow::datum_from_scalar;
 use crate::catalog::TableInfo;
 use crate::error::SqlError;
@@ -162,6 +163,9 @@ impl TableProvider for BoundTable {
             None => (0..self.schema.fields().len()).collect(),
         };
         let schema = Arc::new(self.schema.project(&columns)?);
+        // What an index narrows down is not known to be any number of rows.
+        let whole = matches!(access, Access::Scan) && limit.is_none();
+        let projected = columns.clone();
         let partition = TablePartition {
             table: Arc::clone(&self.table),
             access: Arc::new(access),
@@ -173,6 +177,9 @@ impl TableProvider for BoundTable {
         };
         let partitions: Vec<Arc<dyn PartitionStream>> = vec![Arc::new(partition)];
         let exec = StreamingTableExec::try_new(schema, partitions, None, [], false, limit)?;
-        Ok(Arc::new(exec))
+        match whole.then(|| of_columns(&self.table, &projected)).flatten() {
+            Some(statistics) => Ok(Arc::new(TableScanExec::new(exec, statistics))),
+            None => Ok(Arc::new(exec)),
+        }
     }
 }

@@ -1,0 +1,535 @@
+//! Autovacuum: a launcher that looks at the tables now and then, and workers that do what is due.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use evenkeel_engine::stats::TableStatistics;
+use evenkeel_engine::vacuum::{CostBalance, CostLimits, IndexCleanup, VacuumOptions};
+use evenkeel_engine::{BackendType, CancelFlag, Isolation, TableLockMode, WaitPolicy, block_on};
+use parking_lot::{Condvar, Mutex};
+
+use super::Request;
+use super::analyze::{AnalyzeRequest, analyze};
+use super::vacuum::{VacuumRequest, truncate_status, vacuum};
+use crate::catalog::{Oid, RelationStats, StorageParameters};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::session::SqlEngine;
+
+/// Settings of autovacuum, with PostgreSQL's names and defaults.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AutovacuumConfig {
+    /// `autovacuum`: whether it runs at all.
+    pub enabled: bool,
+    /// `autovacuum_naptime`: between two looks at the tables.
+    pub naptime: Duration,
+    /// `autovacuum_max_workers`.
+    pub max_workers: usize,
+    /// `autovacuum_vacuum_threshold`: dead rows.
+    pub vacuum_threshold: f64,
+    /// `autovacuum_vacuum_max_threshold`: dead rows that are enough whatever the size; -1: none.
+    pub vacuum_max_threshold: f64,
+    /// `autovacuum_vacuum_scale_factor`: dead rows as a share of all, added to the threshold.
+    pub vacuum_scale_factor: f64,
+    /// `autovacuum_vacuum_insert_threshold`: rows inserted; -1: never for inserts.
+    pub insert_threshold: f64,
+    /// `autovacuum_vacuum_insert_scale_factor`: as a share of the rows that are not frozen.
+    pub insert_scale_factor: f64,
+    /// `autovacuum_analyze_threshold`: rows changed.
+    pub analyze_threshold: f64,
+    /// `autovacuum_analyze_scale_factor`: as a share of all rows.
+    pub analyze_scale_factor: f64,
+    /// `autovacuum_freeze_max_age`: a table with older ids is frozen, whatever else holds.
+    pub freeze_max_age: u64,
+    /// `vacuum_freeze_min_age`.
+    pub freeze_min_age: u64,
+    /// `vacuum_freeze_table_age`.
+    pub freeze_table_age: u64,
+    /// `autovacuum_vacuum_cost_delay` and `autovacuum_vacuum_cost_limit`; all workers share it.
+    pub cost: CostLimits,
+    /// `maintenance_work_mem`, in bytes.
+    pub memory: usize,
+    /// `default_statistics_target`.
+    pub statistics_target: usize,
+}
+
+impl Default for AutovacuumConfig {
+    fn default() -> AutovacuumConfig {
+        AutovacuumConfig {
+            enabled: true,
+            naptime: Duration::from_secs(60),
+            max_workers: 3,
+            vacuum_threshold: 50.0,
+            vacuum_max_threshold: 100_000_000.0,
+            vacuum_scale_factor: 0.2,
+            insert_threshold: 1000.0,
+            insert_scale_factor: 0.2,
+            analyze_threshold: 50.0,
+            analyze_scale_factor: 0.1,
+            freeze_max_age: 200_000_000,
+            freeze_min_age: 50_000_000,
+            freeze_table_age: 150_000_000,
+            cost: CostLimits {
+                delay: Duration::from_millis(2),
+                ..CostLimits::default()
+            },
+            memory: 64 << 20,
+            statistics_target: 100,
+        }
+    }
+}
+
+/// What is due for a table.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Due {
+    vacuum: bool,
+    analyze: bool,
+    /// The vacuum is due to the age of ids.
+    freeze: bool,
+}
+
+impl AutovacuumConfig {
+    /// What is due for a table, by what is counted and known of it and declared for it.
+    fn due(
+        &self,
+        counted: &TableStatistics,
+        known: &RelationStats,
+        age: u64,
+        declared: &StorageParameters,
+    ) -> Due {
+        let number = |name: &str, default: f64| {
+            declared
+                .real(&format!("autovacuum_{name}"))
+                .unwrap_or(default)
+        };
+        let rows = f64::from(known.reltuples.max(0.0));
+        let unfrozen = if known.relpages > 0 {
+            let frozen = f64::from(known.relallfrozen) / f64::from(known.relpages);
+            1.0 - frozen.clamp(0.0, 1.0)
+        } else {
+            1.0
+        };
+        let dead = number("vacuum_threshold", self.vacuum_threshold)
+            + number("vacuum_scale_factor", self.vacuum_scale_factor) * rows;
+        let most = number("vacuum_max_threshold", self.vacuum_max_threshold);
+        let dead = if most >= 0.0 { dead.min(most) } else { dead };
+        let insert_base = number("vacuum_insert_threshold", self.insert_threshold);
+        let inserted = insert_base
+            + number("vacuum_insert_scale_factor", self.insert_scale_factor) * rows * unfrozen;
+        let changed = number("analyze_threshold", self.analyze_threshold)
+            + number("analyze_scale_factor", self.analyze_scale_factor) * rows;
+        let max_age = declared.int("autovacuum_freeze_max_age");
+        let max_age = max_age.map_or(self.freeze_max_age, i64::cast_unsigned);
+        let freeze = age > max_age.min(self.freeze_max_age);
+        let enabled = declared.flag("autovacuum_enabled").unwrap_or(true);
+        let by_inserts = insert_base >= 0.0 && counted.n_ins_since_vacuum as f64 > inserted;
+        Due {
+            vacuum: freeze || (enabled && (counted.n_dead_tup as f64 > dead || by_inserts)),
+            analyze: enabled && counted.n_mod_since_analyze as f64 > changed,
+            freeze,
+        }
+    }
+
+    fn cost_for(&self, declared: &StorageParameters) -> Option<CostLimits> {
+        let delay = declared.real("autovacuum_vacuum_cost_delay");
+        let delay = delay.filter(|delay| *delay >= 0.0);
+        let limit = declared.int("autovacuum_vacuum_cost_limit");
+        let limit = limit.and_then(|limit| u32::try_from(limit).ok());
+        if delay.is_none() && limit.is_none() {
+            return None;
+        }
+        Some(CostLimits {
+            delay: delay.map_or(self.cost.delay, |ms| Duration::from_secs_f64(ms / 1e3)),
+            limit: limit.filter(|limit| *limit > 0).unwrap_or(self.cost.limit),
+            ..self.cost
+        })
+    }
+}
+
+#[derive(Default)]
+struct State {
+    stopping: bool,
+    /// Tables that workers have in hand, and how to make them stop.
+    active: HashMap<Oid, CancelFlag>,
+    workers: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    engine: Weak<SqlEngine>,
+    config: AutovacuumConfig,
+    state: Mutex<State>,
+    /// Told when it is to stop.
+    wake: Condvar,
+    cost: Arc<CostBalance>,
+    next_pid: AtomicI32,
+}
+
+/// The launcher and its workers. Dropped, they stop.
+pub struct Autovacuum {
+    shared: Arc<Shared>,
+    launcher: Option<JoinHandle<()>>,
+}
+
+impl Autovacuum {
+    /// Starts the launcher, if autovacuum is on.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(engine: &Arc<SqlEngine>, config: &AutovacuumConfig) -> SqlResult<Autovacuum> {
+        let shared = Arc::new(Shared {
+            engine: Arc::downgrade(engine),
+            config: config.clone(),
+            state: Mutex::default(),
+            wake: Condvar::new(),
+            cost: Arc::new(CostBalance::new(config.cost)),
+            // Above the numbers of sessions, which begin at 1.
+            next_pid: AtomicI32::new(i32::MAX / 2),
+        });
+        let mut autovacuum = Autovacuum {
+            shared: Arc::clone(&shared),
+            launcher: None,
+        };
+        if config.enabled {
+            autovacuum.launcher = Some(spawn("autovacuum launcher", move || launch(&shared))?);
+        }
+        Ok(autovacuum)
+    }
+
+    /// Stops the launcher and cancels the workers, and waits for them.
+    pub fn stop(&mut self) {
+        {
+            let mut state = self.shared.state.lock();
+            state.stopping = true;
+            state.active.values().for_each(CancelFlag::cancel);
+        }
+        self.shared.wake.notify_all();
+        let shared = Arc::clone(&self.shared);
+        let workers = || std::mem::take(&mut shared.state.lock().workers);
+        // The launcher first: it may start one more before it sees that it is to stop.
+        self.launcher.take().into_iter().for_each(join);
+        workers().into_iter().for_each(join);
+    }
+}
+
+/// Waits for a thread, unless it is this one: a worker may be the last to let go of the engine.
+fn join(thread: JoinHandle<()>) {
+    if thread.thread().id() != std::thread::current().id() {
+        // A panic there has been reported by the panic hook.
+        let _ = thread.join();
+    }
+}
+
+impl Drop for Autovacuum {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> SqlResult<JoinHandle<()>> {
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(work)
+        .map_err(|error| SqlError::internal(error.to_string()))
+}
+
+/// The launcher's life.
+fn launch(shared: &Arc<Shared>) {
+    loop {
+        {
+            let mut state = shared.state.lock();
+            if !state.stopping {
+                shared.wake.wait_for(&mut state, shared.config.naptime);
+            }
+            if state.stopping {
+                return;
+            }
+            state.workers.retain(|worker| !worker.is_finished());
+        }
+        let Some(engine) = shared.engine.upgrade() else {
+            return;
+        };
+        let queue = what_is_due(&engine, &shared.config);
+        if queue.is_empty() {
+            continue;
+        }
+        let queue = Arc::new(Mutex::new(queue));
+        let mut state = shared.state.lock();
+        let free = shared
+            .config
+            .max_workers
+            .saturating_sub(state.workers.len());
+        for _ in 0..free.min(queue.lock().len()) {
+            let (shared, queue) = (Arc::clone(shared), Arc::clone(&queue));
+            match spawn("autovacuum worker", move || work(&shared, &queue)) {
+                Ok(worker) => state.workers.push(worker),
+                Err(error) => tracing::warn!("no autovacuum worker: {}", error.message),
+            }
+        }
+    }
+}
+
+type Queue = Mutex<VecDeque<Oid>>;
+
+/// The tables that something is due for: those with old ids first.
+fn what_is_due(engine: &SqlEngine, config: &AutovacuumConfig) -> VecDeque<Oid> {
+    let state = engine.catalog().current();
+    let mut found = VecDeque::new();
+    for table in state.tables() {
+        let due = due_for(engine, config, table.oid);
+        if due.freeze {
+            found.push_front(table.oid);
+        } else if due != Due::default() {
+            found.push_back(table.oid);
+        }
+    }
+    for (_, table) in engine.catalog().system_tables() {
+        let oid = Oid::try_from(table.def().id).unwrap_or_default();
+        if due_for(engine, config, oid).vacuum {
+            found.push_back(oid);
+        }
+    }
+    found
+}
+
+fn due_for(engine: &SqlEngine, config: &AutovacuumConfig, oid: Oid) -> Due {
+    let db = engine.database();
+    let counted = db.table_statistics(u64::from(oid));
+    match engine.catalog().current().table(oid) {
+        Some(table) => {
+            let age = db.next_xid().get().saturating_sub(table.stats.relfrozenxid);
+            config.due(&counted, &table.stats, age, &table.parameters)
+        }
+        None => {
+            // A table of the catalog: of what it has, only the counts are known.
+            let known = RelationStats {
+                reltuples: counted.n_live_tup as f32,
+                ..RelationStats::default()
+            };
+            config.due(&counted, &known, 0, &StorageParameters::default())
+        }
+    }
+}
+
+/// A worker's life: it does what is in the queue.
+fn work(shared: &Shared, queue: &Queue) {
+    let _who = BackendType::AutovacuumWorker.enter();
+    let Some(engine) = shared.engine.upgrade() else {
+        return;
+    };
+    let pid = shared.next_pid.fetch_add(1, Ordering::Relaxed);
+    loop {
+        let next = queue.lock().pop_front();
+        let Some(oid) = next else { break };
+        let cancel = CancelFlag::new();
+        {
+            let mut state = shared.state.lock();
+            if state.stopping {
+                return;
+            }
+            if state.active.contains_key(&oid) {
+                continue;
+            }
+            state.active.insert(oid, cancel.clone());
+        }
+        let done = maintain(shared, &engine, oid, pid, &cancel);
+        shared.state.lock().active.remove(&oid);
+        if let Err(error) = done {
+            tell_failure(&engine, oid, &error);
+        }
+    }
+    if let Err(error) = truncate_status(&engine, &CancelFlag::new()) {
+        tracing::warn!("transaction status was not truncated: {}", error.message);
+    }
+}
+
+fn tell_failure(engine: &SqlEngine, oid: Oid, error: &SqlError) {
+    let state = engine.catalog().current();
+    let name = state.table(oid).map_or("a catalog", |table| &table.name);
+    if error.sqlstate == SqlState::QUERY_CANCELED {
+        tracing::info!("canceling autovacuum task: table \"{name}\"");
+    } else {
+        tracing::warn!("automatic vacuum of table \"{name}\": {}", error.message);
+    }
+}
+
+/// Does what is still due for a table.
+fn maintain(
+    shared: &Shared,
+    engine: &SqlEngine,
+    oid: Oid,
+    pid: i32,
+    cancel: &CancelFlag,
+) -> SqlResult<()> {
+    let config = &shared.config;
+    let due = due_for(engine, config, oid);
+    let request = Request {
+        automatic: true,
+        // A table that somebody has locked is left for the next round, unless ids get old.
+        skip_locked: !due.freeze,
+        pid,
+        cancel: cancel.clone(),
+    };
+    let Some(table) = engine.catalog().current().table(oid).cloned() else {
+        return if due.vacuum {
+            vacuum_catalog(shared, engine, oid, &request)
+        } else {
+            Ok(())
+        };
+    };
+    let own = config.cost_for(&table.parameters);
+    let cost = own.map_or_else(
+        || Arc::clone(&shared.cost),
+        |limits| Arc::new(CostBalance::new(limits)),
+    );
+    let declared = |name: &str, default: u64| {
+        let value = table.parameters.int(name);
+        value.map_or(default, i64::cast_unsigned)
+    };
+    if due.vacuum {
+        let wanted = VacuumRequest {
+            options: VacuumOptions {
+                freeze_min_age: declared("autovacuum_freeze_min_age", config.freeze_min_age),
+                aggressive: due.freeze,
+                index_cleanup: IndexCleanup::Auto,
+                memory: config.memory,
+                cost: Some(Arc::clone(&cost)),
+                ..VacuumOptions::default()
+            },
+            freeze_table_age: declared("autovacuum_freeze_table_age", config.freeze_table_age),
+            truncate: table.parameters.flag("vacuum_truncate").unwrap_or(true),
+            request: request.clone(),
+        };
+        if let Some(report) = vacuum(engine, oid, &wanted)? {
+            let what = "automatic vacuum of table";
+            let text = super::report::vacuumed("postgres", what, &report);
+            tracing::debug!("{text}");
+        }
+    }
+    if due.analyze {
+        let wanted = AnalyzeRequest {
+            target: config.statistics_target,
+            columns: Vec::new(),
+            buffer_usage_limit: None,
+            cost: Some(cost),
+            request,
+        };
+        if let Some(report) = analyze(engine, oid, &wanted)? {
+            let text = super::report::analyzed(&report);
+            tracing::debug!("automatic analyze of table {text}");
+        }
+    }
+    Ok(())
+}
+
+/// Vacuums one of the tables that hold the catalog.
+fn vacuum_catalog(
+    shared: &Shared,
+    engine: &SqlEngine,
+    oid: Oid,
+    request: &Request,
+) -> SqlResult<()> {
+    let mut tables = engine.catalog().system_tables();
+    let Some((_, table)) = tables.find(|(_, table)| table.def().id == u64::from(oid)) else {
+        return Ok(());
+    };
+    let started = std::time::Instant::now();
+    let db = engine.database();
+    let txn = db.begin(Isolation::ReadCommitted)?;
+    let mode = TableLockMode::ShareUpdateExclusive;
+    if !block_on(txn.lock_table(u64::from(oid), mode, WaitPolicy::SkipLocked))? {
+        return Ok(());
+    }
+    let options = VacuumOptions {
+        pid: request.pid,
+        cost: Some(Arc::clone(&shared.cost)),
+        cancel: Some(request.cancel.clone()),
+        ..VacuumOptions::default()
+    };
+    let stats = table.vacuum(&options, &mut |_| {})?;
+    db.table_counters(u64::from(oid))
+        .vacuumed(&evenkeel_engine::stats::Maintained {
+            live: None,
+            dead: stats.tuples_recently_dead,
+            automatic: true,
+            at: super::now_micros(),
+            took: started.elapsed(),
+        });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn due(counted: TableStatistics, known: &RelationStats, age: u64, set: &[(&str, &str)]) -> Due {
+        let mut declared = StorageParameters::default();
+        set.iter()
+            .for_each(|(name, value)| declared.set(name, value).unwrap());
+        AutovacuumConfig::default().due(&counted, known, age, &declared)
+    }
+
+    #[test]
+    fn thresholds_are_postgresqls() {
+        let known = RelationStats {
+            relpages: 100,
+            reltuples: 10_000.0,
+            ..RelationStats::default()
+        };
+        let dead = |n| TableStatistics {
+            n_dead_tup: n,
+            ..TableStatistics::default()
+        };
+        assert!(!due(dead(2_050), &known, 0, &[]).vacuum);
+        assert!(due(dead(2_051), &known, 0, &[]).vacuum);
+        let own = [
+            ("autovacuum_vacuum_threshold", "10"),
+            ("autovacuum_vacuum_scale_factor", "0"),
+        ];
+        assert!(!due(dead(10), &known, 0, &own).vacuum);
+        assert!(due(dead(11), &known, 0, &own).vacuum);
+        let large = RelationStats {
+            reltuples: 2e9,
+            ..known.clone()
+        };
+        assert!(due(dead(100_000_001), &large, 0, &[]).vacuum);
+        assert!(
+            !due(
+                dead(100_000_001),
+                &large,
+                0,
+                &[("autovacuum_vacuum_max_threshold", "-1")]
+            )
+            .vacuum
+        );
+        let off = [("autovacuum_enabled", "false")];
+        assert_eq!(due(dead(1 << 40), &known, 0, &off), Due::default());
+        // Old ids are frozen all the same.
+        assert!(due(dead(0), &known, 200_000_001, &off).freeze);
+        let early = [("autovacuum_freeze_max_age", "100000")];
+        assert!(due(dead(0), &known, 100_001, &early).vacuum);
+    }
+
+    #[test]
+    fn inserts_count_against_what_is_not_frozen() {
+        let inserted = TableStatistics {
+            n_ins_since_vacuum: 2_001,
+            n_mod_since_analyze: 1_051,
+            ..TableStatistics::default()
+        };
+        let mut known = RelationStats {
+            relpages: 100,
+            relallfrozen: 50,
+            reltuples: 10_000.0,
+            ..RelationStats::default()
+        };
+        let found = due(inserted, &known, 0, &[]);
+        assert!(found.vacuum && found.analyze);
+        known.relallfrozen = 0;
+        assert!(!due(inserted, &known, 0, &[]).vacuum);
+        let never = [("autovacuum_vacuum_insert_threshold", "-1")];
+        known.relallfrozen = 100;
+        assert!(!due(inserted, &known, 0, &never).vacuum);
+    }
+}
