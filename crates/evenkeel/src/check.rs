@@ -39,12 +39,15 @@ fn check_database(database: &Database) -> Result<u64, Failure> {
     })?;
     let mut problems = report(&bar, "pages", &pages.problems, pages.problem_count);
     let engine = SqlEngine::open(database.clone(), SqlConfig::default())?;
-    for table in engine.catalog().current().tables() {
-        bar.set_message(format!("checking table {}", table.name));
+    let state = engine.catalog().current();
+    let tables = state.tables().map(|table| (&*table.name, &table.table));
+    for (name, table) in engine.catalog().system_tables().chain(tables) {
+        bar.set_message(format!("checking table {name}"));
         bar.tick();
-        let found = table.table.check()?;
-        problems += report(&bar, &table.name, &found.problems, found.problem_count);
+        let found = table.check()?;
+        problems += report(&bar, name, &found.problems, found.problem_count);
     }
+    engine.close()?;
     bar.finish_and_clear();
     Ok(problems)
 }

@@ -86,7 +86,7 @@ pub fn analyze_in(
         cost: wanted.cost.clone(),
         cancel: Some(wanted.request.cancel.clone()),
     };
-    let mut sample = table.table.sample(&options, &task)?;
+    let mut sample = table.table.sample(txn, &options, &task)?;
     at(&task, &sample, AnalyzePhase::ComputingStatistics);
     let columns = columns_of(&table, &sample, wanted)?;
     let rows = std::mem::take(&mut sample.rows).len();
@@ -104,10 +104,12 @@ pub fn analyze_in(
         columns,
     };
     block_on(catalog.set_statistics(txn, ddl, &table, change))?;
+    // What the transaction itself has changed is counted when it commits.
+    let (inserted, updated, deleted) = txn.rows_changed(id);
     db.table_counters(id).analyzed(
         &Maintained {
-            live: Some(sample.live()),
-            dead: sample.dead(),
+            live: Some((sample.live() + deleted).saturating_sub(inserted)),
+            dead: sample.dead().saturating_sub(updated + deleted),
             automatic: wanted.request.automatic,
             at: super::now_micros(),
             took: started.elapsed(),

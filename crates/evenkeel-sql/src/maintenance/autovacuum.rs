@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evenkeel_engine::stats::TableStatistics;
 use evenkeel_engine::vacuum::{CostBalance, CostLimits, IndexCleanup, VacuumOptions};
@@ -17,6 +17,9 @@ use super::vacuum::{VacuumRequest, truncate_status, vacuum};
 use crate::catalog::{Oid, RelationStats, StorageParameters};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::session::SqlEngine;
+
+/// How often one looks whether a worker is in somebody's way.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Settings of autovacuum, with PostgreSQL's names and defaults.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,16 +154,34 @@ impl AutovacuumConfig {
 #[derive(Default)]
 struct State {
     stopping: bool,
-    /// Tables that workers have in hand, and how to make them stop.
-    active: HashMap<Oid, CancelFlag>,
+    /// Tables that workers have in hand.
+    active: HashMap<Oid, Task>,
     workers: Vec<JoinHandle<()>>,
+}
+
+/// A table in a worker's hands.
+struct Task {
+    cancel: CancelFlag,
+    /// It ends when somebody waits for the table.
+    gives_way: bool,
+}
+
+impl State {
+    /// Ends what somebody waits for.
+    fn give_way(&self, engine: &SqlEngine) {
+        for (oid, task) in &self.active {
+            if task.gives_way && engine.database().table_waited_for(u64::from(*oid)) {
+                task.cancel.cancel();
+            }
+        }
+    }
 }
 
 struct Shared {
     engine: Weak<SqlEngine>,
     config: AutovacuumConfig,
     state: Mutex<State>,
-    /// Told when it is to stop.
+    /// Told when it is to stop, and when a worker takes a table in hand.
     wake: Condvar,
     cost: Arc<CostBalance>,
     next_pid: AtomicI32,
@@ -202,7 +223,7 @@ impl Autovacuum {
         {
             let mut state = self.shared.state.lock();
             state.stopping = true;
-            state.active.values().for_each(CancelFlag::cancel);
+            state.active.values().for_each(|task| task.cancel.cancel());
         }
         self.shared.wake.notify_all();
         let shared = Arc::clone(&self.shared);
@@ -236,17 +257,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> SqlResult<JoinHand
 
 /// The launcher's life.
 fn launch(shared: &Arc<Shared>) {
-    loop {
-        {
-            let mut state = shared.state.lock();
-            if !state.stopping {
-                shared.wake.wait_for(&mut state, shared.config.naptime);
-            }
-            if state.stopping {
-                return;
-            }
-            state.workers.retain(|worker| !worker.is_finished());
-        }
+    while nap(shared) {
         let Some(engine) = shared.engine.upgrade() else {
             return;
         };
@@ -268,6 +279,28 @@ fn launch(shared: &Arc<Shared>) {
             }
         }
     }
+}
+
+/// Waits for the next round, and meanwhile makes the workers give way. False when it is to stop.
+fn nap(shared: &Shared) -> bool {
+    let until = Instant::now() + shared.config.naptime;
+    let mut state = shared.state.lock();
+    while !state.stopping {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            break;
+        }
+        if state.active.is_empty() {
+            shared.wake.wait_for(&mut state, left);
+        } else {
+            shared.wake.wait_for(&mut state, left.min(LOOK_EVERY));
+            if let Some(engine) = shared.engine.upgrade() {
+                state.give_way(&engine);
+            }
+        }
+    }
+    state.workers.retain(|worker| !worker.is_finished());
+    !state.stopping
 }
 
 type Queue = Mutex<VecDeque<Oid>>;
@@ -323,6 +356,7 @@ fn work(shared: &Shared, queue: &Queue) {
         let next = queue.lock().pop_front();
         let Some(oid) = next else { break };
         let cancel = CancelFlag::new();
+        let gives_way = !due_for(&engine, &shared.config, oid).freeze;
         {
             let mut state = shared.state.lock();
             if state.stopping {
@@ -331,8 +365,10 @@ fn work(shared: &Shared, queue: &Queue) {
             if state.active.contains_key(&oid) {
                 continue;
             }
-            state.active.insert(oid, cancel.clone());
+            let cancel = cancel.clone();
+            state.active.insert(oid, Task { cancel, gives_way });
         }
+        shared.wake.notify_all();
         let done = maintain(shared, &engine, oid, pid, &cancel);
         shared.state.lock().active.remove(&oid);
         if let Err(error) = done {
@@ -434,7 +470,7 @@ fn vacuum_catalog(
     let Some((_, table)) = tables.find(|(_, table)| table.def().id == u64::from(oid)) else {
         return Ok(());
     };
-    let started = std::time::Instant::now();
+    let started = Instant::now();
     let db = engine.database();
     let txn = db.begin(Isolation::ReadCommitted)?;
     let mode = TableLockMode::ShareUpdateExclusive;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evenkeel_engine::stats::Maintained;
-use evenkeel_engine::vacuum::{VacuumOptions, VacuumProgress, VacuumStats};
+use evenkeel_engine::vacuum::{VacuumOptions, VacuumStats};
 use evenkeel_engine::{
     CancelFlag, Durability, EngineError, Isolation, Table, TableLockMode, Transaction, WaitPolicy,
     Xid, block_on,
@@ -19,8 +19,6 @@ use crate::session::SqlEngine;
 /// A tail of at least so many pages, or of this part of the table, is worth cutting off.
 const TAIL_PAGES: u32 = 1000;
 const TAIL_PART: u32 = 16;
-/// How often an automatic vacuum looks whether it is in somebody's way.
-const YIELD_EVERY: Duration = Duration::from_millis(100);
 
 /// What is to be done to a table, besides what the engine is told.
 #[derive(Clone, Debug)]
@@ -70,8 +68,7 @@ pub fn vacuum(
     let floor = db.horizon().floor().get();
     let age = floor.saturating_sub(table.stats.relfrozenxid);
     options.aggressive |= age > wanted.freeze_table_age;
-    let mut watch = Watch::new(&table.table, &wanted.request);
-    let mut stats = table.table.vacuum(&options, &mut |at| watch.look(at))?;
+    let mut stats = table.table.vacuum(&options, &mut |_| {})?;
     if wanted.truncate && worth_cutting(&stats) {
         stats.pages_removed = cut_tail(&mut txn, &table.table, &wanted.request)?;
         stats.pages -= stats.pages_removed;
@@ -166,33 +163,6 @@ fn cut_tail(txn: &mut Transaction, table: &Table, request: &Request) -> SqlResul
         return Ok(0);
     }
     Ok(table.truncate_tail(Some(&request.cancel))?)
-}
-
-/// Gives way: an automatic vacuum that somebody waits for cancels itself.
-struct Watch<'a> {
-    table: &'a Table,
-    request: &'a Request,
-    looked: Instant,
-}
-
-impl<'a> Watch<'a> {
-    fn new(table: &'a Table, request: &'a Request) -> Watch<'a> {
-        Watch {
-            table,
-            request,
-            looked: Instant::now(),
-        }
-    }
-
-    fn look(&mut self, _at: &VacuumProgress) {
-        if !self.request.automatic || self.looked.elapsed() < YIELD_EVERY {
-            return;
-        }
-        self.looked = Instant::now();
-        if self.table.db().table_waited_for(self.table.def().id) {
-            self.request.cancel.cancel();
-        }
-    }
 }
 
 /// Forgets the statuses of transactions that no table needs, if that frees a file; all tables of
