@@ -60,6 +60,7 @@ fn accounts() -> CreateTable {
             constraint(ConstraintKind::Unique, &["name", "balance"]),
         ],
         fillfactor: Some(90),
+        parameters: StorageParameters::default(),
         if_not_exists: false,
     }
 }
