@@ -67,14 +67,15 @@ impl Session {
         Ok(StatementResult::Command("VACUUM".into()))
     }
 
-    /// Runs `work` on a thread that may wait.
-    async fn off_thread<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&SqlEngine) -> SqlResult<T> + Send + 'static,
-    ) -> SqlResult<T> {
+    /// Runs `work` on a thread that may wait. The future keeps nothing of the session.
+    fn off_thread<T, F>(&self, work: F) -> impl Future<Output = SqlResult<T>> + Send + use<T, F>
+    where
+        T: Send + 'static,
+        F: FnOnce(&SqlEngine) -> SqlResult<T> + Send + 'static,
+    {
         let engine = Arc::clone(&self.engine);
         let work = tokio::task::spawn_blocking(move || work(&engine));
-        work.await.map_err(|e| SqlError::internal(e.to_string()))?
+        async move { work.await.map_err(|e| SqlError::internal(e.to_string()))? }
     }
 
     fn tell_vacuumed(&mut self, flags: &VacuumFlags, done: &VacuumReport) {
