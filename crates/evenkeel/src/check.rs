@@ -41,7 +41,9 @@ fn check_database(database: &Database) -> Result<u64, Failure> {
     let engine = SqlEngine::open(database.clone(), SqlConfig::default())?;
     let state = engine.catalog().current();
     let tables = state.tables().map(|table| (&*table.name, &table.table));
-    for (name, table) in engine.catalog().system_tables().chain(tables) {
+    let system = engine.catalog().system_tables();
+    let system = system.map(|(name, table): (&str, _)| (name, table));
+    for (name, table) in system.chain(tables) {
         bar.set_message(format!("checking table {name}"));
         bar.tick();
         let found = table.check()?;

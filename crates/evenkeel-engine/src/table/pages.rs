@@ -203,7 +203,7 @@ impl Table {
     }
 
     /// Runs `attempt`, which looks at locked pages, again for every status page that it missed:
-    /// none is read while a page is locked (heap rule 13).
+    /// none is read while a page is locked (heap rule 14).
     pub(super) fn retry<T>(&self, attempt: impl FnMut() -> EngineResult<T>) -> EngineResult<T> {
         self.db.system().retry(attempt)
     }

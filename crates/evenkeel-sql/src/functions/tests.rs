@@ -94,39 +94,8 @@ async fn value(sql: &str) -> SqlResult<String> {
 }
 
 #[tokio::test]
-async fn values_are_those_of_postgres() {
+async fn sums_and_averages_have_postgres_types() {
     for (sql, expected) in [
-        ("SELECT round(2.5)", "3"),
-        ("SELECT round(-2.5)", "-3"),
-        ("SELECT round(2.5::double precision)", "2"),
-        ("SELECT round(3.5::double precision)", "4"),
-        ("SELECT round(1234.5678, 2)", "1234.57"),
-        ("SELECT round(1234.5678, -2)", "1200"),
-        ("SELECT trunc(1.999, 1)", "1.9"),
-        ("SELECT 2.5::int", "3"),
-        ("SELECT (2.5::double precision)::int", "2"),
-        ("SELECT '42'::int + 1", "43"),
-        ("SELECT 0.5::double precision::text", "0.5"),
-        ("SELECT 100::double precision::text", "100"),
-        ("SELECT true::text", "true"),
-        ("SELECT now()", "2023-11-15 03:43:20+05:30"),
-        ("SELECT current_timestamp", "2023-11-15 03:43:20+05:30"),
-        ("SELECT statement_timestamp()", "2023-11-15 03:43:21+05:30"),
-        ("SELECT current_date", "2023-11-15"),
-        ("SELECT localtimestamp()", "2023-11-15 03:43:20"),
-        ("SELECT now()::text", "2023-11-15 03:43:20+05:30"),
-        ("SELECT current_database()", "shop"),
-        ("SELECT current_user", "alice"),
-        ("SELECT current_schema()", "public"),
-        ("SELECT current_schemas(true)", "{pg_catalog,public}"),
-        ("SELECT pg_backend_pid()", "7"),
-        ("SELECT set_config('a.b', 'c', false)", "c"),
-        ("SELECT current_setting('a.b', true)", "NULL"),
-        ("SELECT pg_typeof(1::smallint)", "smallint"),
-        ("SELECT uuid_nil()", "00000000-0000-0000-0000-000000000000"),
-        ("SELECT 10.0 / 4", "2.5000000000000000"),
-        ("SELECT 10 / 3.0", "3.3333333333333333"),
-        ("SELECT -2.0 / 3", "-0.6666666666666667"),
         (
             "SELECT sum(a) FROM (VALUES (9223372036854775807), (1)) t(a)",
             "9223372036854775808",
@@ -167,6 +136,45 @@ async fn values_are_those_of_postgres() {
             "1.5",
         ),
         ("SELECT sum(a) + 1 FROM (VALUES (1), (2)) t(a)", "4"),
+    ] {
+        assert_eq!(value(sql).await.unwrap(), expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn values_are_those_of_postgres() {
+    for (sql, expected) in [
+        ("SELECT round(2.5)", "3"),
+        ("SELECT round(-2.5)", "-3"),
+        ("SELECT round(2.5::double precision)", "2"),
+        ("SELECT round(3.5::double precision)", "4"),
+        ("SELECT round(1234.5678, 2)", "1234.57"),
+        ("SELECT round(1234.5678, -2)", "1200"),
+        ("SELECT trunc(1.999, 1)", "1.9"),
+        ("SELECT 2.5::int", "3"),
+        ("SELECT (2.5::double precision)::int", "2"),
+        ("SELECT '42'::int + 1", "43"),
+        ("SELECT 0.5::double precision::text", "0.5"),
+        ("SELECT 100::double precision::text", "100"),
+        ("SELECT true::text", "true"),
+        ("SELECT now()", "2023-11-15 03:43:20+05:30"),
+        ("SELECT current_timestamp", "2023-11-15 03:43:20+05:30"),
+        ("SELECT statement_timestamp()", "2023-11-15 03:43:21+05:30"),
+        ("SELECT current_date", "2023-11-15"),
+        ("SELECT localtimestamp()", "2023-11-15 03:43:20"),
+        ("SELECT now()::text", "2023-11-15 03:43:20+05:30"),
+        ("SELECT current_database()", "shop"),
+        ("SELECT current_user", "alice"),
+        ("SELECT current_schema()", "public"),
+        ("SELECT current_schemas(true)", "{pg_catalog,public}"),
+        ("SELECT pg_backend_pid()", "7"),
+        ("SELECT set_config('a.b', 'c', false)", "c"),
+        ("SELECT current_setting('a.b', true)", "NULL"),
+        ("SELECT pg_typeof(1::smallint)", "smallint"),
+        ("SELECT uuid_nil()", "00000000-0000-0000-0000-000000000000"),
+        ("SELECT 10.0 / 4", "2.5000000000000000"),
+        ("SELECT 10 / 3.0", "3.3333333333333333"),
+        ("SELECT -2.0 / 3", "-0.6666666666666667"),
         ("SELECT 7 / 2", "3"),
         ("SELECT -7 % 3", "-1"),
     ] {

@@ -499,11 +499,16 @@ fn vacuum_catalog(
 mod tests {
     use super::*;
 
-    fn due(counted: TableStatistics, known: &RelationStats, age: u64, set: &[(&str, &str)]) -> Due {
+    fn due(
+        counted: &TableStatistics,
+        known: &RelationStats,
+        age: u64,
+        set: &[(&str, &str)],
+    ) -> Due {
         let mut declared = StorageParameters::default();
         set.iter()
             .for_each(|(name, value)| declared.set(name, value).unwrap());
-        AutovacuumConfig::default().due(&counted, known, age, &declared)
+        AutovacuumConfig::default().due(counted, known, age, &declared)
     }
 
     #[test]
@@ -517,22 +522,22 @@ mod tests {
             n_dead_tup: n,
             ..TableStatistics::default()
         };
-        assert!(!due(dead(2_050), &known, 0, &[]).vacuum);
-        assert!(due(dead(2_051), &known, 0, &[]).vacuum);
+        assert!(!due(&dead(2_050), &known, 0, &[]).vacuum);
+        assert!(due(&dead(2_051), &known, 0, &[]).vacuum);
         let own = [
             ("autovacuum_vacuum_threshold", "10"),
             ("autovacuum_vacuum_scale_factor", "0"),
         ];
-        assert!(!due(dead(10), &known, 0, &own).vacuum);
-        assert!(due(dead(11), &known, 0, &own).vacuum);
+        assert!(!due(&dead(10), &known, 0, &own).vacuum);
+        assert!(due(&dead(11), &known, 0, &own).vacuum);
         let large = RelationStats {
             reltuples: 2e9,
             ..known.clone()
         };
-        assert!(due(dead(100_000_001), &large, 0, &[]).vacuum);
+        assert!(due(&dead(100_000_001), &large, 0, &[]).vacuum);
         assert!(
             !due(
-                dead(100_000_001),
+                &dead(100_000_001),
                 &large,
                 0,
                 &[("autovacuum_vacuum_max_threshold", "-1")]
@@ -540,11 +545,11 @@ mod tests {
             .vacuum
         );
         let off = [("autovacuum_enabled", "false")];
-        assert_eq!(due(dead(1 << 40), &known, 0, &off), Due::default());
+        assert_eq!(due(&dead(1 << 40), &known, 0, &off), Due::default());
         // Old ids are frozen all the same.
-        assert!(due(dead(0), &known, 200_000_001, &off).freeze);
+        assert!(due(&dead(0), &known, 200_000_001, &off).freeze);
         let early = [("autovacuum_freeze_max_age", "100000")];
-        assert!(due(dead(0), &known, 100_001, &early).vacuum);
+        assert!(due(&dead(0), &known, 100_001, &early).vacuum);
     }
 
     #[test]
@@ -560,12 +565,12 @@ mod tests {
             reltuples: 10_000.0,
             ..RelationStats::default()
         };
-        let found = due(inserted, &known, 0, &[]);
+        let found = due(&inserted, &known, 0, &[]);
         assert!(found.vacuum && found.analyze);
         known.relallfrozen = 0;
-        assert!(!due(inserted, &known, 0, &[]).vacuum);
+        assert!(!due(&inserted, &known, 0, &[]).vacuum);
         let never = [("autovacuum_vacuum_insert_threshold", "-1")];
         known.relallfrozen = 100;
-        assert!(!due(inserted, &known, 0, &never).vacuum);
+        assert!(!due(&inserted, &known, 0, &never).vacuum);
     }
 }

@@ -333,29 +333,29 @@ fn canonical(def: &Def, value: &str) -> SqlResult<String> {
             let millis = delay(value).filter(|ms| (0.0..=most).contains(ms));
             millis.ok_or_else(bad)?.to_string()
         }
-        Kind::Enum(values) => {
-            let mut lower = value.to_ascii_lowercase();
-            if def.name == "client_encoding" {
-                // PostgreSQL looks at nothing but letters and digits; asyncpg sends 'utf-8' quoted.
-                lower.retain(|c| c.is_ascii_alphanumeric());
-            }
-            if def.name == "synchronous_commit"
-                && let Some(on) = boolean(&lower)
-            {
-                return Ok(if on { "on" } else { "off" }.into());
-            }
-            if !values.contains(&lower.as_str()) {
-                return Err(bad());
-            }
-            match def.name {
-                "client_encoding" => "UTF8".into(),
-                "standard_conforming_strings" => "on".into(),
-                _ => lower,
-            }
-        }
+        Kind::Enum(values) => one_of(def.name, values, value).ok_or_else(bad)?,
         Kind::Zone => TimeZone::parse(value)?.name().to_owned(),
         Kind::Text if def.name == "datestyle" => date_style(value).ok_or_else(bad)?,
         Kind::Text => value.to_owned(),
+    })
+}
+
+/// A word of a list, in its canonical form.
+fn one_of(name: &str, values: &[&str], value: &str) -> Option<String> {
+    let mut lower = value.to_ascii_lowercase();
+    if name == "client_encoding" {
+        // PostgreSQL looks at nothing but letters and digits; asyncpg sends 'utf-8' quoted.
+        lower.retain(|c| c.is_ascii_alphanumeric());
+    }
+    if name == "synchronous_commit"
+        && let Some(on) = boolean(&lower)
+    {
+        return Some(if on { "on" } else { "off" }.into());
+    }
+    values.contains(&lower.as_str()).then(|| match name {
+        "client_encoding" => "UTF8".into(),
+        "standard_conforming_strings" => "on".into(),
+        _ => lower,
     })
 }
 

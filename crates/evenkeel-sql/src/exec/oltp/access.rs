@@ -213,10 +213,6 @@ fn key_range(
 }
 
 /// The rows of an access, a page at a time.
-#[expect(
-    clippy::large_enum_variant,
-    reason = "one lives at a time, on the stack"
-)]
 pub enum Rows {
     /// Nothing left.
     Done,
