@@ -179,14 +179,14 @@ async fn an_unreadable_page_fails_one_query_and_is_named() {
         .expect("creates");
     let fault = Fault::nth(1, FaultKind::Eio).path("base").sticky();
     running.disk.inject(fault.on(OpKind::Read));
-    let error = client.query("SELECT sum(a) FROM big", &[]).await;
+    let error = client.query("SELECT count(b) FROM big", &[]).await;
     let error = error.expect_err("more pages than frames");
     assert_eq!(code(&error), "58030", "{error:?}");
     let text = error.as_db_error().map_or("", |error| error.message());
     assert!(text.contains("could not read page: file base/"), "{text}");
     running.disk.clear_faults();
-    let sum = client.query_one("SELECT sum(a) FROM big", &[]).await;
-    let sum: i64 = sum.expect("the session goes on").get(0);
-    assert_eq!(sum, 4_000 * 4_001 / 2);
+    let count = client.query_one("SELECT count(b) FROM big", &[]).await;
+    let count: i64 = count.expect("the session goes on").get(0);
+    assert_eq!(count, 4_000);
     assert!(!running.server.is_finished());
 }
