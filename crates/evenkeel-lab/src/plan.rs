@@ -20,8 +20,30 @@ pub struct Experiment {
     pub plots: &'static [Plot],
     /// The (case, row) pairs that the README's comparison shows.
     pub headlines: &'static [(&'static str, &'static str)],
+    /// Why evenkeel is behind where it has been found to be; shown where it is.
+    pub reasons: &'static [Reason],
     /// How it is measured.
     pub work: Work,
+}
+
+/// Why a measurement of evenkeel is behind PostgreSQL's.
+pub struct Reason {
+    /// The case; empty for all.
+    pub case: &'static str,
+    /// How the row's name begins; empty for all.
+    pub label: &'static str,
+    /// The cause, in a sentence.
+    pub why: &'static str,
+}
+
+impl Experiment {
+    /// The first reason given for a measurement.
+    pub fn reason(&self, case: &str, label: &str) -> Option<&'static str> {
+        let fits = |reason: &&Reason| {
+            (reason.case.is_empty() || reason.case == case) && label.starts_with(reason.label)
+        };
+        self.reasons.iter().find(fits).map(|reason| reason.why)
+    }
 }
 
 /// How an experiment is measured.

@@ -25,5 +25,6 @@ pub const EMBEDDED: Experiment = Experiment {
     ],
     plots: &[],
     headlines: &[],
+    reasons: &[],
     work: Work::Embedded,
 };

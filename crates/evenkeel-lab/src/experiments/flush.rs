@@ -50,6 +50,7 @@ pub const FLUSH: Experiment = Experiment {
         },
     ],
     headlines: &[("flushing on, -R 100", "-R 100")],
+    reasons: &[],
     work: Work::Servers {
         rounds: |extent| match extent {
             Extent::Quick => 1,

@@ -28,6 +28,7 @@ pub const FREEZE: Experiment = Experiment {
     ],
     plots: &[],
     headlines: &[("VACUUM FREEZE", "as shipped")],
+    reasons: &[],
     work: Work::Servers {
         rounds: |extent| match extent {
             Extent::Quick => 1,

@@ -1,7 +1,7 @@
 //! Hint bits, checksums and scans (Freund, 2024).
 
 use super::{less, plain};
-use crate::plan::{Case, Experiment, Seed, Set, Step, Work};
+use crate::plan::{Case, Experiment, Reason, Seed, Set, Step, Work};
 use crate::record::Extent;
 
 pub const HINTS: Experiment = Experiment {
@@ -24,6 +24,11 @@ pub const HINTS: Experiment = Experiment {
     ],
     plots: &[],
     headlines: &[],
+    reasons: &[Reason {
+        case: "",
+        label: "",
+        why: "A scan copies the visible rows out of each page and builds Arrow batches of them; a row costs more than in PostgreSQL's executor, which reads it in place.",
+    }],
     work: Work::Servers {
         rounds: |extent| match extent {
             Extent::Quick => 1,

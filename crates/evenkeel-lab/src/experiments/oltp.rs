@@ -41,6 +41,7 @@ pub const OLTP: Experiment = Experiment {
         ("prepared statements", "-N, 1 client"),
         ("prepared statements", "load (pgbench -i)"),
     ],
+    reasons: &[],
     work: Work::Servers {
         rounds: |extent| match extent {
             Extent::Quick => 1,

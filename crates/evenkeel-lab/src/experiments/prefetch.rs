@@ -1,7 +1,7 @@
 //! Prefetching the pages that redo will need (Vondra, 2018).
 
 use super::{less, plain};
-use crate::plan::{Case, Experiment, Recovery, Seed, Step, Work, Workload, own};
+use crate::plan::{Case, Experiment, Reason, Recovery, Seed, Step, Work, Workload, own};
 use crate::record::Extent;
 
 pub const PREFETCH: Experiment = Experiment {
@@ -24,6 +24,11 @@ pub const PREFETCH: Experiment = Experiment {
     ],
     plots: &[],
     headlines: &[],
+    reasons: &[Reason {
+        case: "",
+        label: "",
+        why: "Redo reads every page that the log names and writes it home again, whatever its LSN, since the page cache is not trusted after a crash.",
+    }],
     work: Work::Servers {
         rounds: |extent| match extent {
             Extent::Quick => 1,

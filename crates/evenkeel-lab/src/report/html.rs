@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::markdown::heading;
 use super::plot::{Curve, Group, bars, curves};
-use super::summary::{Line, OURS, Section};
+use super::summary::{Line, OURS, Section, UNEXPLAINED};
 use super::{Machines, number, origin};
 use crate::experiments::ALL;
 use crate::plan::{Better, Figure, Plot};
@@ -115,6 +115,7 @@ fn part(section: &Section<'_>, body: &mut String) {
     }
     legend(section, body);
     table(section, body);
+    behind(section, body);
     holes(section, body);
     seed(section, body);
     drawings(section, body);
@@ -238,6 +239,24 @@ fn holes(section: &Section<'_>, body: &mut String) {
             escape(hole.subject),
             escape(&hole.what),
             escape(hole.reason)
+        );
+    }
+    body.push_str("</ul></div>\n");
+}
+
+fn behind(section: &Section<'_>, body: &mut String) {
+    let behind = section.behind();
+    if behind.is_empty() {
+        return;
+    }
+    body.push_str("<div class=\"behind\"><h3>Where evenkeel is behind</h3>\n<ul>\n");
+    for (line, ratio, why) in behind {
+        let _ = writeln!(
+            body,
+            "<li>{}, {} ({ratio:.2}): {}</li>",
+            escape(line.case),
+            escape(line.label),
+            prose(why.unwrap_or(UNEXPLAINED))
         );
     }
     body.push_str("</ul></div>\n");

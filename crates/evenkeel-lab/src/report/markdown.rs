@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::summary::{Line, OURS, Section};
+use super::summary::{Line, OURS, Section, UNEXPLAINED};
 use super::{Machines, number, origin};
 use crate::plan::Figure;
 
@@ -54,6 +54,14 @@ fn part(section: &Section<'_>, text: &mut String) {
             line.subject,
             cells.join(" | ")
         );
+    }
+    let behind = section.behind();
+    if !behind.is_empty() {
+        text.push_str("\nWhere evenkeel is behind:\n\n");
+    }
+    for (line, ratio, why) in behind {
+        let why = why.unwrap_or(UNEXPLAINED);
+        let _ = writeln!(text, "- {}, {} ({ratio:.2}): {why}", line.case, line.label);
     }
     if let Some(seed) = experiment.seed {
         let _ = writeln!(text, "\nThe discussion's own figures ({}):\n", seed.source);

@@ -9,6 +9,10 @@ use crate::record::{Extent, Record, Row, median};
 const REFERENCE: &str = "PostgreSQL 18";
 /// The subject that the glance is about.
 pub const OURS: &str = "evenkeel";
+/// Below this ratio a measurement counts as behind.
+const LEVEL: f64 = 0.95;
+/// What is said where no cause was found.
+pub const UNEXPLAINED: &str = "the cause is not known yet";
 
 /// What there is of one experiment.
 pub struct Section<'a> {
@@ -124,6 +128,19 @@ impl<'a> Section<'a> {
         pairs
     }
 
+    /// Our measurements that are behind, how far, and why if that is known.
+    pub fn behind(&self) -> Vec<(&Line<'a>, f64, Option<&'static str>)> {
+        if self.reference == Some(OURS) {
+            return Vec::new();
+        }
+        let ours = self.lines.iter().filter(|line| line.subject == OURS);
+        ours.filter_map(|line| {
+            let ratio = self.ratio(line).filter(|ratio| *ratio < LEVEL)?;
+            Some((line, ratio, self.experiment.reason(line.case, line.label)))
+        })
+        .collect()
+    }
+
     /// How many measurements of ours are ahead, level and behind.
     pub fn standing(&self) -> Option<(usize, usize, usize)> {
         if self.reference == Some(OURS) {
@@ -132,7 +149,7 @@ impl<'a> Section<'a> {
         let ours = self.lines.iter().filter(|line| line.subject == OURS);
         let ratios: Vec<f64> = ours.filter_map(|line| self.ratio(line)).collect();
         let ahead = ratios.iter().filter(|r| **r > 1.05).count();
-        let behind = ratios.iter().filter(|r| **r < 0.95).count();
+        let behind = ratios.iter().filter(|r| **r < LEVEL).count();
         (!ratios.is_empty()).then(|| (ahead, ratios.len() - ahead - behind, behind))
     }
 }
@@ -316,6 +333,20 @@ mod tests {
         // Less is better: 6 against 2.
         assert!((section.ratio(ours).unwrap() - 3.0).abs() < 1e-9);
         assert_eq!(section.standing(), Some((1, 0, 0)));
+    }
+
+    #[test]
+    fn what_is_behind_is_listed_with_its_reason() {
+        let records = [flush_record(REFERENCE, 1, 1.0), flush_record(OURS, 1, 4.0)];
+        let sections = sections(&records);
+        let behind = sections[0].behind();
+        let [(line, ratio, why)] = behind.as_slice() else {
+            panic!("{} lines are behind", behind.len());
+        };
+        assert_eq!((line.subject, *why), (OURS, None));
+        assert!((ratio - 0.25).abs() < 1e-9);
+        let hints = ALL.into_iter().find(|e| e.name == "hints").unwrap();
+        assert!(hints.reason("buffered", "second scan").is_some());
     }
 
     #[test]
