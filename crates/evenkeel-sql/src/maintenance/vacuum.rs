@@ -148,7 +148,9 @@ fn live_rows(table: &TableInfo, stats: &VacuumStats) -> f64 {
         return (density * pages).round();
     }
     let old_density = f64::from(known.reltuples) / f64::from(known.relpages);
-    (old_density * (pages - scanned) + counted).round()
+    // What was cut off had no rows, looked at or not.
+    let unseen = (pages - scanned).min(f64::from(stats.pages));
+    (old_density * unseen + counted).round()
 }
 
 fn worth_cutting(stats: &VacuumStats) -> bool {

@@ -119,6 +119,7 @@ async fn counts_survive_a_clean_restart() {
     run(&mut main, "DELETE FROM t WHERE id <= 20")
         .await
         .unwrap();
+    run(&mut main, "ANALYZE t").await.unwrap();
     run(&mut main, "DELETE FROM t WHERE id <= 30")
         .await
         .unwrap();
