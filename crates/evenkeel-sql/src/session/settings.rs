@@ -274,6 +274,16 @@ fn delay(value: &str) -> Option<f64> {
     digits.trim().parse::<f64>().ok().map(|ms| ms * factor)
 }
 
+/// A value with its unit, as SHOW and `current_setting` give it.
+fn shown(name: &str, value: String) -> String {
+    match find(&name.to_ascii_lowercase()).map(|def| def.kind) {
+        Some(Kind::Int(_, _, true)) => milliseconds(&value),
+        Some(Kind::Size(..)) => kilobytes(&value),
+        Some(Kind::Delay(_)) if value != "0" => format!("{value}ms"),
+        _ => value,
+    }
+}
+
 /// Memory in the largest unit that divides it.
 fn kilobytes(value: &str) -> String {
     match value.parse::<u64>() {
@@ -404,8 +414,10 @@ impl SettingsAccess for SettingsView {
             .iter()
             .rev()
             .find(|wish| wish.name.eq_ignore_ascii_case(name));
-        last.map(|wish| wish.value.clone())
-            .or_else(|| self.value(name))
+        let value = last
+            .map(|wish| wish.value.clone())
+            .or_else(|| self.value(name));
+        value.map(|value| shown(name, value))
     }
 
     fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
@@ -627,12 +639,7 @@ impl Settings {
     /// SHOW.
     pub fn show(&self, name: &str) -> SqlResult<String> {
         let value = self.view().value(name).ok_or_else(|| unknown(name))?;
-        Ok(match find(name).map(|def| def.kind) {
-            Some(Kind::Int(_, _, true)) => milliseconds(&value),
-            Some(Kind::Size(..)) => kilobytes(&value),
-            Some(Kind::Delay(_)) if value != "0" => format!("{value}ms"),
-            _ => value,
-        })
+        Ok(shown(name, value))
     }
 
     /// A transaction begins.
