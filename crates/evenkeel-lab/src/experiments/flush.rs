@@ -1,6 +1,6 @@
 //! Continuous flushing by the checkpointer (Coelho, 2015).
 
-use super::{less, more, plain};
+use super::{LATENCY, RATE, less, more, plain};
 use crate::plan::{Case, Experiment, Plot, Seed, Step, Work, Workload};
 use crate::record::Extent;
 
@@ -28,16 +28,8 @@ pub const FLUSH: Experiment = Experiment {
         plain("synced_mib", "sent to disk", "MiB"),
     ],
     plots: &[
-        Plot {
-            key: "tps",
-            label: "rate",
-            unit: "transactions/s",
-        },
-        Plot {
-            key: "p99_ms",
-            label: "p99 latency",
-            unit: "ms",
-        },
+        RATE,
+        LATENCY,
         Plot {
             key: "log_distance_mib",
             label: "log since the redo point",

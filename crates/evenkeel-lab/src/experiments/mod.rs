@@ -8,7 +8,7 @@ mod oltp;
 mod prefetch;
 mod redo;
 
-use crate::plan::{Better, Experiment, Figure};
+use crate::plan::{Better, Experiment, Figure, Plot};
 
 /// Every experiment, in the order in which they run.
 pub const ALL: [&Experiment; 7] = [
@@ -35,6 +35,20 @@ const fn more(key: &'static str, label: &'static str, unit: &'static str) -> Fig
         better: Better::More,
     }
 }
+
+/// The rate over time.
+const RATE: Plot = Plot {
+    key: "tps",
+    label: "rate",
+    unit: "transactions/s",
+};
+
+/// The latency over time.
+const LATENCY: Plot = Plot {
+    key: "p99_ms",
+    label: "p99 latency",
+    unit: "ms",
+};
 
 const fn less(key: &'static str, label: &'static str, unit: &'static str) -> Figure {
     Figure {

@@ -1,7 +1,7 @@
 //! `pgbench` as everyone knows it.
 
-use super::{less, more, plain};
-use crate::plan::{Case, Experiment, Plot, Step, Work, Workload};
+use super::{LATENCY, RATE, less, more, plain};
+use crate::plan::{Case, Experiment, Step, Work, Workload};
 use crate::record::Extent;
 
 pub const OLTP: Experiment = Experiment {
@@ -22,18 +22,7 @@ pub const OLTP: Experiment = Experiment {
         plain("cpu_s", "CPU", "s"),
         plain("synced_mib", "sent to disk", "MiB"),
     ],
-    plots: &[
-        Plot {
-            key: "tps",
-            label: "rate",
-            unit: "transactions/s",
-        },
-        Plot {
-            key: "p99_ms",
-            label: "p99 latency",
-            unit: "ms",
-        },
-    ],
+    plots: &[RATE, LATENCY],
     headlines: &[
         ("prepared statements", "-S, 8 clients"),
         ("prepared statements", "-N, 8 clients"),

@@ -50,6 +50,14 @@ pub struct Select {
 }
 
 impl Select {
+    /// How many rows OFFSET passes over, and how many LIMIT lets through behind them.
+    fn skip_and_left(&self, env: Env<'_>) -> SqlResult<(u64, u64)> {
+        let (limit, offset) = (self.limit.as_ref(), self.offset.as_ref());
+        let left = count_of(limit, env, SqlState::INVALID_ROW_COUNT_IN_LIMIT)?;
+        let skip = count_of(offset, env, SqlState::INVALID_ROW_COUNT_IN_OFFSET)?;
+        Ok((skip.unwrap_or(0), left.unwrap_or(u64::MAX)))
+    }
+
     /// Whether the rows are few by construction and read at once.
     fn is_point(&self) -> bool {
         self.table.is_none() || matches!(self.access, Access::Point { .. })
@@ -144,16 +152,7 @@ impl Cursor {
             params: &params,
             cx: &cx,
         };
-        let limit = count_of(
-            select.limit.as_ref(),
-            env,
-            SqlState::INVALID_ROW_COUNT_IN_LIMIT,
-        )?;
-        let offset = count_of(
-            select.offset.as_ref(),
-            env,
-            SqlState::INVALID_ROW_COUNT_IN_OFFSET,
-        )?;
+        let (skip, left) = select.skip_and_left(env)?;
         let rows = match &select.table {
             Some(table) => Rows::open(table, &select.access, select.direction, env, snapshot)?,
             None => Rows::Done,
@@ -166,8 +165,8 @@ impl Cursor {
             rows,
             page: RowBatch::new(),
             next: 0,
-            skip: offset.unwrap_or(0),
-            left: limit.unwrap_or(u64::MAX),
+            skip,
+            left,
             cancel,
         })
     }
@@ -266,17 +265,8 @@ pub fn run(
 
 /// The one row of a SELECT without FROM, unless LIMIT or OFFSET take it away.
 fn no_table(select: &Select, env: Env<'_>, formats: &[Format]) -> SqlResult<Vec<BytesMut>> {
-    let limit = count_of(
-        select.limit.as_ref(),
-        env,
-        SqlState::INVALID_ROW_COUNT_IN_LIMIT,
-    )?;
-    let offset = count_of(
-        select.offset.as_ref(),
-        env,
-        SqlState::INVALID_ROW_COUNT_IN_OFFSET,
-    )?;
-    if limit == Some(0) || offset.is_some_and(|n| n > 0) {
+    let (skip, left) = select.skip_and_left(env)?;
+    if left == 0 || skip > 0 {
         return Ok(Vec::new());
     }
     if let Some(condition) = &select.condition
@@ -299,10 +289,7 @@ pub async fn run_locking(
     let (Some(table), Some(locking)) = (&select.table, select.locking) else {
         return Err(SqlError::internal("row locks without a table"));
     };
-    let limit = select.limit.as_ref();
-    let mut left = count_of(limit, env, SqlState::INVALID_ROW_COUNT_IN_LIMIT)?.unwrap_or(u64::MAX);
-    let offset = select.offset.as_ref();
-    let mut skip = count_of(offset, env, SqlState::INVALID_ROW_COUNT_IN_OFFSET)?.unwrap_or(0);
+    let (mut skip, mut left) = select.skip_and_left(env)?;
     let snapshot = txn.snapshot()?;
     let mut rows = Rows::open(table, &select.access, select.direction, env, &snapshot)?;
     let mut page = RowBatch::new();
