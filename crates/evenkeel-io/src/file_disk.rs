@@ -226,6 +226,16 @@ impl Disk for FileDisk {
 
 struct OsLock(OsFile);
 
+impl Drop for OsLock {
+    /// Closing would not do: a child between its fork and its exec still has the descriptor, and
+    /// with it the lock.
+    fn drop(&mut self) {
+        if let Err(errno) = syscalls::unlock(self.0.fd.as_fd()) {
+            tracing::warn!("could not unlock {}: {errno}", self.0.path.display());
+        }
+    }
+}
+
 impl LockGuard for OsLock {
     fn file(&self) -> &dyn File {
         &self.0

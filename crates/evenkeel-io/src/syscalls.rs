@@ -12,9 +12,18 @@ fn last_errno() -> Errno {
 /// Takes an exclusive open-file-description lock on the whole file, without waiting.
 /// `AGAIN` or `ACCESS` if another description holds one.
 pub(crate) fn try_lock(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    set_lock(fd, libc::F_WRLCK)
+}
+
+/// Gives up the lock of the file description, whoever else still has a descriptor of it.
+pub(crate) fn unlock(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+    set_lock(fd, libc::F_UNLCK)
+}
+
+fn set_lock(fd: BorrowedFd<'_>, kind: libc::c_int) -> Result<(), Errno> {
     // SAFETY: `flock` is plain data, for which all zeroes is a valid value.
     let mut lock: libc::flock = unsafe { std::mem::zeroed() };
-    lock.l_type = libc::F_WRLCK as libc::c_short;
+    lock.l_type = kind as libc::c_short;
     lock.l_whence = libc::SEEK_SET as libc::c_short;
     // SAFETY: the descriptor is open for the call and `lock` is a valid `flock`.
     let result = unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) };

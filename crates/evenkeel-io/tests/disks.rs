@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use evenkeel_io::{
     AlignedBuf, Disk, File, FileDisk, IoBuf, IoErrorKind, IoMethod, IoOp, IoQueue, IoResult,
@@ -140,6 +141,26 @@ fn a_lock_has_one_holder() {
         drop(guard);
         let guard = disk.lock(&path).unwrap();
         assert_eq!(guard.file().len().unwrap(), 4);
+    });
+}
+
+/// A child that is between its fork and its exec still has every descriptor of its parent.
+#[test]
+fn a_lock_that_is_given_up_is_free_while_children_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let disk = FileDisk::new(IoMethod::Sync);
+    let path = dir.path().join("lock");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let starting = || {
+            while !over.load(Ordering::Relaxed) {
+                std::process::Command::new("true").status().unwrap();
+            }
+        };
+        scope.spawn(starting);
+        let refused = (0..5_000).filter(|_| disk.lock(&path).is_err()).count();
+        over.store(true, Ordering::Relaxed);
+        assert_eq!(refused, 0);
     });
 }
 

@@ -111,12 +111,22 @@ pub fn run(plan: &Plan<'_>) -> Result<Tally, LabError> {
     Ok(lab.tally)
 }
 
+/// Holds the lock on the results. It is given up by name: closing would leave it with any child
+/// between its fork and its exec.
+struct Alone(std::fs::File);
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.0, rustix::fs::FlockOperation::Unlock);
+    }
+}
+
 /// Two labs at once would measure each other: the results' directory is locked for one.
-fn alone(out: &Path) -> Result<std::fs::File, LabError> {
+fn alone(out: &Path) -> Result<Alone, LabError> {
     let path = out.join("lock");
     let file = std::fs::File::create(&path).map_err(LabError::file("creating", &path))?;
     match rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Alone(file)),
         Err(_) => Err(LabError::unavailable(
             out.display().to_string(),
             "another run of the lab writes its results there",

@@ -38,6 +38,14 @@ impl Instances {
         self.0.lock().clone()
     }
 
+    /// The database, if it serves. Whoever has seen it fail does not get that instance again, even
+    /// before its sessions have been told.
+    pub fn serving(&self) -> Option<Instance> {
+        let instance = self.current()?;
+        let failed = instance.engine.database().store().poison().is_set();
+        (!failed).then_some(instance)
+    }
+
     /// Waits for the database to fail, ends its sessions, opens it anew; and so on. Returns when
     /// it cannot be opened.
     pub async fn keep_open(&self, registry: &Registry, reopen: &Reopen) -> RunError {

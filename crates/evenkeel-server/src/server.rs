@@ -87,8 +87,7 @@ pub(crate) struct Shared {
 impl Shared {
     /// The open database; an error while it recovers from a failure.
     pub fn instance(&self) -> Result<Instance, ConnectionError> {
-        let open = |instance: &Instance| instance.failed.borrow().is_none();
-        self.instances.current().filter(open).ok_or_else(|| {
+        self.instances.serving().ok_or_else(|| {
             ConnectionError::Fatal(SqlError::new(
                 SqlState::CANNOT_CONNECT_NOW,
                 "the database system is in recovery mode",
