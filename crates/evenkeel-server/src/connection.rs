@@ -145,7 +145,7 @@ impl<T: Transport> Connection<'_, T> {
         let mut stopping = shared.stopping.subscribe();
         let ending = self.session.end_flag();
         loop {
-            while let Some(message) = self.wire.buffered()? {
+            while let Some(message) = self.buffered().await? {
                 if let Next::Close = self.message(message).await? {
                     return Ok(());
                 }
@@ -156,8 +156,9 @@ impl<T: Transport> Connection<'_, T> {
             }
             self.wire.flush().await?;
             let idle = self.session.idle_limit();
+            let bulk = matches!(self.mode, Mode::CopyIn(_));
             let open = tokio::select! {
-                open = self.wire.fill() => open?,
+                open = self.wire.fill(bulk) => open?,
                 _ = stopping.changed() => return Err(shutting_down()),
                 failure = failed.wait_for(Option::is_some) => {
                     let reason = failure.ok().and_then(|reason| reason.clone());
@@ -172,12 +173,18 @@ impl<T: Transport> Connection<'_, T> {
         }
     }
 
+    /// The next message that has come in whole, except for the data of a COPY: that is taken.
+    async fn buffered(&mut self) -> Result<Option<PgWireFrontendMessage>, ConnectionError> {
+        self.copy_data().await?;
+        self.wire.buffered()
+    }
+
     async fn message(&mut self, message: PgWireFrontendMessage) -> Result<Next, ConnectionError> {
         if let PgWireFrontendMessage::Terminate(_) = message {
             return Ok(Next::Close);
         }
         match std::mem::replace(&mut self.mode, Mode::Ready) {
-            Mode::CopyIn(copy) => return self.copy_in(*copy, message).await.map(|()| Next::Go),
+            Mode::CopyIn(copy) => return self.copy_in(copy, message).await.map(|()| Next::Go),
             Mode::SkipToSync if !matches!(message, PgWireFrontendMessage::Sync(_)) => {
                 self.mode = Mode::SkipToSync;
                 return Ok(Next::Go);

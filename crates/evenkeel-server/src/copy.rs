@@ -22,25 +22,35 @@ pub(crate) enum CopyProtocol {
 }
 
 impl<T: Transport> Connection<'_, T> {
-    /// A message while COPY FROM STDIN is under way.
+    /// The data of COPY FROM STDIN that is in the buffer.
+    pub async fn copy_data(&mut self) -> Result<(), ConnectionError> {
+        while let Mode::CopyIn(copy) = &mut self.mode {
+            let session = &mut self.session;
+            let taken = self.wire.copy_data(|data| copy.sink.take(session, data))?;
+            let stored = match taken {
+                Ok(true) => copy.sink.store(&mut self.session).await,
+                Ok(false) => return Ok(()),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = stored
+                && let Mode::CopyIn(copy) = std::mem::replace(&mut self.mode, Mode::Ready)
+            {
+                self.copy_failed(copy.protocol, &error).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Any other message while COPY FROM STDIN is under way.
     pub async fn copy_in(
         &mut self,
-        mut copy: CopyIn,
+        copy: Box<CopyIn>,
         message: PgWireFrontendMessage,
     ) -> Result<(), ConnectionError> {
         let failure = match message {
-            PgWireFrontendMessage::CopyData(data) => {
-                match copy.sink.write(&mut self.session, &data.data).await {
-                    Ok(()) => {
-                        self.mode = Mode::CopyIn(Box::new(copy));
-                        return Ok(());
-                    }
-                    Err(error) => error,
-                }
-            }
             // Clients may send Sync right behind the Execute that begins a COPY.
             PgWireFrontendMessage::Flush(_) | PgWireFrontendMessage::Sync(_) => {
-                self.mode = Mode::CopyIn(Box::new(copy));
+                self.mode = Mode::CopyIn(copy);
                 return Ok(());
             }
             PgWireFrontendMessage::CopyDone(_) => match copy.sink.finish(&mut self.session).await {
@@ -64,12 +74,20 @@ impl<T: Transport> Connection<'_, T> {
                 )));
             }
         };
-        if ends_session(&failure) {
-            return Err(ConnectionError::Fatal(failure));
+        self.copy_failed(copy.protocol, &failure).await
+    }
+
+    async fn copy_failed(
+        &mut self,
+        protocol: CopyProtocol,
+        failure: &SqlError,
+    ) -> Result<(), ConnectionError> {
+        if ends_session(failure) {
+            return Err(ConnectionError::Fatal(failure.clone()));
         }
         self.session.fail();
-        self.put(error_response("ERROR", &failure));
-        self.after_failed_copy(copy.protocol).await
+        self.put(error_response("ERROR", failure));
+        self.after_failed_copy(protocol).await
     }
 
     async fn after_copy(&mut self, protocol: CopyProtocol) -> Result<(), ConnectionError> {

@@ -19,8 +19,40 @@ pub(crate) const MESSAGE_BYTES_MAX: usize = 1 << 30;
 const STARTUP_BYTES_MAX: usize = 10_000;
 /// Output is sent on when this much has gathered, whatever the protocol says.
 const OUTPUT_BYTES: usize = 64 * 1024;
+/// The least room that is made for input, ...
+const INPUT_BYTES: usize = 4 * 1024;
+/// ... and for the data of a load.
+const BULK_INPUT_BYTES: usize = 64 * 1024;
 /// Buffers that once grew beyond this are given back when idle.
 const KEPT_BYTES_MAX: usize = 1 << 20;
+
+/// Type byte and length.
+const FRAME_HEADER: usize = 5;
+
+/// A complete message at the beginning of some input.
+struct Frame {
+    kind: u8,
+    /// Bytes in all.
+    length: usize,
+}
+
+fn frame(input: &[u8]) -> Result<Option<Frame>, ConnectionError> {
+    let Some(mut header) = input.get(..FRAME_HEADER) else {
+        return Ok(None);
+    };
+    let kind = header.get_u8();
+    let length = header.get_u32() as usize;
+    if !(4..=MESSAGE_BYTES_MAX).contains(&length) {
+        return Err(ConnectionError::protocol(format!(
+            "invalid message length {length} in message of type {:?}",
+            char::from(kind)
+        )));
+    }
+    Ok((input.len() > length).then_some(Frame {
+        kind,
+        length: length + 1,
+    }))
+}
 
 /// What a connection is made of: TCP or a Unix socket.
 pub(crate) trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -64,7 +96,7 @@ impl<T: Transport> Wire<T> {
                     return Ok(Some(packet));
                 }
             }
-            if !self.fill().await? {
+            if !self.fill(false).await? {
                 return Ok(None);
             }
         }
@@ -72,21 +104,10 @@ impl<T: Transport> Wire<T> {
 
     /// The next message that is in the buffer already, complete.
     pub fn buffered(&mut self) -> Result<Option<PgWireFrontendMessage>, ConnectionError> {
-        let Some(mut header) = self.input.get(..5) else {
+        let Some(Frame { kind, length }) = frame(&self.input)? else {
             return Ok(None);
         };
-        let kind = header.get_u8();
-        let length = header.get_u32() as usize;
-        if !(4..=MESSAGE_BYTES_MAX).contains(&length) {
-            return Err(ConnectionError::protocol(format!(
-                "invalid message length {length} in message of type {:?}",
-                char::from(kind)
-            )));
-        }
-        if self.input.len() <= length {
-            return Ok(None);
-        }
-        let mut message = self.input.split_to(length + 1);
+        let mut message = self.input.split_to(length);
         // The library's decoders read counts and lengths without checking that the body goes
         // on for so long; in this frame that ends in a panic, which is the client's error.
         let decoded = catch_unwind(AssertUnwindSafe(|| {
@@ -102,8 +123,31 @@ impl<T: Transport> Wire<T> {
         }
     }
 
-    /// Reads more; `false` when the client has closed the connection. Cancel safe.
-    pub async fn fill(&mut self) -> io::Result<bool> {
+    /// Hands over the bodies of the CopyData messages that are next in the buffer, complete, until
+    /// `take` answers true or fails: its last answer, or false.
+    ///
+    /// There may be one such message per line of a load, so they are not decoded one by one.
+    pub fn copy_data<E>(
+        &mut self,
+        mut take: impl FnMut(&[u8]) -> Result<bool, E>,
+    ) -> Result<Result<bool, E>, ConnectionError> {
+        let mut used = 0;
+        let mut answer = Ok(false);
+        while let Ok(false) = answer
+            && let Some(Frame { kind: b'd', length }) = frame(&self.input[used..])?
+        {
+            answer = take(&self.input[used + FRAME_HEADER..used + length]);
+            used += length;
+        }
+        self.input.advance(used);
+        Ok(answer)
+    }
+
+    /// Reads more, with much room for a load; `false` when the client has closed the connection.
+    /// Cancel safe.
+    pub async fn fill(&mut self, bulk: bool) -> io::Result<bool> {
+        self.input
+            .reserve(if bulk { BULK_INPUT_BYTES } else { INPUT_BYTES });
         Ok(self.transport.read_buf(&mut self.input).await? > 0)
     }
 

@@ -10,7 +10,7 @@ use evenkeel_engine::{BlockNumber, Tid, Transaction};
 
 use super::StatementCx;
 use super::oltp::expr::{Env, Typed};
-use super::oltp::insert::RowMaker;
+use super::oltp::insert::{RowMaker, RowMemory};
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::planner::utility::CopyOptions;
@@ -63,6 +63,8 @@ pub struct CopyIn {
     table: Arc<TableInfo>,
     /// The table's columns that the lines have, in their order.
     columns: Vec<usize>,
+    /// For each of the table's columns its field in a line.
+    places: Vec<Option<usize>>,
     defaults: Vec<Typed>,
     shape: CopyShape,
     options: InsertOptions,
@@ -72,6 +74,7 @@ pub struct CopyIn {
     line: u64,
     ended: bool,
     bulk: RowBatch,
+    memory: RowMemory,
     count: u64,
 }
 
@@ -85,7 +88,9 @@ impl CopyIn {
         options: InsertOptions,
         cx: StatementCx,
     ) -> CopyIn {
+        let place = |column| columns.iter().position(|c| *c == column);
         CopyIn {
+            places: (0..table.columns.len()).map(place).collect(),
             table,
             columns,
             defaults,
@@ -96,6 +101,7 @@ impl CopyIn {
             line: 0,
             ended: false,
             bulk: RowBatch::new(),
+            memory: RowMemory::default(),
             count: 0,
         }
     }
@@ -110,26 +116,25 @@ impl CopyIn {
         self.shape.format
     }
 
-    /// Takes a piece of the data, cut anywhere.
-    pub async fn write(&mut self, txn: &mut Transaction, data: &[u8]) -> SqlResult<()> {
-        let mut data = data;
-        if !self.rest.is_empty() {
+    /// Takes a piece of the data, cut anywhere: whether its rows are now to be stored.
+    pub fn take(&mut self, data: &[u8]) -> SqlResult<bool> {
+        if self.rest.is_empty() {
+            let used = self.lines(data)?;
+            self.rest.extend_from_slice(&data[used..]);
+        } else {
             let mut joined = std::mem::take(&mut self.rest);
             joined.extend_from_slice(data);
             let used = self.lines(&joined)?;
             joined.drain(..used);
             self.rest = joined;
-            data = &[];
         }
-        let used = self.lines(data)?;
-        self.rest.extend_from_slice(&data[used..]);
         if self.rest.len() > MAX_LINE {
             return Err(SqlError::new(
                 SqlState::PROGRAM_LIMIT_EXCEEDED,
                 "a line of COPY data is too long",
             ));
         }
-        self.flush(txn, BULK_BYTES).await
+        Ok(self.bulk.bytes() >= BULK_BYTES)
     }
 
     /// The end of the data: the number of rows.
@@ -146,12 +151,13 @@ impl CopyIn {
             }
             self.one_line(&rest)?;
         }
-        self.flush(txn, 1).await?;
+        self.store(txn).await?;
         Ok(self.count)
     }
 
-    async fn flush(&mut self, txn: &mut Transaction, threshold: usize) -> SqlResult<()> {
-        if self.bulk.bytes() < threshold || self.bulk.is_empty() {
+    /// Stores the rows that have been taken.
+    pub async fn store(&mut self, txn: &mut Transaction) -> SqlResult<()> {
+        if self.bulk.is_empty() {
             return Ok(());
         }
         txn.check_cancel()?;
@@ -225,11 +231,11 @@ impl CopyIn {
             );
             return Err(self.located(error, None));
         }
-        let mut maker = RowMaker::new(&table, &self.cx.types);
+        let memory = std::mem::take(&mut self.memory);
+        let mut maker = RowMaker::reusing(&table, &self.cx.types, memory);
         maker.begin();
         for (column, info) in table.columns.iter().enumerate() {
-            let place = self.columns.iter().position(|c| *c == column);
-            match place.map(|place| &fields[place]) {
+            match self.places[column].map(|place| &fields[place]) {
                 Some(Some(text)) => {
                     let datum = Datum::parse_text(info.ty, text, &self.cx.types)
                         .map_err(|error| self.located(error, Some((&*info.name, text))))?;
@@ -249,6 +255,7 @@ impl CopyIn {
         }
         maker.finish().map_err(|error| self.located(error, None))?;
         self.bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes);
+        self.memory = maker.into_memory();
         Ok(())
     }
 
@@ -274,7 +281,7 @@ impl CopyIn {
 fn line_length(data: &[u8], shape: &CopyShape) -> Option<usize> {
     let mut from = 0;
     loop {
-        let end = from + data[from..].iter().position(|byte| *byte == b'\n')?;
+        let end = from + memchr::memchr(b'\n', &data[from..])?;
         let incomplete = match shape.format {
             // A backslash before the line feed makes it data.
             CopyFormat::Text => {
@@ -316,17 +323,14 @@ fn split_text<'a>(line: &'a str, shape: &CopyShape, out: &mut Fields<'a>) {
     let mut at = 0;
     let mut escaped = false;
     loop {
-        match bytes.get(at) {
-            Some(b'\\') => {
+        let rest = bytes.get(at..).unwrap_or_default();
+        match memchr::memchr2(shape.delimiter, b'\\', rest) {
+            Some(next) if rest[next] != shape.delimiter => {
                 escaped = true;
-                at += 2;
+                at += next + 2;
                 continue;
             }
-            Some(byte) if *byte != shape.delimiter => {
-                at += 1;
-                continue;
-            }
-            _ => {}
+            next => at += next.unwrap_or(rest.len()),
         }
         let field = &line[start..at.min(bytes.len())];
         if field == shape.null {

@@ -36,13 +36,22 @@ impl CopyInSink {
         self.copy.format()
     }
 
-    /// Takes a piece of the data, cut anywhere.
+    /// Takes a piece of the data, cut anywhere: whether [`CopyInSink::store`] is now due.
     ///
     /// # Errors
     /// A bad line, with its number as context; the transaction has then failed.
-    pub async fn write(&mut self, session: &mut Session, data: &[u8]) -> SqlResult<()> {
+    pub fn take(&mut self, session: &mut Session, data: &[u8]) -> SqlResult<bool> {
+        let result = self.copy.take(data);
+        session.settle(result)
+    }
+
+    /// Stores the rows that have been taken.
+    ///
+    /// # Errors
+    /// A row that the table refuses; the transaction has then failed.
+    pub async fn store(&mut self, session: &mut Session) -> SqlResult<()> {
         let result = match session.tx.txn() {
-            Ok(txn) => self.copy.write(txn, data).await,
+            Ok(txn) => self.copy.store(txn).await,
             Err(error) => Err(error),
         };
         session.settle(result)

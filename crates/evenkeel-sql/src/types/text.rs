@@ -364,10 +364,20 @@ pub(super) fn cut_string(text: &str, ty: SqlType) -> String {
 
 fn strip_blanks(text: &str, ty: SqlType) -> &str {
     if matches!(ty, SqlType::Char(_)) {
-        text.trim_end_matches(' ')
+        strip_trailing_blanks(text)
     } else {
         text
     }
+}
+
+/// Eight at a time: a `char(n)` from elsewhere is mostly blanks.
+fn strip_trailing_blanks(mut text: &str) -> &str {
+    while let Some((front, [b' ', b' ', b' ', b' ', b' ', b' ', b' ', b' '])) =
+        text.as_bytes().split_last_chunk::<8>()
+    {
+        text = &text[..front.len()];
+    }
+    text.trim_end_matches(' ')
 }
 
 fn cut_name(text: &str) -> &str {

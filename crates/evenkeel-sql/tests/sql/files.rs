@@ -127,7 +127,9 @@ async fn run_with_data(
         if let StatementResult::CopyIn(mut sink) = result {
             // In pieces, so that lines are cut.
             for piece in data.as_bytes().chunks(7) {
-                sink.write(session, piece).await?;
+                if sink.take(session, piece)? {
+                    sink.store(session).await?;
+                }
             }
             tag = sink.finish(session).await?;
         }

@@ -45,6 +45,13 @@ pub struct Changed {
     pub rows: Vec<BytesMut>,
 }
 
+/// A [`RowMaker`]'s memory, for the next one.
+#[derive(Default)]
+pub struct RowMemory {
+    data: Vec<Datum>,
+    bytes: Vec<u8>,
+}
+
 /// Makes rows of a table out of values: assignment casts, NOT NULL, encoding.
 pub struct RowMaker<'a> {
     table: &'a TableInfo,
@@ -57,11 +64,32 @@ pub struct RowMaker<'a> {
 impl<'a> RowMaker<'a> {
     /// For rows of `table`.
     pub fn new(table: &'a TableInfo, types: &'a TypeContext) -> RowMaker<'a> {
+        let memory = RowMemory {
+            data: Vec::with_capacity(table.columns.len()),
+            bytes: Vec::with_capacity(128),
+        };
+        RowMaker::reusing(table, types, memory)
+    }
+
+    /// For rows of `table`, in the memory of an earlier one.
+    pub fn reusing(
+        table: &'a TableInfo,
+        types: &'a TypeContext,
+        RowMemory { data, bytes }: RowMemory,
+    ) -> RowMaker<'a> {
         RowMaker {
             table,
             types,
-            data: Vec::with_capacity(table.columns.len()),
-            bytes: Vec::with_capacity(128),
+            data,
+            bytes,
+        }
+    }
+
+    /// Its memory.
+    pub fn into_memory(self) -> RowMemory {
+        RowMemory {
+            data: self.data,
+            bytes: self.bytes,
         }
     }
 
