@@ -113,6 +113,7 @@ pub fn run(plan: &Plan<'_>) -> Result<Tally, LabError> {
 
 /// Holds the lock on the results. It is given up by name: closing would leave it with any child
 /// between its fork and its exec.
+#[derive(Debug)]
 struct Alone(std::fs::File);
 
 impl Drop for Alone {

@@ -107,7 +107,7 @@ const PROBES: [(&str, &str); 4] = [
         "dirty_pages",
         "SELECT buffers_dirty FROM pg_buffercache_summary()",
     ),
-    ("dirty_pages", "SELECT buffers_dirty FROM pg_stat_bgwriter"),
+    ("dirty_pages", "SELECT buffers_dirty FROM evenkeel_buffers"),
     (
         "dirty_pages",
         "SELECT count(*) FROM pg_buffercache WHERE isdirty",

@@ -474,28 +474,39 @@ fn timing(text: &str) -> Option<f64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Log syncs of a timed statement and the share of its time that went to them, from whichever
-/// view tells.
+/// Log syncs of a timed statement, the share of its time that the server spent on them, and the
+/// share that the statement's own session spent on them or waited for pages they hold back.
 fn flushing(row: &mut Row) {
     let Some(elapsed) = row.figures.get("ms").copied().filter(|ms| *ms > 0.0) else {
         return;
     };
-    let counter = |name: &str| row.counters.get(name).copied();
-    let sum = |names: [&str; 2]| {
-        let found: Vec<f64> = names.into_iter().filter_map(counter).collect();
+    let counters = std::mem::take(&mut row.counters);
+    let counter = |name: &str| counters.get(name).copied();
+    let sum = |names: &[&str]| {
+        let found: Vec<f64> = names.iter().filter_map(|name| counter(name)).collect();
         (!found.is_empty()).then(|| found.iter().sum::<f64>())
     };
+    let mut put = |name: &str, value: Option<f64>| {
+        if let Some(value) = value {
+            row.figures.insert(name.to_owned(), value);
+        }
+    };
     let syncs = counter("pg_stat_io.wal.fsyncs").or_else(|| counter("pg_stat_wal.wal_sync"));
-    let time = sum(["pg_stat_io.wal.fsync_time", "pg_stat_io.wal.write_time"])
-        .or_else(|| sum(["pg_stat_wal.wal_sync_time", "pg_stat_wal.wal_write_time"]));
-    if let Some(syncs) = syncs {
-        row.figures.insert("log_flushes".to_owned(), syncs);
-    }
-    if let Some(time) = time {
-        row.figures
-            .insert("flush_pct".to_owned(), 100.0 * time / elapsed);
-    }
+    put("log_flushes", syncs);
+    let by_io = sum(&["pg_stat_io.wal.fsync_time", "pg_stat_io.wal.write_time"]);
+    let time = by_io.or_else(|| sum(&["pg_stat_wal.wal_sync_time", "pg_stat_wal.wal_write_time"]));
+    put("flush_pct", time.map(|time| 100.0 * time / elapsed));
+    let own = by_io.map(|_| sum(&SESSION_WAITS).unwrap_or(0.0));
+    put("own_flush_pct", own.map(|time| 100.0 * time / elapsed));
+    row.counters = counters;
 }
+
+/// A session's own writes of the log, and its waits for a cleaner that flushes it.
+const SESSION_WAITS: [&str; 3] = [
+    "pg_stat_io.client.wal.fsync_time",
+    "pg_stat_io.client.wal.write_time",
+    "evenkeel_buffers.ring_wait_time",
+];
 
 fn directory_size(dir: &Path) -> u64 {
     let Ok(entries) = std::fs::read_dir(dir) else {
@@ -539,8 +550,11 @@ mod tests {
         row.counters.insert("pg_stat_io.wal.fsyncs".to_owned(), 3.0);
         row.counters
             .insert("pg_stat_io.wal.fsync_time".to_owned(), 50.0);
+        row.counters
+            .insert("evenkeel_buffers.ring_wait_time".to_owned(), 4.0);
         flushing(&mut row);
         assert!((row.figures["log_flushes"] - 3.0).abs() < 1e-9);
         assert!((row.figures["flush_pct"] - 25.0).abs() < 1e-9);
+        assert!((row.figures["own_flush_pct"] - 2.0).abs() < 1e-9);
     }
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use crate::client::{Answer, Client};
 
-const VIEWS: [&str; 8] = [
+const VIEWS: [&str; 9] = [
     "pg_stat_checkpointer",
     "pg_stat_bgwriter",
+    "evenkeel_buffers",
     "pg_stat_wal",
     "pg_stat_io",
     "pg_stat_slru",
@@ -18,6 +19,9 @@ const VIEWS: [&str; 8] = [
 
 /// Columns whose values tell rows of one view apart.
 const KEYS: [&str; 2] = ["object", "name"];
+
+/// Whose share of `pg_stat_io` is also kept by itself, as `pg_stat_io.client.object.column`.
+const SESSION: &str = "client backend";
 
 const LOG_POSITION: [&str; 2] = [
     "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')",
@@ -42,6 +46,8 @@ pub fn read(client: &mut Client) -> Counters {
 fn add(view: &str, answer: &Answer, counters: &mut Counters) {
     for row in &answer.rows {
         let cells = || answer.columns.iter().zip(row);
+        let by_session = cells()
+            .any(|(column, value)| column == "backend_type" && value.as_deref() == Some(SESSION));
         let key = cells().find_map(|(column, value)| {
             let is_key = KEYS.contains(&column.as_str());
             is_key.then(|| value.clone()).flatten()
@@ -55,6 +61,12 @@ fn add(view: &str, answer: &Answer, counters: &mut Counters) {
                 None => format!("{view}.{column}"),
             };
             *counters.entry(name).or_default() += value;
+            if let Some(key) = &key
+                && by_session
+            {
+                let name = format!("{view}.client.{key}.{column}");
+                *counters.entry(name).or_default() += value;
+            }
         }
     }
 }

@@ -59,13 +59,26 @@ impl TestServer {
     /// # Errors
     /// The server's log.
     pub fn try_start(data: &Path, settings: &[&str]) -> Result<TestServer, String> {
+        TestServer::run(Command::new(server_binary()), data, settings)
+    }
+
+    /// As [`TestServer::start`], from a shell that allows so many open files unless a program
+    /// asks for more.
+    #[must_use]
+    pub fn start_with_open_files(limit: u32, data: &Path, settings: &[&str]) -> TestServer {
+        let mut shell = Command::new("sh");
+        let script = format!("ulimit -Sn {limit}; exec \"$0\" \"$@\"");
+        shell.arg("-c").arg(script).arg(server_binary());
+        TestServer::run(shell, data, settings).unwrap_or_else(|log| panic!("no server:\n{log}"))
+    }
+
+    fn run(mut command: Command, data: &Path, settings: &[&str]) -> Result<TestServer, String> {
         let log = data.with_extension("log");
         let log_file = File::options()
             .create(true)
             .append(true)
             .open(&log)
             .expect("a log file");
-        let mut command = Command::new(server_binary());
         command.arg("serve").arg(data).args(["--port", "0"]);
         for setting in settings {
             command.args(["-c", setting]);

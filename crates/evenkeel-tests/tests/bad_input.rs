@@ -54,6 +54,21 @@ fn a_second_server_on_a_directory_is_refused() {
     assert_eq!(server.psql("SELECT 1").ok().trim(), "1");
 }
 
+/// A file stays open until it is synced, and no checkpoint comes here for as long as it takes.
+#[test]
+fn more_unsynced_tables_than_a_shell_allows_open_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let server = TestServer::start_with_open_files(64, &data, &["fsync=off"]);
+    let each = |i| format!("CREATE TABLE t{i} (a int PRIMARY KEY); INSERT INTO t{i} VALUES ({i});");
+    let script: String = (0..100).map(each).collect();
+    server.psql(&script).ok();
+    let sum = server
+        .psql("SELECT (SELECT a FROM t1) + (SELECT a FROM t99)")
+        .ok();
+    assert_eq!(sum.trim(), "100");
+}
+
 #[test]
 fn a_directory_of_something_else_is_refused_and_not_touched() {
     let dir = tempfile::tempdir().unwrap();

@@ -9,6 +9,7 @@ use evenkeel_engine::{Config, Database, EngineError};
 use evenkeel_io::{Disk, FileDisk};
 use evenkeel_server::{Reopen, Server, Settings};
 use evenkeel_sql::{ServerSetting, SqlConfig, SqlEngine};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -32,6 +33,7 @@ pub fn serve(data: &Path, port: Option<u16>, overrides: &[String]) -> Result<(),
         .with_writer(std::io::stderr)
         .init();
     let settings = read_settings(data, port, overrides)?;
+    allow_open_files();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -52,6 +54,19 @@ pub fn serve(data: &Path, port: Option<u16>, overrides: &[String]) -> Result<(),
     engine.database().close()?;
     tracing::info!("database system is shut down");
     Ok(())
+}
+
+/// A relation's files stay open until they are synced, so that no write-back error is missed:
+/// there may be as many as the system allows.
+fn allow_open_files() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    if let Err(error) = setrlimit(Resource::Nofile, raised) {
+        tracing::warn!("could not raise the limit of open files: {error}");
+    }
 }
 
 /// Opens the database, at the start and after a failure.

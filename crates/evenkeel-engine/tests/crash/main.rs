@@ -7,6 +7,7 @@
 mod ddl;
 mod dml;
 mod faults;
+mod hooked;
 mod images;
 mod keep;
 mod model;

@@ -1,19 +1,17 @@
 //! Deliberate bugs: disks that quietly skip what durability rests on. Each must be caught by
 //! the images that the engine on an honest disk passes; the suite is worth what this shows.
 
-use std::io::{IoSlice, IoSliceMut};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use evenkeel_io::{
-    Disk, Fault, FaultKind, File, IoQueue, IoResult, LockGuard, OpKind, OpenOptions, SimDisk,
-};
+use evenkeel_io::{Disk, Fault, FaultKind, File, IoResult, OpKind, SimDisk};
 use evenkeel_storage::mutant::Mutant;
 use evenkeel_storage::{StorageConfig, TornPageProtection};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
+use crate::hooked::{Hooked, Hooks, is_in};
 use crate::images::{Run, check_run, clock_of, run};
 use crate::schema::{open, protected, small};
 use crate::watch::{guarded, seed};
@@ -41,7 +39,6 @@ enum Bug {
 }
 
 struct Buggy {
-    disk: SimDisk,
     bug: Bug,
     /// A synchronous commit is being waited for.
     committing: Arc<AtomicBool>,
@@ -50,153 +47,53 @@ struct Buggy {
 }
 
 impl Buggy {
-    fn wrap(&self, file: Arc<dyn File>) -> Arc<dyn File> {
-        Arc::new(BuggyFile {
-            file,
-            bug: self.bug,
-            committing: Arc::clone(&self.committing),
-            armed: Arc::clone(&self.armed),
-            late: AtomicBool::new(false),
-        })
-    }
-}
-
-impl Disk for Buggy {
-    fn open(&self, path: &Path, opts: OpenOptions) -> IoResult<Arc<dyn File>> {
-        self.disk.open(path, opts).map(|file| self.wrap(file))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> IoResult<()> {
-        self.disk.remove(path)
-    }
-
-    fn create_dir_all(&self, path: &Path) -> IoResult<()> {
-        self.disk.create_dir_all(path)
-    }
-
-    fn list(&self, dir: &Path) -> IoResult<Vec<String>> {
-        self.disk.list(dir)
-    }
-
-    fn exists(&self, path: &Path) -> IoResult<bool> {
-        self.disk.exists(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> IoResult<()> {
-        if self.bug == Bug::NoDirectorySync && self.armed.load(Ordering::SeqCst) {
-            return Ok(());
-        }
-        self.disk.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
-        self.disk.lock(path)
-    }
-
-    fn queue(&self, depth: usize) -> Box<dyn IoQueue> {
-        self.disk.queue(depth)
-    }
-
-    fn random_u64(&self) -> u64 {
-        self.disk.random_u64()
-    }
-
-    fn now_micros(&self) -> u64 {
-        self.disk.now_micros()
-    }
-
-    fn free_space(&self, dir: &Path) -> IoResult<Option<u64>> {
-        self.disk.free_space(dir)
-    }
-}
-
-struct BuggyFile {
-    file: Arc<dyn File>,
-    bug: Bug,
-    committing: Arc<AtomicBool>,
-    armed: Arc<AtomicBool>,
-    /// A sync that was skipped is due.
-    late: AtomicBool,
-}
-
-impl BuggyFile {
-    fn skips(&self) -> bool {
+    /// Whether a sync is skipped; `late` says that one that was skipped is due.
+    fn skips(&self, file: &dyn File, late: &AtomicBool) -> bool {
         if !self.armed.load(Ordering::SeqCst) {
             return false;
         }
-        let is_in = |part: &str| self.path().to_string_lossy().contains(part);
+        let is_in = |part| is_in(file, part);
         match self.bug {
             Bug::None | Bug::NoDirectorySync | Bug::TrustThePageCache => false,
-            Bug::AcknowledgeBeforeFlush => is_in("wal/") && !self.late.swap(true, Ordering::SeqCst),
+            Bug::AcknowledgeBeforeFlush => is_in("wal/") && !late.swap(true, Ordering::SeqCst),
             Bug::NoFlushBeforePageWrite => is_in("wal/") && !self.committing.load(Ordering::SeqCst),
             Bug::NoDoubleWriteSync => is_in("doublewrite"),
             Bug::NoDataSync => is_in("base/") || is_in("status/"),
             Bug::NoControlSync => is_in("control"),
         }
     }
+}
 
-    /// Does the sync that was skipped.
-    fn catch_up(&self) -> IoResult<()> {
-        if self.late.swap(false, Ordering::SeqCst) {
-            self.file.sync_data()?;
+impl Hooks for Buggy {
+    fn before_write(&self, file: &dyn File, late: &AtomicBool) -> IoResult<()> {
+        if late.swap(false, Ordering::SeqCst) {
+            file.sync_data()?;
         }
         Ok(())
     }
-}
 
-impl File for BuggyFile {
-    fn read_vectored_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> IoResult<usize> {
-        self.file.read_vectored_at(bufs, offset)
-    }
-
-    fn write_all_vectored_at(&self, bufs: &mut [IoSlice<'_>], offset: u64) -> IoResult<()> {
-        self.catch_up()?;
-        self.file.write_all_vectored_at(bufs, offset)
-    }
-
-    fn sync_data(&self) -> IoResult<()> {
-        if self.skips() {
+    fn sync_data(&self, file: &dyn File, late: &AtomicBool) -> IoResult<()> {
+        if self.skips(file, late) {
             return Ok(());
         }
-        match self.file.sync_data() {
-            Err(_) if self.bug == Bug::TrustThePageCache => self.file.sync_data(),
+        match file.sync_data() {
+            Err(_) if self.bug == Bug::TrustThePageCache => file.sync_data(),
             other => other,
         }
     }
 
-    fn sync_all(&self) -> IoResult<()> {
-        if self.skips() {
+    fn sync_all(&self, file: &dyn File, late: &AtomicBool) -> IoResult<()> {
+        if self.skips(file, late) {
             return Ok(());
         }
-        self.file.sync_all()
+        file.sync_all()
     }
 
-    fn len(&self) -> IoResult<u64> {
-        self.file.len()
-    }
-
-    fn set_len(&self, len: u64) -> IoResult<()> {
-        self.file.set_len(len)
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> IoResult<()> {
-        self.file.allocate(offset, len)
-    }
-
-    fn start_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
-        self.file.start_writeback(offset, len)
-    }
-
-    fn await_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
-        self.file.await_writeback(offset, len)
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
+    fn sync_dir(&self, disk: &SimDisk, dir: &Path) -> IoResult<()> {
+        if self.bug == Bug::NoDirectorySync && self.armed.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        disk.sync_dir(dir)
     }
 }
 
@@ -207,12 +104,11 @@ fn run_with(bug: Bug, seed: u64) -> Result<Run, String> {
         let committing = Arc::new(AtomicBool::new(false));
         let armed = Arc::new(AtomicBool::new(false));
         let buggy = Buggy {
-            disk: disk.clone(),
             bug,
             committing: Arc::clone(&committing),
             armed: Arc::clone(&armed),
         };
-        let db = open(Arc::new(buggy), small()).map_err(|error| error.to_string())?;
+        let db = open(Hooked::new(&disk, buggy), small()).map_err(|error| error.to_string())?;
         let random = StdRng::seed_from_u64(seed);
         let mut driver =
             Driver::create(db, clock_of(&disk), random).map_err(|error| error.to_string())?;

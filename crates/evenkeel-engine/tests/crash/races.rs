@@ -1,128 +1,33 @@
 //! Moments too short for chance, held open by a disk that waits.
 
-use std::io::{IoSlice, IoSliceMut};
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use evenkeel_engine::{Durability, EngineResult, Isolation, XidStatus};
-use evenkeel_io::{Disk, File, IoQueue, IoResult, LockGuard, OpenOptions, Outcome, SimDisk};
+use evenkeel_io::{Disk, File, IoResult, Outcome, SimDisk};
 use evenkeel_storage::{CheckpointMode, StorageConfig};
 use parking_lot::Mutex;
 
+use crate::hooked::{Hooked, Hooks, is_in};
 use crate::schema::{create_catalog, open, small};
 use crate::watch::guarded;
 
 type AfterSync = Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>;
 
 /// Calls back after a sync of the log, before whoever asked for it hears of it.
-struct Waiting {
-    disk: SimDisk,
-    after_sync: AfterSync,
-}
+struct Waiting(AfterSync);
 
-struct WaitingFile {
-    file: Arc<dyn File>,
-    after_sync: AfterSync,
-}
-
-impl Disk for Waiting {
-    fn open(&self, path: &Path, opts: OpenOptions) -> IoResult<Arc<dyn File>> {
-        let file = self.disk.open(path, opts)?;
-        let after_sync = Arc::clone(&self.after_sync);
-        Ok(Arc::new(WaitingFile { file, after_sync }))
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
-        self.disk.rename(from, to)
-    }
-
-    fn remove(&self, path: &Path) -> IoResult<()> {
-        self.disk.remove(path)
-    }
-
-    fn create_dir_all(&self, path: &Path) -> IoResult<()> {
-        self.disk.create_dir_all(path)
-    }
-
-    fn list(&self, dir: &Path) -> IoResult<Vec<String>> {
-        self.disk.list(dir)
-    }
-
-    fn exists(&self, path: &Path) -> IoResult<bool> {
-        self.disk.exists(path)
-    }
-
-    fn sync_dir(&self, dir: &Path) -> IoResult<()> {
-        self.disk.sync_dir(dir)
-    }
-
-    fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
-        self.disk.lock(path)
-    }
-
-    fn queue(&self, depth: usize) -> Box<dyn IoQueue> {
-        self.disk.queue(depth)
-    }
-
-    fn random_u64(&self) -> u64 {
-        self.disk.random_u64()
-    }
-
-    fn now_micros(&self) -> u64 {
-        self.disk.now_micros()
-    }
-
-    fn free_space(&self, dir: &Path) -> IoResult<Option<u64>> {
-        self.disk.free_space(dir)
-    }
-}
-
-impl File for WaitingFile {
-    fn read_vectored_at(&self, bufs: &mut [IoSliceMut<'_>], offset: u64) -> IoResult<usize> {
-        self.file.read_vectored_at(bufs, offset)
-    }
-
-    fn write_all_vectored_at(&self, bufs: &mut [IoSlice<'_>], offset: u64) -> IoResult<()> {
-        self.file.write_all_vectored_at(bufs, offset)
-    }
-
-    fn sync_data(&self) -> IoResult<()> {
-        self.file.sync_data()?;
-        if self.path().to_string_lossy().contains("wal/")
-            && let Some(call) = self.after_sync.lock().take()
+impl Hooks for Waiting {
+    fn sync_data(&self, file: &dyn File, _: &AtomicBool) -> IoResult<()> {
+        file.sync_data()?;
+        if is_in(file, "wal/")
+            && let Some(call) = self.0.lock().take()
         {
             call();
         }
         Ok(())
-    }
-
-    fn sync_all(&self) -> IoResult<()> {
-        self.file.sync_all()
-    }
-
-    fn len(&self) -> IoResult<u64> {
-        self.file.len()
-    }
-
-    fn set_len(&self, len: u64) -> IoResult<()> {
-        self.file.set_len(len)
-    }
-
-    fn allocate(&self, offset: u64, len: u64) -> IoResult<()> {
-        self.file.allocate(offset, len)
-    }
-
-    fn start_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
-        self.file.start_writeback(offset, len)
-    }
-
-    fn await_writeback(&self, offset: u64, len: u64) -> IoResult<()> {
-        self.file.await_writeback(offset, len)
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
     }
 }
 
@@ -132,16 +37,13 @@ impl File for WaitingFile {
 fn a_commit_during_a_checkpoint_leaves_no_file_behind() {
     let disk = SimDisk::new(1);
     let after_sync = AfterSync::default();
-    let waiting = Waiting {
-        disk: disk.clone(),
-        after_sync: Arc::clone(&after_sync),
-    };
+    let waiting = Hooked::new(&disk, Waiting(Arc::clone(&after_sync)));
     let storage = StorageConfig {
         wal_writer_delay: Duration::from_secs(3600),
         ..small()
     };
     let work = || -> EngineResult<()> {
-        let db = open(Arc::new(waiting), storage)?;
+        let db = open(waiting, storage)?;
         create_catalog(&db)?;
         // Nothing older is to hold the redo point back.
         while db.txn_statistics().status_backlog > 0 {

@@ -14,14 +14,16 @@ pub const FREEZE: Experiment = Experiment {
         "The seed's script: 0.5 % of the rows updated, a checkpoint, VACUUM FREEZE, once per ring \
          size. Rings are given by vacuum_buffer_usage_limit (128 kB is PostgreSQL's smallest; 0 \
          is none).",
-        "The share of time flushing is of the whole server's log writes and syncs, where its \
-         views tell.",
+        "The session's share is what it spent writing and syncing the log itself, as the seed \
+         measured, or waiting for pages of its ring; the server's is that of all log writes and \
+         syncs in that time, whoever made them. Where the views tell.",
     ],
     seed: Some(&SEED),
     figures: &[
         less("ms", "time", "ms"),
         less("log_flushes", "log syncs", ""),
-        less("flush_pct", "time flushing", "%"),
+        less("own_flush_pct", "flushing, session", "%"),
+        plain("flush_pct", "flushing, server", "%"),
         plain("log_mib", "log written", "MiB"),
         plain("cpu_s", "CPU", "s"),
         plain("stored_mib", "written to files", "MiB"),

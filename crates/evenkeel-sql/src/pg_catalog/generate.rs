@@ -72,6 +72,7 @@ fn statistics() -> Vec<Generator> {
         view("pg_stat_checkpointer", stat::checkpointer),
         view("evenkeel_checkpointer", stat::checkpoint_details),
         view("pg_stat_bgwriter", stat::cleaner),
+        view("evenkeel_buffers", stat::buffers),
         view("pg_stat_wal", stat::log),
         view("pg_stat_io", stat::io),
         view("pg_stat_progress_vacuum", stat::vacuums),

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::RwLock;
 
@@ -417,6 +418,9 @@ impl BufferPool {
             foreground_waits: counters.foreground_waits.load(Ordering::Relaxed),
             foreground_evictions: counters.foreground_evictions.load(Ordering::Relaxed),
             ring_waits: counters.ring_waits.load(Ordering::Relaxed),
+            ring_wait_time: Duration::from_micros(
+                counters.ring_wait_micros.load(Ordering::Relaxed),
+            ),
             zeroed_advice: counters.zeroed_advice.load(Ordering::Relaxed),
             frames: self.core.frame_count() as u64,
             free: self.core.free_count() as u64,

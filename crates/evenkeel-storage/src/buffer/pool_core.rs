@@ -364,8 +364,11 @@ impl PoolCore {
     /// Waits for the cleaner to have written something, for at most `limit`.
     pub(crate) fn await_cleaning(&self, limit: Duration) {
         Counters::add(&self.counters.ring_waits, 1);
+        let begun = Instant::now();
         self.call_cleaner();
         evenkeel_io::blocking(|| self.offers.await_cleaning(limit));
+        let micros = begun.elapsed().as_micros() as u64;
+        Counters::add(&self.counters.ring_wait_micros, micros);
     }
 
     /// Takes the page out of a frame that may be dirty but is not being written. The caller has

@@ -1,6 +1,7 @@
 //! Counters of the pool.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use crate::stats::{BackendType, SLOTS, backend_of_slot, slot};
 
@@ -54,6 +55,7 @@ pub(crate) struct Counters {
     pub(crate) foreground_waits: AtomicU64,
     pub(crate) foreground_evictions: AtomicU64,
     pub(crate) ring_waits: AtomicU64,
+    pub(crate) ring_wait_micros: AtomicU64,
     pub(crate) zeroed_advice: AtomicU64,
 }
 
@@ -88,6 +90,8 @@ pub struct PoolStats {
     pub foreground_evictions: u64,
     /// Times a bulk operation had to wait for the cleaner to write pages of its ring.
     pub ring_waits: u64,
+    /// How long they waited in all.
+    pub ring_wait_time: Duration,
     /// Damaged pages of free-space maps that were replaced by zeroes.
     pub zeroed_advice: u64,
     /// Frames in the pool.

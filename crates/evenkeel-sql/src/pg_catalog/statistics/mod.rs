@@ -12,7 +12,8 @@ pub use activity::{activity, encryption, gssapi, locks};
 pub use io::{io, latency};
 pub use progress::{analyzes, vacuums};
 pub use server::{
-    archiver, checkpoint_details, checkpointer, cleaner, conflicts, database, log, status_pages,
+    archiver, buffers, checkpoint_details, checkpointer, cleaner, conflicts, database, log,
+    status_pages,
 };
 pub use tables::{index_io, indexes, table_io, tables};
 

@@ -83,6 +83,25 @@ pub fn cleaner(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     ])
 }
 
+/// `evenkeel_buffers`: the pool now, and who had to wait for it since the start, in milliseconds.
+pub fn buffers(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let Some(server) = &snapshot.instance else {
+        return Ok(());
+    };
+    let stats = server.database().pool().census();
+    let waited = u64::try_from(stats.ring_wait_time.as_micros()).unwrap_or(u64::MAX);
+    rows.push([
+        ("buffers", number(stats.frames)),
+        ("buffers_free", number(stats.free)),
+        ("buffers_dirty", number(stats.dirty)),
+        ("foreground_waits", number(stats.foreground_waits)),
+        ("foreground_evictions", number(stats.foreground_evictions)),
+        ("ring_waits", number(stats.ring_waits)),
+        ("ring_wait_time", millis(waited)),
+        ("prefetched", number(stats.prefetched)),
+    ])
+}
+
 /// `pg_stat_wal`
 pub fn log(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     let Some(counted) = counted(snapshot, Kind::Log) else {
