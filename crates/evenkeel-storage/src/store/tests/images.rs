@@ -1,6 +1,8 @@
 //! Page images in the log: `full_page_writes`, changes of the mode, and
 //! `wal_consistency_checking`.
 
+use std::sync::atomic::{AtomicBool, AtomicI64};
+
 use evenkeel_io::{OpenOptions, Outcome};
 
 use super::*;
@@ -303,14 +305,20 @@ fn images_are_chosen_for_the_cycle_that_the_record_lies_in() {
     let disk = SimDisk::new(10);
     let (store, _) = open_with(&disk, with(FullPageWrites)).expect("opens");
     set_up(&store).expect("set up");
-    let done = std::sync::atomic::AtomicBool::new(false);
+    let done = AtomicBool::new(false);
+    // Changes that may still be made: the log has room for a few cycles only.
+    let left = AtomicI64::new(0);
     std::thread::scope(|scope| {
         for thread in 0..2u64 {
-            let (store, done) = (&store, &done);
+            let (store, done, left) = (&store, &done, &left);
             scope.spawn(move || {
                 let fork = counters(store);
                 let mut n = thread;
                 while !done.load(Ordering::Relaxed) {
+                    if left.fetch_sub(1, Ordering::Relaxed) <= 0 {
+                        std::thread::yield_now();
+                        continue;
+                    }
                     store.admit().expect("room");
                     let block = (n * 2 + thread) % u64::from(PAGES);
                     let mut page = fork.write(BlockNumber(block as u32)).expect("page");
@@ -322,8 +330,11 @@ fn images_are_chosen_for_the_cycle_that_the_record_lies_in() {
             });
         }
         for _ in 0..12 {
+            left.store(100, Ordering::Relaxed);
+            while left.load(Ordering::Relaxed) > 50 {
+                std::thread::yield_now();
+            }
             store.log().append_redo_point();
-            std::thread::yield_now();
         }
         done.store(true, Ordering::Relaxed);
     });
