@@ -12,6 +12,7 @@ mod define;
 mod info;
 mod round;
 mod semantics;
+mod series;
 #[cfg(test)]
 mod tests;
 mod uuids;
@@ -28,6 +29,7 @@ use datafusion::execution::FunctionRegistry;
 
 pub use define::{Body, Call, PgFunction, Result as FunctionResult};
 pub use semantics::{PgSemantics, pg_semantics};
+pub use series::GENERATE_SERIES;
 
 use crate::catalog::CatalogState;
 use crate::error::{SqlError, SqlResult};
@@ -173,6 +175,7 @@ pub fn register_all(registry: &mut dyn FunctionRegistry) -> SqlResult<()> {
     for function in round::functions() {
         registry.register_udf(Arc::new(function.into()))?;
     }
+    registry.register_udf(Arc::new(series::GenerateSeries::new().into()))?;
     for function in aggregates::functions() {
         registry.register_udaf(Arc::new(function))?;
     }

@@ -157,7 +157,7 @@ fn row_id(label: &str) -> SelectItem {
 }
 
 /// `SELECT items FROM tables WHERE selection`, on the frame of a parsed query.
-fn select(
+pub fn select(
     items: Vec<SelectItem>,
     tables: Vec<TableWithJoins>,
     selection: Option<Expr>,

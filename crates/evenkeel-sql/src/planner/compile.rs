@@ -177,6 +177,7 @@ pub fn compile<'a>(
         Parsed::Sql(statement) => statement,
     };
     let binder = bind();
+    super::sets::expand(&mut statement, binder.state())?;
     crate::pg_catalog::rewrite::rewrite(&mut statement, binder.vars())?;
     match *statement {
         Statement::Query(query) => {

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast;
 use super::binder::{Binder, small_literal};
 use super::names::{self, ItemName};
 use super::unique::{make_names_unique, original};
+use super::unnest;
 use crate::error::SqlResult;
 use crate::session::api::Column;
 use crate::types::SqlType;
@@ -49,7 +50,8 @@ pub fn plan_statement(binder: &Binder<'_>, statement: ast::Statement) -> SqlResu
     let plan = binder
         .sql_to_rel()
         .sql_statement_to_plan_with_context(statement, &mut context)?;
-    finish(binder, plan)
+    let plan = finish(binder, plan)?;
+    Ok(unnest::improve(plan)?)
 }
 
 /// Coerces a plan to PostgreSQL's types, and types its parameters.

@@ -263,7 +263,7 @@ pub fn select_list(
         match item {
             SelectItem::UnnamedExpr(sql) | SelectItem::ExprWithAlias { expr: sql, .. } => {
                 let expr = binder.expr(sql.clone(), schema)?;
-                if value::needs_plan(&expr) || returns_set(&expr) {
+                if value::needs_plan(&expr) {
                     return Ok(None);
                 }
                 let typed = value::compile(binder, &expr, schema)?;
@@ -302,15 +302,6 @@ fn missing_from(label: &str) -> SqlError {
         SqlState::UNDEFINED_TABLE,
         format!("missing FROM-clause entry for table \"{label}\""),
     )
-}
-
-/// Set-returning functions in a select list are the planner's.
-fn returns_set(expr: &Expr) -> bool {
-    match expr {
-        Expr::Alias(alias) => returns_set(&alias.expr),
-        Expr::ScalarFunction(call) => call.name() == "generate_series",
-        _ => false,
-    }
 }
 
 fn is_bare(options: &WildcardAdditionalOptions) -> bool {

@@ -1,8 +1,9 @@
-//! `generate_series` over integers in FROM, under PostgreSQL's column names.
+//! `generate_series` in FROM, under PostgreSQL's column names: over integers a source of rows,
+//! over timestamps the list that the function gives.
 
 use std::sync::Arc;
 
-use datafusion::common::{DFSchema, TableReference};
+use datafusion::common::{Column, DFSchema, TableReference};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
@@ -16,6 +17,7 @@ use super::binder::small_literal;
 use super::source::SeriesSource;
 use super::utility::ident_text;
 use crate::error::{SqlError, SqlState};
+use crate::functions::GENERATE_SERIES;
 use crate::types::SqlType;
 
 /// Plans `generate_series(…)` in FROM.
@@ -53,15 +55,26 @@ impl RelationPlanner for SeriesPlanner {
             let expr = context.sql_to_expr(sql.clone(), &DFSchema::empty())?;
             exprs.push(small_literal(expr).data);
         }
-        let Some(ty) = series_type(&exprs)? else {
-            return Ok(RelationPlanning::Original(Box::new(relation)));
-        };
         let column = column_name(alias.as_ref());
-        let source = Arc::new(SeriesSource::new(exprs, ty, &column));
         let label = alias
             .as_ref()
-            .map_or("generate_series".into(), |a| ident_text(&a.name));
-        let plan = LogicalPlanBuilder::scan(TableReference::bare(label), source, None)?;
+            .map_or(GENERATE_SERIES.into(), |a| ident_text(&a.name));
+        let plan = match series_type(&exprs)? {
+            Some(ty) => {
+                let source = Arc::new(SeriesSource::new(exprs, ty, &column));
+                LogicalPlanBuilder::scan(TableReference::bare(label), source, None)?
+            }
+            None => {
+                let function = context
+                    .context_provider()
+                    .get_function_meta(GENERATE_SERIES)
+                    .ok_or_else(|| SqlError::internal("generate_series is not registered"))?;
+                LogicalPlanBuilder::empty(true)
+                    .project([function.call(exprs).alias(&column)])?
+                    .unnest_column(Column::from_name(column))?
+                    .alias(TableReference::bare(label))?
+            }
+        };
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(
             plan.build()?,
             None,
@@ -79,7 +92,7 @@ fn is_series(name: &ObjectName) -> bool {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     matches!(
         parts.as_slice(),
-        ["generate_series"] | ["pg_catalog", "generate_series"]
+        [GENERATE_SERIES] | ["pg_catalog", GENERATE_SERIES]
     )
 }
 
@@ -90,7 +103,7 @@ fn column_name(alias: Option<&TableAlias>) -> String {
             Some(column) => ident_text(&column.name),
             None => ident_text(&alias.name),
         },
-        None => "generate_series".into(),
+        None => GENERATE_SERIES.into(),
     }
 }
 

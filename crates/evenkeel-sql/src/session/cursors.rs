@@ -17,6 +17,7 @@ use crate::planner::compile::refuse_locks;
 use crate::planner::cursor::{Declare, Direction, Fetch};
 use crate::planner::parse::{self, Parsed};
 use crate::planner::query::{self, QueryPlan};
+use crate::planner::sets;
 use crate::types::{Datum, TypeContext};
 
 /// An open cursor.
@@ -196,6 +197,7 @@ impl Session {
             let Parsed::Sql(mut statement) = parse::parse(text)? else {
                 return Err(SqlError::syntax(format!("{what} needs a query")));
             };
+            sets::expand(&mut statement, self.engine.base())?;
             crate::pg_catalog::rewrite::rewrite(&mut statement, cx.vars())?;
             let Statement::Query(query) = *statement else {
                 return Err(SqlError::syntax(format!("{what} query must be a SELECT")));

@@ -58,6 +58,15 @@ async fn parameters_take_their_types_from_their_places() {
             "DELETE FROM t WHERE a = $1 AND b = (SELECT max(b) FROM t WHERE a = $2)",
             vec![23, 23],
         ),
+        ("SELECT generate_series(1, $1)", vec![23]),
+        (
+            "SELECT generate_series($1, 5::bigint, $2) * 2",
+            vec![20, 20],
+        ),
+        (
+            "SELECT generate_series(a, $1), generate_series($2, $3) FROM t",
+            vec![23, 23, 23],
+        ),
     ] {
         assert_eq!(types(&mut main, sql).await, expected, "{sql}");
     }
@@ -101,6 +110,54 @@ async fn values_go_both_ways_in_both_formats() {
     main.sync().await.unwrap();
     let error = main.execute(&prepared, &[], &[], &[]).await.err().unwrap();
     assert_eq!(error.sqlstate.as_str(), "42P02");
+}
+
+#[tokio::test]
+async fn sets_in_a_select_list_take_parameters_and_have_types() {
+    let engine = open();
+    let mut main = session(&engine);
+    let create = "CREATE TABLE t (a int PRIMARY KEY); INSERT INTO t VALUES (1), (2)";
+    run(&mut main, create).await.unwrap();
+    for (sql, params, types, expected) in [
+        ("SELECT generate_series(1, $1)", &["3"][..], vec![23], 3),
+        (
+            "SELECT generate_series(1, $1), a FROM t",
+            &["3"],
+            vec![23, 23],
+            6,
+        ),
+        ("SELECT generate_series(1, $1) FROM t", &["0"], vec![23], 0),
+        (
+            "SELECT generate_series(1, 10, $1::bigint)",
+            &["2"],
+            vec![20],
+            5,
+        ),
+        (
+            "SELECT generate_series(1, $1), generate_series(2, $2)",
+            &["1", "5"],
+            vec![23, 23],
+            4,
+        ),
+    ] {
+        let prepared = main.prepare(sql, &[]).await.unwrap();
+        let columns = prepared.columns.as_ref().unwrap();
+        let given: Vec<u32> = columns.iter().map(|column| column.type_oid).collect();
+        assert_eq!(given, types, "{sql}");
+        let rows = execute(&mut main, sql, params).await.unwrap();
+        assert_eq!(rows.len(), expected, "{sql}");
+        let name = &*columns[0].name;
+        assert_eq!(name, "generate_series", "{sql}");
+    }
+    execute(
+        &mut main,
+        "INSERT INTO t SELECT generate_series($1, $2)",
+        &["3", "7"],
+    )
+    .await
+    .unwrap();
+    let (rows, _) = run(&mut main, "SELECT count(*) FROM t").await.unwrap();
+    assert_eq!(rows, ["7"]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 //! ask of the catalogs can be planned: spellings that DataFusion does not read become ones that
 //! it does, and subqueries that it cannot take apart become joins.
 
-mod ast;
+pub mod ast;
 mod expressions;
 mod scope;
 mod sources;
@@ -71,12 +71,12 @@ impl Hooks for Mentions {
 }
 
 /// The names that a select list's items have.
-fn item_names(select: &Select) -> Vec<ItemName> {
+pub fn item_names(select: &Select) -> Vec<ItemName> {
     select.projection.iter().map(of_item).collect()
 }
 
 /// Gives items whose expression now has another name the one they had.
-fn restore_names(select: &mut Select, names: &[ItemName]) {
+pub fn restore_names(select: &mut Select, names: &[ItemName]) {
     for (at, before) in names.iter().enumerate() {
         let ItemName::One(name) = before else {
             continue;
