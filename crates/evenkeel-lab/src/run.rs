@@ -26,6 +26,10 @@ pub struct Plan<'a> {
     pub experiments: Vec<&'static Experiment>,
     /// Quick or full.
     pub extent: Extent,
+    /// Only cases whose name contains one of these; empty for all.
+    pub cases: Vec<String>,
+    /// How often each case is measured, if not as often as its experiment says.
+    pub rounds: Option<u32>,
     /// Where the records go.
     pub out: PathBuf,
     /// A directory on the disk under test.
@@ -40,6 +44,38 @@ pub struct Plan<'a> {
     pub again: bool,
     /// Set when the user wants to stop.
     pub interrupted: &'a AtomicBool,
+}
+
+impl Plan<'_> {
+    /// That there is something to run.
+    ///
+    /// # Errors
+    /// The names of the cases there are, if none of them was asked for.
+    pub fn check(&self) -> Result<(), LabError> {
+        if self.cases.is_empty() || runs(self) > 0 {
+            return Ok(());
+        }
+        let all = self.experiments.iter().filter_map(|e| match e.work {
+            Work::Servers { cases, .. } => Some(cases(self.extent)),
+            Work::Embedded => None,
+        });
+        let names: Vec<String> = all.flatten().map(|case| case.name).collect();
+        let names = names.join("; ");
+        Err(LabError::Usage(format!(
+            "no case is called so: there are {names}"
+        )))
+    }
+
+    fn rounds(&self, rounds: fn(Extent) -> u32) -> u32 {
+        self.rounds.unwrap_or_else(|| rounds(self.extent))
+    }
+
+    fn cases(&self, cases: fn(Extent) -> Vec<Case>) -> Vec<Case> {
+        let mut cases = cases(self.extent);
+        let is_wanted = |case: &Case| self.cases.iter().any(|part| case.name.contains(part));
+        cases.retain(|case| self.cases.is_empty() || is_wanted(case));
+        cases
+    }
 }
 
 /// How a run of the lab went.
@@ -141,10 +177,10 @@ fn runs(plan: &Plan<'_>) -> u64 {
         .iter()
         .map(|experiment| match experiment.work {
             Work::Servers { rounds, cases } => {
-                u64::from(rounds(plan.extent))
-                    * (cases(plan.extent).len() * plan.subjects.len()) as u64
+                u64::from(plan.rounds(rounds))
+                    * (plan.cases(cases).len() * plan.subjects.len()) as u64
             }
-            Work::Embedded => 1,
+            Work::Embedded => u64::from(plan.cases.is_empty()),
         });
     each.sum()
 }
@@ -186,10 +222,13 @@ impl Lab<'_> {
 
     fn experiment(&mut self, experiment: &'static Experiment) -> Result<(), LabError> {
         let Work::Servers { rounds, cases } = experiment.work else {
-            return self.embedded();
+            if self.plan.cases.is_empty() {
+                self.embedded()?;
+            }
+            return Ok(());
         };
-        let cases = cases(self.plan.extent);
-        for round in 1..=rounds(self.plan.extent) {
+        let cases = self.plan.cases(cases);
+        for round in 1..=self.plan.rounds(rounds) {
             for case in &cases {
                 for candidate in &self.plan.subjects {
                     let turn = Turn {
@@ -390,6 +429,8 @@ mod tests {
         Plan {
             experiments: vec![crate::experiments::named("freeze").unwrap()],
             extent: Extent::Quick,
+            cases: Vec::new(),
+            rounds: None,
             out: out.to_owned(),
             work: out.to_owned(),
             subjects,
@@ -430,6 +471,20 @@ mod tests {
         );
         assert!(holes.contains(&("PostgreSQL 18".to_owned(), "no PyPI wheel".to_owned())));
         assert_eq!(holes.len(), 3);
+    }
+
+    #[test]
+    fn only_the_cases_that_are_asked_for_are_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = AtomicBool::new(false);
+        let mut plan = plan(dir.path(), &stop, vec![crashing("one")]);
+        plan.rounds = Some(2);
+        plan.cases = vec!["FREEZE".to_owned()];
+        assert!(plan.check().is_ok());
+        assert_eq!(run(&plan).unwrap().holes, 2);
+        plan.cases = vec!["no such".to_owned()];
+        let reason = plan.check().unwrap_err().reason();
+        assert!(reason.ends_with("there are VACUUM FREEZE"), "{reason}");
     }
 
     #[test]

@@ -25,10 +25,9 @@ pub type SeriesSet = BTreeMap<String, Vec<(f64, f64)>>;
 pub struct Usage {
     /// CPU time, in seconds.
     pub cpu: f64,
-    /// Bytes passed to write calls.
+    /// Bytes passed to write calls. (What the kernel says was dirtied would count whole large
+    /// folios: a megabyte for a log block of 8 kB.)
     pub written: f64,
-    /// Bytes the kernel took as to be stored.
-    pub stored: f64,
     /// Bytes fetched from the disk.
     pub fetched: f64,
     /// Bytes the processes themselves sent to the disk, by syncs and direct I/O.
@@ -54,7 +53,6 @@ impl Usage {
                         .unwrap_or(0.0)
                 };
                 sum.written += value("wchar");
-                sum.stored += value("write_bytes");
                 sum.fetched += value("read_bytes");
             }
             sum.cpu += fs::read_to_string(format!("{dir}/stat")).map_or(0.0, |s| cpu_seconds(&s));
@@ -69,7 +67,6 @@ impl Usage {
         Usage {
             cpu: self.cpu - before.cpu,
             written: self.written - before.written,
-            stored: self.stored - before.stored,
             fetched: self.fetched - before.fetched,
             synced: self.synced.zip(before.synced).map(|(now, then)| now - then),
         }
@@ -79,7 +76,6 @@ impl Usage {
     pub fn put(&self, figures: &mut BTreeMap<String, f64>) {
         figures.insert("cpu_s".to_owned(), self.cpu);
         figures.insert("written_mib".to_owned(), self.written / MIB);
-        figures.insert("stored_mib".to_owned(), self.stored / MIB);
         figures.insert("fetched_mib".to_owned(), self.fetched / MIB);
         if let Some(synced) = self.synced {
             figures.insert("synced_mib".to_owned(), synced / MIB);

@@ -26,7 +26,7 @@ pub const FREEZE: Experiment = Experiment {
         plain("flush_pct", "flushing, server", "%"),
         plain("log_mib", "log written", "MiB"),
         plain("cpu_s", "CPU", "s"),
-        plain("stored_mib", "written to files", "MiB"),
+        plain("written_mib", "written", "MiB"),
     ],
     plots: &[],
     headlines: &[("VACUUM FREEZE", "as shipped")],

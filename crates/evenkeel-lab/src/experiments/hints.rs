@@ -19,7 +19,7 @@ pub const HINTS: Experiment = Experiment {
         less("ms", "time", "ms"),
         plain("log_mib", "log written", "MiB"),
         plain("cpu_s", "CPU", "s"),
-        plain("stored_mib", "written to files", "MiB"),
+        plain("written_mib", "written", "MiB"),
         plain("synced_mib", "sent to disk", "MiB"),
     ],
     plots: &[],
