@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_sql::{Client, Session, SessionParams, SqlError, SqlState};
+use evenkeel_sql::{Client, EndFlag, Session, SessionParams, SqlError, SqlState};
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus as WireStatus};
 use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
 use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use crate::copy::CopyIn;
 use crate::error::{ConnectionError, error_response, notice_response};
 use crate::extended::Named;
-use crate::server::Shared;
+use crate::server::{Shared, stopped};
 use crate::startup::{Request, StartupParameters, negotiate};
 use crate::wire::{Transport, Wire};
 
@@ -142,8 +142,10 @@ impl<T: Transport> Connection<'_, T> {
         shared: &Shared,
         failed: &mut watch::Receiver<Option<String>>,
     ) -> Result<(), ConnectionError> {
-        let mut stopping = shared.stopping.subscribe();
         let ending = self.session.end_flag();
+        // One future for the whole session: what it waits for is entered once, not per message.
+        let told = told_to_end(shared.stopping.subscribe(), failed, &ending);
+        let mut told = std::pin::pin!(told);
         loop {
             while let Some(message) = self.buffered().await? {
                 if let Next::Close = self.message(message).await? {
@@ -151,20 +153,16 @@ impl<T: Transport> Connection<'_, T> {
                 }
                 self.wire.flush_if_full().await?;
             }
-            if *stopping.borrow() || ending.is_raised() {
+            if *shared.stopping.borrow() || ending.is_raised() {
                 return Err(shutting_down());
             }
             self.wire.flush().await?;
             let idle = self.session.idle_limit();
             let bulk = matches!(self.mode, Mode::CopyIn(_));
             let open = tokio::select! {
+                biased;
                 open = self.wire.fill(bulk) => open?,
-                _ = stopping.changed() => return Err(shutting_down()),
-                failure = failed.wait_for(Option::is_some) => {
-                    let reason = failure.ok().and_then(|reason| reason.clone());
-                    return Err(crashed(&reason.unwrap_or_default()));
-                }
-                () = ending.raised() => return Err(shutting_down()),
+                error = &mut told => return Err(error),
                 error = idle_for(idle) => return Err(ConnectionError::Fatal(error)),
             };
             if !open {
@@ -254,6 +252,22 @@ impl<T: Transport> Connection<'_, T> {
         self.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(
             status,
         )));
+    }
+}
+
+/// Waits until the server stops, its database fails, or another session ends this one.
+async fn told_to_end(
+    mut stopping: watch::Receiver<bool>,
+    failed: &mut watch::Receiver<Option<String>>,
+    ending: &EndFlag,
+) -> ConnectionError {
+    tokio::select! {
+        () = stopped(&mut stopping) => shutting_down(),
+        failure = failed.wait_for(Option::is_some) => {
+            let reason = failure.ok().and_then(|reason| reason.clone());
+            crashed(&reason.unwrap_or_default())
+        }
+        () = ending.raised() => shutting_down(),
     }
 }
 

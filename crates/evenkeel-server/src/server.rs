@@ -243,7 +243,7 @@ impl Server {
 
 /// Waits until the server is told to stop. What `wait_for` answers must not be kept: it is bound
 /// to its thread.
-async fn stopped(stopping: &mut watch::Receiver<bool>) {
+pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
     let _ = stopping.wait_for(|stop| *stop).await;
 }
 

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_storage::buffer::Ring;
+use evenkeel_storage::wal::LogUsage;
 
 use crate::database::Database;
 use crate::ticket::CancelFlag;
@@ -153,6 +154,8 @@ pub struct VacuumStats {
     pub buffers: (u64, u64, u64),
     /// Time spent sleeping because of the cost limit.
     pub delayed: Duration,
+    /// Log made, of the heap and its indexes.
+    pub log: LogUsage,
 }
 
 /// The id below which a vacuum freezes.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use evenkeel_storage::buffer::Ring;
 use evenkeel_storage::page::PageRead;
+use evenkeel_storage::wal::LogUsage;
 use evenkeel_storage::{BlockNumber, PartFlags};
 use smallvec::SmallVec;
 
@@ -74,6 +75,7 @@ pub(crate) fn run(
         oldest: horizon.floor(),
         skipped: false,
         used_blocks: 0,
+        log: LogUsage::of_this_thread(),
     };
     let mut fates = VacuumFates::new(table.db(), &horizon);
     vacuum.scan(blocks, &mut fates)?;
@@ -98,6 +100,8 @@ struct Vacuum<'a> {
     skipped: bool,
     /// Blocks up to the last one that has, or may have, a row.
     used_blocks: u32,
+    /// What this thread had logged before.
+    log: LogUsage,
 }
 
 impl Vacuum<'_> {
@@ -404,6 +408,7 @@ impl Vacuum<'_> {
         stats.empty_tail = blocks.saturating_sub(self.used_blocks);
         stats.buffers = self.cost.buffers;
         stats.delayed = self.cost.slept();
+        stats.log = LogUsage::of_this_thread() - self.log;
         Ok(stats)
     }
 }

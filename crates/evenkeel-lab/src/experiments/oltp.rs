@@ -1,7 +1,7 @@
 //! `pgbench` as everyone knows it.
 
 use super::{LATENCY, RATE, less, more, plain};
-use crate::plan::{Case, Experiment, Step, Work, Workload};
+use crate::plan::{Case, Experiment, Reason, Step, Work, Workload};
 use crate::record::Extent;
 
 pub const OLTP: Experiment = Experiment {
@@ -30,7 +30,11 @@ pub const OLTP: Experiment = Experiment {
         ("prepared statements", "-N, 1 client"),
         ("prepared statements", "load (pgbench -i)"),
     ],
-    reasons: &[],
+    reasons: &[Reason {
+        case: "",
+        label: "-S",
+        why: "A point read takes some 17 µs of processor time on the server, half of it in the kernel's sockets; the rest is spread over framing, wake-ups of the runtime's threads and execution, and no part of it stands out.",
+    }],
     work: Work::Servers {
         rounds: |extent| match extent {
             Extent::Quick => 1,

@@ -107,6 +107,12 @@ fn buffers(text: &mut String, report: &VacuumReport) {
         text,
         "buffer usage: {hits} hits, {reads} reads, {dirtied} dirtied"
     );
+    let log = report.stats.log;
+    let _ = writeln!(
+        text,
+        "WAL usage: {} records, {} full page images, {} bytes",
+        log.records, log.images, log.bytes
+    );
     let _ = write!(text, "system usage: elapsed: {seconds:.2} s");
 }
 

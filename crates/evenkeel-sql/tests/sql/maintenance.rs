@@ -180,10 +180,12 @@ async fn a_verbose_vacuum_says_what_it_did() {
         "\ntuples: 100 removed, 400 remain, 0 are dead but not yet removable\n",
         "had 100 dead item identifiers removed\nindex \"t_pkey\": pages: ",
         "analyzing \"public.t\"",
+        " full page images, ",
         "containing 400 live rows and 0 dead rows; 400 rows in sample, 400 estimated total rows",
     ] {
         assert!(text.contains(part), "{part:?} is not in:\n{text}");
     }
+    assert!(!text.contains("WAL usage: 0 records"), "{text}");
 }
 
 /// Plans know how many rows a table has.

@@ -11,8 +11,8 @@ use crate::ids::{Lsn, PageId};
 use crate::mutant::Mutant;
 use crate::page::{PageBytes, PageMut, PageRead};
 use crate::store::{ApplyContext, Core, StorageClient};
-use crate::wal::image;
 use crate::wal::record::{FLAG_NOTIFY, PartFlags, RecordBuilder, RecordKind};
+use crate::wal::{image, usage};
 
 thread_local! {
     /// Keeps the record buffer's capacity from one change of a thread to the next.
@@ -241,7 +241,10 @@ impl<'a> Change<'a> {
                 appended
             };
             match appended {
-                Ok(lsn) => return lsn,
+                Ok(lsn) => {
+                    usage::made_images(wanted.len());
+                    return lsn;
+                }
                 Err(again) => before_complete = again,
             }
         }

@@ -9,6 +9,7 @@ pub mod reader;
 pub mod record;
 mod ring;
 mod segments;
+pub(crate) mod usage;
 mod writer;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering, fence};
@@ -35,6 +36,7 @@ use crate::wal::record::{ALIGN, PartFlags, RecordBuilder, RecordKind, aligned, c
 use crate::wal::ring::{Reservation, Ring};
 pub use crate::wal::segments::SegmentLayout;
 use crate::wal::segments::{SegmentOptions, Segments};
+pub use crate::wal::usage::LogUsage;
 use crate::wal::writer::LogWriter;
 use crate::writeout::LogFlush;
 
@@ -386,8 +388,9 @@ impl Log {
         std::mem::forget(unfinished);
         let mark = completion_mark(lsn, self.incarnation, len as u32, crc);
         reservation.publish(&record.bytes()[8..], mark);
-        self.backpressure
-            .wrote(self.incarnation, lsn, aligned(len) as u64);
+        let bytes = aligned(len) as u64;
+        usage::made_record(bytes);
+        self.backpressure.wrote(self.incarnation, lsn, bytes);
         if self.asleep.load(Ordering::Relaxed) && self.ring.backlog() >= self.pile {
             self.wake_flusher();
         }

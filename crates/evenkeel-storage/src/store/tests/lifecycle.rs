@@ -271,7 +271,7 @@ fn a_request_hurries_the_spread_checkpoint_under_way() {
 #[test]
 fn checkpoint_timeout_is_from_beginning_to_beginning() {
     let disk = SimDisk::new(15);
-    let timeout = std::time::Duration::from_secs(2);
+    let timeout = std::time::Duration::from_secs(1);
     let timed = StorageConfig {
         checkpoint_timeout: timeout,
         ..config()
@@ -289,11 +289,16 @@ fn checkpoint_timeout_is_from_beginning_to_beginning() {
         }
         std::time::Instant::now()
     };
-    let first = await_timed(1);
-    let second = await_timed(2);
-    // One that is spread over nine tenths of the time ends shortly before.
-    let between = second - first;
-    assert!(between < timeout.mul_f64(1.7), "{between:?}");
+    let mut before = await_timed(1);
+    let mut pause = || {
+        let now = await_timed(store.checkpoint_stats().num_timed + 1);
+        now - std::mem::replace(&mut before, now)
+    };
+    // One that is spread over nine tenths of the time ends shortly before: from its end it would
+    // always be nearly twice the time. A busy machine may be late once or twice.
+    let pauses: Vec<_> = (0..4).map(|_| pause()).collect();
+    let in_time = pauses.iter().any(|pause| *pause < timeout.mul_f64(1.7));
+    assert!(in_time, "{pauses:?}");
 }
 
 #[test]
