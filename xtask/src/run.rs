@@ -3,9 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The workspace's root directory.
+/// The workspace's root directory. Cargo says where it runs this from: checkouts that share a
+/// target directory may run each other's build.
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+    let manifest = std::env::var_os("CARGO_MANIFEST_DIR");
+    manifest
+        .as_deref()
+        .map_or(Path::new(env!("CARGO_MANIFEST_DIR")), Path::new)
         .parent()
         .map(Path::to_path_buf)
         .unwrap_or_default()
