@@ -501,11 +501,11 @@ fn flushing(row: &mut Row) {
     row.counters = counters;
 }
 
-/// A session's own writes of the log, and its waits for a cleaner that flushes it.
+/// A session's own writes of the log, and its waits for a cleaner that waits for the log.
 const SESSION_WAITS: [&str; 3] = [
     "pg_stat_io.client.wal.fsync_time",
     "pg_stat_io.client.wal.write_time",
-    "evenkeel_buffers.ring_wait_time",
+    "evenkeel_buffers.ring_wait_log_time",
 ];
 
 fn directory_size(dir: &Path) -> u64 {
@@ -551,7 +551,7 @@ mod tests {
         row.counters
             .insert("pg_stat_io.wal.fsync_time".to_owned(), 50.0);
         row.counters
-            .insert("evenkeel_buffers.ring_wait_time".to_owned(), 4.0);
+            .insert("evenkeel_buffers.ring_wait_log_time".to_owned(), 4.0);
         flushing(&mut row);
         assert!((row.figures["log_flushes"] - 3.0).abs() < 1e-9);
         assert!((row.figures["flush_pct"] - 25.0).abs() < 1e-9);

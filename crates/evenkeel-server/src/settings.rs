@@ -201,6 +201,18 @@ const SETTINGS: &[Setting] = &[
         "reads ahead of use in flight at once, 0: none",
     ),
     setting(
+        "maintenance_io_concurrency",
+        Kind::Number,
+        "16",
+        "the same for recovery, 0: none",
+    ),
+    setting(
+        "recovery_prefetch",
+        Kind::Choice(&["try", "on", "off"]),
+        "try",
+        "recovery reads the pages it will need ahead",
+    ),
+    setting(
         "io_combine_limit",
         Kind::Bytes(8 * KIB),
         "256kB",
@@ -568,6 +580,11 @@ fn store_durability(storage: &mut StorageConfig, name: &str, value: &Value) -> b
     true
 }
 
+fn concurrency(number: u64) -> Result<usize, &'static str> {
+    let number = usize::try_from(number).ok().filter(|n| *n <= 1000);
+    number.ok_or("0 to 1000")
+}
+
 /// Stores a setting of the pool and its reads and writes; says whether it is one.
 fn store_pool(
     storage: &mut StorageConfig,
@@ -583,9 +600,12 @@ fn store_pool(
             storage.vacuum_buffer_usage_limit = n;
         }
         ("effective_io_concurrency", &Value::Number(n)) => {
-            let n = usize::try_from(n).ok().filter(|n| *n <= 1000);
-            storage.effective_io_concurrency = n.ok_or("0 to 1000")?;
+            storage.effective_io_concurrency = concurrency(n)?;
         }
+        ("maintenance_io_concurrency", &Value::Number(n)) => {
+            storage.maintenance_io_concurrency = concurrency(n)?;
+        }
+        ("recovery_prefetch", Value::Text(text)) => storage.recovery_prefetch = text != "off",
         ("io_combine_limit", &Value::Bytes(n)) => storage.io_combine_limit = n,
         ("io_slow_threshold", &Value::Time(t)) => storage.io_slow_threshold = t,
         _ => return Ok(false),

@@ -56,6 +56,10 @@ pub struct StorageConfig {
     pub vacuum_buffer_usage_limit: u64,
     /// Reads ahead of use in flight at once; 0 turns reading ahead off.
     pub effective_io_concurrency: usize,
+    /// Whether recovery looks ahead for the pages it will need and reads them meanwhile.
+    pub recovery_prefetch: bool,
+    /// Such reads in flight at once; 0 turns looking ahead off.
+    pub maintenance_io_concurrency: usize,
     /// Most bytes of adjacent pages in one read, 8 KiB to 1 MiB.
     pub io_combine_limit: u64,
     /// An operation on a file that takes longer is reported; zero for never.
@@ -96,6 +100,8 @@ impl Default for StorageConfig {
             bgwriter_flush_after: 512 << 10,
             vacuum_buffer_usage_limit: 2 * MIB,
             effective_io_concurrency: 16,
+            recovery_prefetch: true,
+            maintenance_io_concurrency: 16,
             io_combine_limit: 256 << 10,
             io_slow_threshold: Duration::from_secs(5),
             wal_compression: true,

@@ -29,6 +29,8 @@ pub(crate) struct TestLog {
     durable: AtomicU64,
     records: Mutex<Vec<(Lsn, PageId, u64)>>,
     disk: Option<SimDisk>,
+    /// How often somebody asked for a flush ahead of need.
+    pub(crate) asked: AtomicU64,
 }
 
 /// Bytes of the tests' records.
@@ -85,6 +87,10 @@ impl LogFlush for TestLog {
             disk.acknowledge(end);
         }
         Ok(())
+    }
+
+    fn request_flush(&self) {
+        self.asked.fetch_add(1, Ordering::SeqCst);
     }
 
     fn durable_lsn(&self) -> Lsn {

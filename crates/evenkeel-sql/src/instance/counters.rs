@@ -20,6 +20,8 @@ pub enum Kind {
     Log,
     /// `pg_stat_io`, whose rows are counted apart; see [`io`].
     Io,
+    /// `pg_stat_recovery_prefetch`: asked for, in the pool, and the four ways of being left out.
+    RecoveryPrefetch,
     /// `pg_stat_database`: commits, rollbacks, deadlocks, hits, reads.
     Database,
 }
@@ -32,15 +34,21 @@ impl Kind {
             "bgwriter" => &[Kind::Cleaner],
             "wal" => &[Kind::Log],
             "io" => &[Kind::Io],
+            "recovery_prefetch" => &[Kind::RecoveryPrefetch],
             // Counted nowhere yet, so they are zero already.
-            "archiver" | "recovery_prefetch" | "slru" => &[],
+            "archiver" | "slru" => &[],
             _ => return None,
         })
     }
 
     /// All that `pg_stat_reset_shared(NULL)` resets.
-    pub const ALL_SHARED: &'static [Kind] =
-        &[Kind::Checkpointer, Kind::Cleaner, Kind::Log, Kind::Io];
+    pub const ALL_SHARED: &'static [Kind] = &[
+        Kind::Checkpointer,
+        Kind::Cleaner,
+        Kind::Log,
+        Kind::Io,
+        Kind::RecoveryPrefetch,
+    ];
 }
 
 /// The most counters that a kind has.
@@ -106,6 +114,17 @@ pub fn read(db: &Database, kind: Kind) -> [u64; WIDTH] {
         Kind::Log => {
             let stats = db.store().log().stats();
             padded([load(&stats.bytes_written), load(&stats.buffers_full)])
+        }
+        Kind::RecoveryPrefetch => {
+            let stats = db.store().recovery_stats().prefetch;
+            padded([
+                stats.prefetch,
+                stats.hit,
+                stats.skip_init,
+                stats.skip_new,
+                stats.skip_fpw,
+                stats.skip_rep,
+            ])
         }
         Kind::Io => padded([]),
         Kind::Database => {

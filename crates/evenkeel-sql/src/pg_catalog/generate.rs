@@ -75,6 +75,7 @@ fn statistics() -> Vec<Generator> {
         view("evenkeel_buffers", stat::buffers),
         view("pg_stat_wal", stat::log),
         view("pg_stat_io", stat::io),
+        view("pg_stat_recovery_prefetch", stat::recovery_prefetch),
         view("pg_stat_progress_vacuum", stat::vacuums),
         view("pg_stat_progress_analyze", stat::analyzes),
         view("evenkeel_io_latency", stat::latency),

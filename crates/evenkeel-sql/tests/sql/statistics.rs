@@ -123,9 +123,11 @@ async fn counters_go_on_and_begin_anew() {
     assert_eq!(unknown.unwrap_err().sqlstate.as_str(), "22023");
     let distance = "SELECT redo_distance >= 0, num_failed FROM evenkeel_checkpointer";
     assert_eq!(rows(&mut session, distance).await, ["t|0"]);
-    let pool =
-        "SELECT buffers >= buffers_dirty, foreground_waits, ring_waits FROM evenkeel_buffers";
-    assert_eq!(rows(&mut session, pool).await, ["t|0|0"]);
+    let pool = "SELECT buffers >= buffers_dirty, foreground_waits, ring_waits, \
+         ring_wait_time, ring_wait_log_time FROM evenkeel_buffers";
+    assert_eq!(rows(&mut session, pool).await, ["t|0|0|0|0"]);
+    let redo = "SELECT prefetch, hit, io_depth FROM pg_stat_recovery_prefetch";
+    assert_eq!(rows(&mut session, redo).await, ["0|0|0"]);
     let log = "SELECT wal_bytes > 0 FROM pg_stat_wal";
     assert_eq!(rows(&mut session, log).await, ["t"]);
     let sql = "INSERT INTO t SELECT i FROM generate_series(1, 1000) i; SELECT count(*) FROM t";

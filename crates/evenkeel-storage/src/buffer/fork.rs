@@ -218,6 +218,12 @@ impl ForkHandle {
         entry.is_some_and(|entry| matches!(entry.load(), Place::Frame(_)))
     }
 
+    /// Whether a page is neither in the pool nor on its way.
+    pub(crate) fn is_missing(&self, block: BlockNumber) -> bool {
+        let entry = self.array.get(block);
+        entry.is_none_or(|entry| entry.load() == Place::Empty)
+    }
+
     #[cfg(test)]
     pub(crate) fn resident_frame(&self, block: BlockNumber) -> Option<FrameId> {
         match self.array.get(block)?.load() {
@@ -287,10 +293,7 @@ impl ForkHandle {
         strategy: Strategy<'_>,
         position: Option<&Arc<AtomicU32>>,
     ) {
-        let missing = |block: &u32| {
-            let entry = self.array.get(BlockNumber(*block));
-            entry.is_none_or(|entry| entry.load() == Place::Empty)
-        };
+        let missing = |block: &u32| self.is_missing(BlockNumber(*block));
         // The common case of a fork in memory costs no message.
         if let Some(first) = blocks.clone().find(missing)
             && let Some(fork) = self.myself.upgrade()

@@ -29,6 +29,7 @@ pub use self::{
 pub(crate) use self::{
     pool::Copied,
     pool_core::{Candidate, PoolCore},
+    prefetch::Prefetcher,
     word::MAX_USAGE,
 };
 

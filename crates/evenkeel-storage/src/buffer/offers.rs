@@ -1,6 +1,7 @@
 //! Pages that are handed to the cleaner early: by rings, long before their frames are needed.
 
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
@@ -16,6 +17,37 @@ pub(crate) struct Offers {
     /// Rounds of writing done.
     rounds: Mutex<u64>,
     cleaned: Condvar,
+    /// How long the cleaner has waited for the log.
+    pub(super) log_waits: Stopwatch,
+}
+
+/// Adds up how long one thread has been at something; others may look while it runs.
+#[derive(Default)]
+pub(crate) struct Stopwatch {
+    /// Microseconds, without the present run.
+    spent: AtomicU64,
+    running: Mutex<Option<Instant>>,
+}
+
+impl Stopwatch {
+    /// Counts the time that `work` takes.
+    pub(crate) fn time<R>(&self, work: impl FnOnce() -> R) -> R {
+        let begun = Instant::now();
+        *self.running.lock() = Some(begun);
+        let result = work();
+        let mut running = self.running.lock();
+        *running = None;
+        let took = begun.elapsed().as_micros() as u64;
+        self.spent.fetch_add(took, Ordering::Relaxed);
+        result
+    }
+
+    /// Microseconds so far.
+    pub(super) fn micros(&self) -> u64 {
+        let running = self.running.lock();
+        let present = running.map_or(0, |begun| begun.elapsed().as_micros() as u64);
+        self.spent.load(Ordering::Relaxed) + present
+    }
 }
 
 impl Offers {

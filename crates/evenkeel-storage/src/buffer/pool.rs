@@ -418,6 +418,9 @@ impl BufferPool {
             foreground_waits: counters.foreground_waits.load(Ordering::Relaxed),
             foreground_evictions: counters.foreground_evictions.load(Ordering::Relaxed),
             ring_waits: counters.ring_waits.load(Ordering::Relaxed),
+            ring_wait_log_time: Duration::from_micros(
+                counters.ring_wait_log_micros.load(Ordering::Relaxed),
+            ),
             ring_wait_time: Duration::from_micros(
                 counters.ring_wait_micros.load(Ordering::Relaxed),
             ),

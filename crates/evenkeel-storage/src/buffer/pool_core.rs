@@ -1,7 +1,7 @@
 //! What forks, guards and the writer share: frames, their memory, and the free reserve.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex};
 use super::arena::Arena;
 use super::entry::MAX_FRAMES;
 use super::frame::{Frame, Owner};
-use super::offers::Offers;
+use super::offers::{Offers, Stopwatch};
 use super::stats::Counters;
 use super::waiters::WaitTable;
 use super::word::{Flag, Word};
@@ -17,6 +17,7 @@ use crate::error::{StorageError, StorageResult};
 use crate::ids::{FrameId, PageId};
 use crate::poison::Poison;
 use crate::stats::{IoContext, IoObject, IoStats};
+use crate::writeout::LogFlush;
 
 /// A foreground thread that gets no frame for so long finds everything pinned for good.
 const FRAME_PATIENCE: Duration = Duration::from_secs(30);
@@ -32,6 +33,8 @@ pub(crate) struct PoolCore {
     hand: AtomicUsize,
     reserve: Reserve,
     offers: Offers,
+    /// The log that pages wait for, once there is one.
+    log: OnceLock<Arc<dyn LogFlush>>,
     permits: Permits,
     /// Threads that may be waiting for write-outs to end.
     awaiting: AtomicUsize,
@@ -109,6 +112,7 @@ impl PoolCore {
                 called: AtomicBool::new(false),
             },
             offers: Offers::default(),
+            log: OnceLock::new(),
             awaiting: AtomicUsize::new(0),
             io,
             permits: Permits {
@@ -340,13 +344,17 @@ impl PoolCore {
     }
 
     /// Hands pages that are probably dirty to the cleaner, to be written before their frames are
-    /// needed.
-    pub(crate) fn offer(&self, pages: &[(PageId, FrameId)]) {
+    /// needed. With `changed`, not just hints were set in them: the log that they need is flushed
+    /// while the cleaner is still at the pages before.
+    pub(crate) fn offer(&self, pages: &[(PageId, FrameId)], changed: bool) {
         let dirty = |(_, id): &&(PageId, FrameId)| {
             let word = self.frame(*id).latch.load();
             word.has(Flag::UNCLEAN) && !word.has(Flag::WRITING)
         };
         if self.offers.add(pages.iter().filter(dirty).copied()) {
+            if changed && let Some(log) = self.log.get() {
+                log.request_flush();
+            }
             self.call_cleaner();
         }
     }
@@ -361,14 +369,27 @@ impl PoolCore {
         self.offers.cleaned();
     }
 
+    /// Names the log that the pool's pages wait for.
+    pub(crate) fn set_log(&self, log: Arc<dyn LogFlush>) {
+        // A pool has one log for as long as it lives.
+        let _ = self.log.set(log);
+    }
+
+    /// How long the cleaner has waited for the log.
+    pub(crate) fn log_waits(&self) -> &Stopwatch {
+        &self.offers.log_waits
+    }
+
     /// Waits for the cleaner to have written something, for at most `limit`.
     pub(crate) fn await_cleaning(&self, limit: Duration) {
         Counters::add(&self.counters.ring_waits, 1);
-        let begun = Instant::now();
+        let (begun, log_waits) = (Instant::now(), self.log_waits().micros());
         self.call_cleaner();
         evenkeel_io::blocking(|| self.offers.await_cleaning(limit));
         let micros = begun.elapsed().as_micros() as u64;
         Counters::add(&self.counters.ring_wait_micros, micros);
+        let by_log = self.log_waits().micros().saturating_sub(log_waits);
+        Counters::add(&self.counters.ring_wait_log_micros, by_log.min(micros));
     }
 
     /// Takes the page out of a frame that may be dirty but is not being written. The caller has

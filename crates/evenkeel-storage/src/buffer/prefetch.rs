@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::fork::ForkHandle;
 use super::load::Flight;
 use super::ring::Ring;
+use crate::ids::BlockNumber;
 use crate::stats::BackendType;
 
 /// Requests waiting beyond this number are forgotten.
@@ -70,7 +71,7 @@ enum State {
 }
 
 impl Prefetcher {
-    pub(super) fn new(disk: Arc<dyn Disk>, options: ReadAheadOptions) -> Prefetcher {
+    pub(crate) fn new(disk: Arc<dyn Disk>, options: ReadAheadOptions) -> Prefetcher {
         Prefetcher {
             worker: Mutex::new(State::Idle),
             disk,
@@ -108,8 +109,18 @@ impl Prefetcher {
         }
     }
 
+    /// Reads in flight at once.
+    pub(crate) fn depth(&self) -> usize {
+        self.options.depth
+    }
+
+    /// Asks for one page.
+    pub(crate) fn read_soon(&self, fork: &Arc<ForkHandle>, block: BlockNumber) {
+        self.ask(Arc::clone(fork), block.0..block.0 + 1, None, None);
+    }
+
     /// Ends the thread, after what it has been asked for.
-    pub(super) fn stop(&self) {
+    pub(crate) fn stop(&self) {
         let state = std::mem::replace(&mut *self.worker.lock(), State::Stopped);
         if let State::Running(sender, thread) = state {
             drop(sender);
@@ -120,7 +131,7 @@ impl Prefetcher {
     }
 
     fn start(&self) -> State {
-        let (sender, receiver) = sync_channel(BACKLOG);
+        let (sender, receiver) = sync_channel(BACKLOG.max(self.options.depth));
         let mut reader = Reader {
             queue: self.disk.queue(self.options.depth),
             options: self.options,

@@ -102,6 +102,11 @@ impl Ring {
         self.context
     }
 
+    /// Whether who uses it changes pages; hints are not meant.
+    fn changes(&self) -> bool {
+        self.context != IoContext::BulkRead
+    }
+
     /// A frame for the next page. The caller may hold pins, also of pages in the ring.
     pub(super) fn take(&self, core: &PoolCore) -> StorageResult<FrameId> {
         let mut waits = 0;
@@ -110,7 +115,7 @@ impl Ring {
                 Found::Frame(id) => return Ok(id),
                 Found::Room => return core.take_frame(),
                 // What a scan finds dirty, others have changed: it is theirs to keep.
-                Found::Unwritten if self.context != IoContext::BulkRead && waits < WAITS => {
+                Found::Unwritten if self.changes() && waits < WAITS => {
                     waits += 1;
                     core.poison.check()?;
                     core.await_cleaning(WAIT);
@@ -159,7 +164,7 @@ impl Ring {
             state.frames.push_back((page, id));
         }
         drop(state);
-        core.offer(&unwritten);
+        core.offer(&unwritten, self.changes());
         found
     }
 
@@ -177,7 +182,7 @@ impl Ring {
             let keep = state.fresh.len() - 1;
             state.fresh.drain(..keep).collect()
         };
-        core.offer(&offered);
+        core.offer(&offered, self.changes());
     }
 }
 

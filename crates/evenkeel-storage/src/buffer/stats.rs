@@ -56,6 +56,7 @@ pub(crate) struct Counters {
     pub(crate) foreground_evictions: AtomicU64,
     pub(crate) ring_waits: AtomicU64,
     pub(crate) ring_wait_micros: AtomicU64,
+    pub(crate) ring_wait_log_micros: AtomicU64,
     pub(crate) zeroed_advice: AtomicU64,
 }
 
@@ -92,6 +93,8 @@ pub struct PoolStats {
     pub ring_waits: u64,
     /// How long they waited in all.
     pub ring_wait_time: Duration,
+    /// How much of that time the cleaner in turn waited for the log.
+    pub ring_wait_log_time: Duration,
     /// Damaged pages of free-space maps that were replaced by zeroes.
     pub zeroed_advice: u64,
     /// Frames in the pool.

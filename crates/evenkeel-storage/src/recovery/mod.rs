@@ -1,5 +1,6 @@
 //! Recovery: finding the log's end, and redo. See README.md for the rules.
 
+mod prefetch;
 mod redo;
 mod scan;
 
@@ -7,6 +8,7 @@ use std::time::Duration;
 
 use crate::ids::Lsn;
 
+pub use prefetch::PrefetchStats;
 pub(crate) use redo::redo;
 pub(crate) use scan::{LogScan, scan};
 
@@ -31,6 +33,8 @@ pub struct RecoveryStats {
     pub scan_time: Duration,
     /// Time for redo.
     pub redo_time: Duration,
+    /// What looking ahead of redo found.
+    pub prefetch: PrefetchStats,
     /// Whether the database had been shut down in order.
     pub clean: bool,
 }

@@ -1,12 +1,12 @@
 //! The second pass: applying the log's parts to their pages.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::buffer::{ForkHandle, WriteGuard};
+use super::prefetch::{Forks, LookAhead};
+use crate::buffer::WriteGuard;
 use crate::error::{ApplyError, StorageError, StorageResult};
-use crate::ids::{FileId, Fork, Lsn, PageId};
+use crate::ids::{Fork, Lsn};
 use crate::page::{CHECKSUM_OFFSET, PageBuf, PageRead};
 use crate::recovery::{LogScan, RecoveryStats};
 use crate::store::ops::{decode_file, decode_files, decode_truncate};
@@ -21,8 +21,7 @@ const PROGRESS: Duration = Duration::from_secs(10);
 struct Redo<'a> {
     core: &'a Core,
     scan: &'a LogScan,
-    /// Handles resolved once; redo touches few files very often.
-    forks: HashMap<(FileId, Fork), Arc<ForkHandle>>,
+    forks: Forks<'a>,
     stats: &'a mut RecoveryStats,
     rewrite: bool,
     /// The log goes on behind its damage, so pages may well be newer than its end.
@@ -54,14 +53,18 @@ pub(crate) fn redo(
     let mut redo = Redo {
         core,
         scan,
-        forks: HashMap::new(),
+        forks: Forks::new(&core.pool),
         stats,
         rewrite,
         gave_up,
         created: None,
     };
+    let mut ahead = core.recovery_prefetcher().map(LookAhead::new);
     let mut last_progress = start;
     while reader.position() < scan.end {
+        if let Some(ahead) = &mut ahead {
+            ahead.before(&mut reader, &mut redo.forks, scan)?;
+        }
         let Some(record) = reader.next_record()? else {
             return Err(StorageError::Redo {
                 lsn: reader.position(),
@@ -80,6 +83,7 @@ pub(crate) fn redo(
         }
     }
     let created = redo.created;
+    stats.prefetch = ahead.map(|ahead| ahead.stats).unwrap_or_default();
     stats.redo_time = start.elapsed();
     if announced {
         tracing::info!(
@@ -128,7 +132,7 @@ impl Redo<'_> {
             }
             RecordKind::FILE_DROP => {
                 for file in decode_files(record.payload()) {
-                    self.forks.retain(|(known, _), _| *known != file);
+                    self.forks.forget(file);
                     self.core.pool.drop_file(file)?;
                     self.core.client.file_dropped(file);
                 }
@@ -144,18 +148,8 @@ impl Redo<'_> {
         Ok(())
     }
 
-    fn fork(&mut self, page: PageId) -> StorageResult<Arc<ForkHandle>> {
-        let key = (page.file, page.fork);
-        if let Some(fork) = self.forks.get(&key) {
-            return Ok(Arc::clone(fork));
-        }
-        let fork = self.core.pool.fork(page.file, page.fork)?;
-        self.forks.insert(key, Arc::clone(&fork));
-        Ok(fork)
-    }
-
     fn part(&mut self, lsn: Lsn, part: &PartView<'_>) -> StorageResult<()> {
-        let fork = self.fork(part.page)?;
+        let fork = Arc::clone(self.forks.get(part.page.file, part.page.fork)?);
         let len = part
             .page
             .block

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::buffer::{Prefetcher, ReadAheadOptions};
 use crate::control::{Control, State};
 use crate::error::{ApplyError, StorageError, StorageResult};
 use crate::ids::Lsn;
@@ -59,6 +60,15 @@ impl Core {
         let redo = best.map_or(old, |best| best.max(old));
         announced.retain(|lsn| *lsn > redo);
         redo
+    }
+
+    /// What recovery reads ahead with, if it does: never more than a quarter of the pool.
+    pub(crate) fn recovery_prefetcher(&self) -> Option<Prefetcher> {
+        let config = &self.config;
+        let depth = config.maintenance_io_concurrency.min(config.frames() / 4);
+        let options = ReadAheadOptions { depth, combine: 1 };
+        (config.recovery_prefetch && depth > 0)
+            .then(|| Prefetcher::new(Arc::clone(&self.disk), options))
     }
 
     /// Incarnation of the record at `lsn`, which is not before the redo point.

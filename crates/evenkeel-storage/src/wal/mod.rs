@@ -576,6 +576,11 @@ impl LogFlush for Log {
     fn flush(&self, lsn: Lsn) -> StorageResult<()> {
         Log::flush(self, lsn)
     }
+    fn request_flush(&self) {
+        if let Some(last) = self.insert_lsn().0.checked_sub(1) {
+            Log::request_flush(self, Lsn(last));
+        }
+    }
     fn durable_lsn(&self) -> Lsn {
         Log::durable_lsn(self)
     }

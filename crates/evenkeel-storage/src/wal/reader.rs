@@ -122,6 +122,25 @@ impl LogReader {
         Ok(Some(record))
     }
 
+    /// Has a good deal of the log behind the current position in memory, for who looks ahead.
+    /// Returns whether there may be more of it.
+    ///
+    /// # Errors
+    /// When a segment that exists cannot be read.
+    pub fn read_on(&mut self) -> StorageResult<bool> {
+        self.fill(PIECE / 2)
+    }
+
+    /// The record at `at`, if it is in memory: for who looks ahead in a log that was read
+    /// before, since nothing of it is verified. `at` is the end of a record seen before, or the
+    /// current position.
+    #[must_use]
+    pub fn peek(&self, at: Lsn) -> Option<RecordView<'_>> {
+        let offset = at.0.checked_sub(self.buffer_start)?;
+        let bytes = self.buffer.get(usize::try_from(offset).ok()?..)?;
+        RecordView::parse_unverified(bytes, at).ok()
+    }
+
     /// Makes `need` bytes from the current position available, if the log has them. Returns
     /// whether it does.
     fn fill(&mut self, need: usize) -> StorageResult<bool> {

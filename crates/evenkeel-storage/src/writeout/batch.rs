@@ -56,6 +56,8 @@ pub(super) struct Lane {
     /// Write-back is asked for whenever so many bytes have been written, and no more than twice
     /// as many are with the device at once; 0 leaves it to the system.
     flush_after: u64,
+    /// Rings wait for what it writes: the log's part of that is counted.
+    awaited: bool,
 }
 
 /// The last home write of each segment in a batch.
@@ -89,7 +91,7 @@ impl Shared {
 }
 
 impl Lane {
-    pub(super) fn new(shared: &Shared, batch: usize, flush_after: u64) -> Lane {
+    pub(super) fn new(shared: &Shared, batch: usize, flush_after: u64, awaited: bool) -> Lane {
         let limit = shared
             .area
             .as_ref()
@@ -102,6 +104,7 @@ impl Lane {
             filler: Vec::new(),
             on_device: Vec::new(),
             flush_after,
+            awaited,
         }
     }
 
@@ -262,7 +265,12 @@ impl Lane {
             if newest >= shared.log.durable_lsn() {
                 shared.counters.log_flushes.fetch_add(1, Ordering::Relaxed);
             }
-            shared.log.flush(newest)?;
+            if self.awaited {
+                let log_waits = shared.pool.core().log_waits();
+                log_waits.time(|| shared.log.flush(newest))?;
+            } else {
+                shared.log.flush(newest)?;
+            }
         }
         let begun = Instant::now();
         let slots = match &shared.area {

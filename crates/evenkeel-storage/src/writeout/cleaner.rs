@@ -44,7 +44,7 @@ impl Cleaner {
     ) -> StorageResult<Cleaner> {
         let control = Arc::new(Control::default());
         let mut worker = Worker {
-            lane: Lane::new(&shared, batch, flush_after),
+            lane: Lane::new(&shared, batch, flush_after, true),
             demand: Demand::new(shared.pool.core()),
             shared: Arc::clone(&shared),
             control: Arc::clone(&control),

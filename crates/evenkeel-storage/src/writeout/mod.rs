@@ -26,6 +26,8 @@ pub trait LogFlush: Send + Sync {
     /// # Errors
     /// When the log cannot be written any more.
     fn flush(&self, lsn: Lsn) -> StorageResult<()>;
+    /// Asks that everything inserted so far be made durable, without waiting.
+    fn request_flush(&self) {}
     /// First position that is not durable yet.
     fn durable_lsn(&self) -> Lsn;
     /// Position at which the next record will be inserted, or before.

@@ -128,6 +128,7 @@ impl Writer {
         log: Arc<dyn LogFlush>,
         options: &WriterOptions,
     ) -> StorageResult<Arc<Writer>> {
+        pool.core().set_log(Arc::clone(&log));
         let restored = restore::restore(&pool, &options.dir)?;
         let sync = Arc::clone(pool.files().sync_table());
         let area = match options.torn_page_protection {
@@ -164,7 +165,7 @@ impl Writer {
             ),
             counters: Counters::default(),
         });
-        let checkpoint = Mutex::new(Lane::new(&shared, batch, options.flush_after));
+        let checkpoint = Mutex::new(Lane::new(&shared, batch, options.flush_after, false));
         let cleaner = Cleaner::start(Arc::clone(&shared), batch, options.cleaner_flush_after)?;
         Ok(Arc::new(Writer {
             shared,

@@ -13,7 +13,7 @@ pub use io::{io, latency};
 pub use progress::{analyzes, vacuums};
 pub use server::{
     archiver, buffers, checkpoint_details, checkpointer, cleaner, conflicts, database, log,
-    status_pages,
+    recovery_prefetch, status_pages,
 };
 pub use tables::{index_io, indexes, table_io, tables};
 

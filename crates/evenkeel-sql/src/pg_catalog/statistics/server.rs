@@ -1,5 +1,7 @@
 //! What the server as a whole has counted.
 
+use std::time::Duration;
+
 use evenkeel_engine::stats::TableStatistics;
 
 use super::{millis, moment};
@@ -89,7 +91,7 @@ pub fn buffers(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         return Ok(());
     };
     let stats = server.database().pool().census();
-    let waited = u64::try_from(stats.ring_wait_time.as_micros()).unwrap_or(u64::MAX);
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     rows.push([
         ("buffers", number(stats.frames)),
         ("buffers_free", number(stats.free)),
@@ -97,7 +99,11 @@ pub fn buffers(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         ("foreground_waits", number(stats.foreground_waits)),
         ("foreground_evictions", number(stats.foreground_evictions)),
         ("ring_waits", number(stats.ring_waits)),
-        ("ring_wait_time", millis(waited)),
+        ("ring_wait_time", millis(micros(stats.ring_wait_time))),
+        (
+            "ring_wait_log_time",
+            millis(micros(stats.ring_wait_log_time)),
+        ),
         ("prefetched", number(stats.prefetched)),
     ])
 }
@@ -112,6 +118,27 @@ pub fn log(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         ("wal_bytes", bytes(volume)),
         ("wal_buffers_full", number(full)),
         ("stats_reset", moment(counted.reset)),
+    ])
+}
+
+/// `pg_stat_recovery_prefetch`: what the recovery before this start did.
+pub fn recovery_prefetch(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let Some(counted) = counted(snapshot, Kind::RecoveryPrefetch) else {
+        return Ok(());
+    };
+    let [prefetch, hit, init, new, fpw, rep, ..] = counted.values;
+    rows.push([
+        ("stats_reset", moment(counted.reset)),
+        ("prefetch", number(prefetch)),
+        ("hit", number(hit)),
+        ("skip_init", number(init)),
+        ("skip_new", number(new)),
+        ("skip_fpw", number(fpw)),
+        ("skip_rep", number(rep)),
+        // Recovery is over once there are sessions to ask.
+        ("wal_distance", Datum::Int4(0)),
+        ("block_distance", Datum::Int4(0)),
+        ("io_depth", Datum::Int4(0)),
     ])
 }
 

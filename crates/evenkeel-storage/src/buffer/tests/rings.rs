@@ -1,6 +1,7 @@
 //! Rings, reading ahead, and what bulk operations leave of the pool.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::*;
 use crate::buffer::{ForkStats, ReadAhead, Ring};
@@ -73,6 +74,7 @@ fn a_scan_passes_over_pages_that_are_not_written() {
     }
     assert_eq!(pool.dirty_before(Lsn::MAX, false).len(), 60);
     assert_eq!(pool.stats().ring_waits, 0);
+    assert_eq!(pool.stats().ring_wait_log_time, Duration::ZERO);
     // Forty frames were never needed.
     assert!(pool.stats().allocations < 100, "{:?}", pool.stats());
 }
@@ -98,6 +100,12 @@ fn a_ring_of_changed_pages_is_cleaned_for_it_in_batches() {
     assert!(pool.reuses > u64::from(PAGES) * 9 / 10, "{pool:?}");
     assert!(pool.allocations < 300, "{pool:?}");
     assert!(writer.log_flushes * 10 < u64::from(PAGES), "{writer:?}");
+    // The log is asked for with each half ring, while the cleaner is at the one before.
+    let asked = log.asked.load(Ordering::SeqCst);
+    assert!(
+        asked * 50 > u64::from(PAGES) && asked * 10 < u64::from(PAGES),
+        "{asked}"
+    );
     for row in store.pool.io_rows() {
         if row.backend_type == BackendType::ClientBackend {
             assert_eq!((row.writes, row.fsyncs), (0, 0), "{row:?}");

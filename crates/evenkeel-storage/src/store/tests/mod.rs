@@ -5,6 +5,7 @@ mod crash;
 mod damage;
 mod images;
 mod lifecycle;
+mod prefetch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
