@@ -84,7 +84,7 @@ struct State {
     ready: u64,
     /// Old segments that may become new ones.
     spare: VecDeque<u64>,
-    /// How many segments ahead of the current one are wanted.
+    /// How many segments ahead of the current one old ones are kept for.
     ahead: u64,
     failure: Option<StorageError>,
     counts: SegmentCounts,
@@ -244,7 +244,10 @@ impl Segments {
         let mut state = self.state.lock();
         while !state.stop {
             let current = self.current.load(Ordering::Acquire);
-            if state.ready >= current + state.ahead {
+            // New ones are made only for what is needed soon: a cycle lives on the segments of the
+            // one before, and whoever wrote them again each time would double the log's volume.
+            let soon = state.ready < current + self.least_ahead;
+            if !soon && (state.spare.is_empty() || state.ready >= current + state.ahead) {
                 if let Some(old) = state.spare.pop_front() {
                     // Look again afterwards: the lock is given up meanwhile.
                     parking_lot::MutexGuard::unlocked(&mut state, || self.remove_old(old));
@@ -357,7 +360,8 @@ impl Segments {
         }
     }
 
-    /// Offers every segment below `keep` for recycling; `ahead` segments are wanted ready.
+    /// Offers every segment below `keep` for recycling: as many of them as `ahead` segments behind
+    /// the current one need, the others are removed.
     pub(crate) fn recycle_below(&self, keep: Lsn, ahead: u64) -> StorageResult<usize> {
         let keep = self.layout.segment_of(keep);
         let old: Vec<u64> = self
@@ -369,7 +373,7 @@ impl Segments {
         let mut state = self.state.lock();
         let count = old.len();
         state.spare = old.into();
-        state.ahead = ahead.max(self.least_ahead);
+        state.ahead = ahead + self.least_ahead;
         self.changed.notify_all();
         Ok(count)
     }
@@ -459,5 +463,28 @@ mod tests {
         wait_until(|| list() == [3, 4, 5, 6]);
         segments.stop();
         assert_eq!(std::fs::read_dir(dir.path()).expect("list").count(), 4);
+    }
+
+    #[test]
+    fn a_cycle_lives_on_the_segments_of_the_one_before() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let segments = open(dir.path(), 2);
+        let mut current = 1;
+        for cycle in 0..5 {
+            for _ in 0..6 {
+                current += 1;
+                segments.open_for_writing(current).expect("opens");
+            }
+            let spared = segments
+                .recycle_below(segments.layout.start_of(current), 7)
+                .expect("recycles");
+            assert!(spared >= 6, "cycle {cycle}: {spared}");
+            wait_until(|| segments.state.lock().spare.is_empty());
+            let counts = segments.take_counts();
+            if cycle > 0 {
+                assert_eq!(counts.added, 0, "cycle {cycle}: {counts:?}");
+            }
+        }
+        segments.stop();
     }
 }
