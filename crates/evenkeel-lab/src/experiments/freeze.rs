@@ -15,8 +15,9 @@ pub const FREEZE: Experiment = Experiment {
          size. Rings are given by vacuum_buffer_usage_limit (128 kB is PostgreSQL's smallest; 0 \
          is none).",
         "The session's share is what it spent writing and syncing the log itself, as the seed \
-         measured, or waiting for a page of its ring that in turn waited for the log; the server's is that of all log writes and \
-         syncs in that time, whoever made them. Where the views tell.",
+         measured, or waiting for a page of its ring that in turn waited for the log; the \
+         server's is that of all log writes and syncs in that time, whoever made them. Where the \
+         views tell.",
     ],
     seed: Some(&SEED),
     figures: &[
