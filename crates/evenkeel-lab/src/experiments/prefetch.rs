@@ -27,7 +27,10 @@ pub const PREFETCH: Experiment = Experiment {
     reasons: &[Reason {
         case: "",
         label: "",
-        why: "Redo reads every page that the log names and writes it home again, whatever its LSN, since the page cache is not trusted after a crash.",
+        why: "Redo reads every page that the log names and writes it home again, whatever its \
+              LSN, since the page cache is not trusted after a crash; and it writes through the \
+              double-write area, where PostgreSQL without page images has no protection against \
+              torn pages.",
     }],
     work: Work::Servers {
         rounds: |extent| match extent {
