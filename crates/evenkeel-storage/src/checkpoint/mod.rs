@@ -448,9 +448,10 @@ fn recycle(core: &Core, memory: &mut Memory, report: &Report) {
     let kept = memory.estimate - memory.estimate / 10 + distance / 10;
     memory.estimate = kept.max(distance);
     let ahead = (memory.estimate + memory.estimate / 4).max(core.config.min_wal_size);
-    let ahead = ahead.min(core.config.max_wal_size) / size;
-    let redo = core.control.lock().current().redo;
     let segments = core.log.segments();
+    // With those that are ready in any case nothing has to be made in the coming cycle.
+    let ahead = (ahead / size + segments.least_ahead()).min(core.config.max_wal_size / size);
+    let redo = core.control.lock().current().redo;
     let counts = segments.take_counts();
     if let Err(error) = segments.recycle_below(redo, ahead) {
         tracing::warn!("could not recycle log segments: {error}");

@@ -373,9 +373,14 @@ impl Segments {
         let mut state = self.state.lock();
         let count = old.len();
         state.spare = old.into();
-        state.ahead = ahead + self.least_ahead;
+        state.ahead = ahead.max(self.least_ahead);
         self.changed.notify_all();
         Ok(count)
+    }
+
+    /// Segments that are ready behind the current one in any case.
+    pub(crate) fn least_ahead(&self) -> u64 {
+        self.least_ahead
     }
 
     /// What was done since the last call.
@@ -475,8 +480,9 @@ mod tests {
                 current += 1;
                 segments.open_for_writing(current).expect("opens");
             }
+            wait_until(|| segments.state.lock().ready >= current + 2);
             let spared = segments
-                .recycle_below(segments.layout.start_of(current), 7)
+                .recycle_below(segments.layout.start_of(current), 9)
                 .expect("recycles");
             assert!(spared >= 6, "cycle {cycle}: {spared}");
             wait_until(|| segments.state.lock().spare.is_empty());
