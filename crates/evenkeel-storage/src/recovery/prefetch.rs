@@ -25,12 +25,9 @@ pub struct PrefetchStats {
     pub skip_new: u64,
     /// To be replaced by an image in the log, so not read.
     pub skip_fpw: u64,
-    /// Asked for a moment ago.
+    /// Asked for already, and not read yet.
     pub skip_rep: u64,
 }
-
-/// How many of the last requests are looked through before a page is asked for once more.
-const RECENT: usize = 8;
 
 /// Handles resolved once; redo touches few files very often.
 pub(super) struct Forks<'a> {
@@ -142,24 +139,25 @@ impl LookAhead {
             return Ok(());
         }
         let stats = &mut self.stats;
-        let recent = &mut self.asked.iter().rev().take(RECENT);
         if part.flags.contains(PartFlags::BEFORE) {
             stats.skip_fpw += 1;
-        } else if part.flags.contains(PartFlags::INIT) {
+            return Ok(());
+        }
+        if part.flags.contains(PartFlags::INIT) {
             stats.skip_init += 1;
-        } else if recent.any(|(_, recent)| *recent == page) {
+            return Ok(());
+        }
+        let fork = forks.get(page.file, page.fork)?;
+        if page.block.0 >= fork.len() {
+            stats.skip_new += 1;
+        } else if !fork.is_missing(page.block) {
+            stats.hit += 1;
+        } else if self.asked.iter().any(|(_, asked)| *asked == page) {
             stats.skip_rep += 1;
         } else {
-            let fork = forks.get(page.file, page.fork)?;
-            if page.block.0 >= fork.len() {
-                stats.skip_new += 1;
-            } else if fork.is_missing(page.block) {
-                stats.prefetch += 1;
-                self.reads.read_soon(fork, page.block);
-                self.asked.push_back((lsn, page));
-            } else {
-                stats.hit += 1;
-            }
+            stats.prefetch += 1;
+            self.reads.read_soon(fork, page.block);
+            self.asked.push_back((lsn, page));
         }
         Ok(())
     }
