@@ -6,7 +6,7 @@ use std::time::Duration;
 use evenkeel_engine::vacuum::{CostBalance, CostLimits, IndexCleanup, VacuumOptions};
 use evenkeel_engine::{TableLockMode, WaitPolicy, block_on};
 
-use super::settings::parse_size;
+use super::setting_defs::parse_size;
 use super::{Session, SqlEngine, StatementResult};
 use crate::catalog::{Oid, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};

@@ -14,6 +14,7 @@ mod explain;
 mod maintenance;
 mod registered;
 mod run;
+mod setting_defs;
 pub mod setting_info;
 pub mod settings;
 mod simple;
