@@ -23,8 +23,10 @@ const BLOCK: usize = 4096;
 const FIXED: usize = 100;
 /// Bit of the state field: [`Control::images`].
 const IMAGES: u32 = 1 << 16;
-/// Behind the client's part; zero in blocks of before there was such a field.
+/// Behind the client's part.
 const REDO_SPEED: usize = BLOCK - 8;
+const RESTORE_MICROS: usize = BLOCK - 16;
+const WAL_BUFFERS: usize = BLOCK - 24;
 
 /// Whether the database was closed in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -62,6 +64,11 @@ pub struct Control {
     pub written_at: u64,
     /// Speed of redo as last measured, in bytes of log per second; 0 when it never was.
     pub redo_speed: u64,
+    /// How long restoring torn pages took when it was last needed, in microseconds.
+    pub restore_micros: u64,
+    /// Most bytes of log from the redo point on that were in memory at once: what is valid of it
+    /// may lie so far behind a gap.
+    pub wal_buffers: u64,
     /// The client's own state.
     pub payload: Vec<u8>,
 }
@@ -92,7 +99,14 @@ impl Control {
         for (place, word) in block[24..].chunks_exact_mut(8).zip(words) {
             place.copy_from_slice(&word.to_le_bytes());
         }
-        block[REDO_SPEED..REDO_SPEED + 8].copy_from_slice(&self.redo_speed.to_le_bytes());
+        let behind = [
+            (REDO_SPEED, self.redo_speed),
+            (RESTORE_MICROS, self.restore_micros),
+            (WAL_BUFFERS, self.wal_buffers),
+        ];
+        for (at, word) in behind {
+            block[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
         let len = self.payload.len();
         block[96..FIXED].copy_from_slice(&(len as u32).to_le_bytes());
         block[FIXED..FIXED + len].copy_from_slice(&self.payload);
@@ -145,6 +159,8 @@ impl Control {
             next_file: word(72),
             written_at: word(80),
             redo_speed: word(REDO_SPEED),
+            restore_micros: word(RESTORE_MICROS),
+            wal_buffers: word(WAL_BUFFERS),
             payload: payload.to_vec(),
         })
     }
@@ -340,6 +356,8 @@ mod tests {
             durable: Lsn(redo + 8),
             next_file: 20_000,
             redo_speed: redo * 3,
+            restore_micros: redo * 5,
+            wal_buffers: redo * 7,
             written_at: 1,
             payload: b"client".to_vec(),
         }

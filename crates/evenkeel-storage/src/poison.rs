@@ -52,6 +52,14 @@ impl Poison {
         self.mutant.get() == Some(&mutant)
     }
 
+    /// To be held by a thread of the store for as long as it runs; `thread` is what it is called.
+    pub(crate) fn guard(self: &Arc<Self>, thread: &'static str) -> PanicGuard {
+        PanicGuard {
+            poison: Arc::clone(self),
+            thread,
+        }
+    }
+
     /// Whether the instance is poisoned.
     #[inline]
     #[must_use]
@@ -98,6 +106,22 @@ impl Poison {
     }
 }
 
+/// Poisons the instance should its thread panic: who waits for that thread's work would wait for
+/// ever.
+pub(crate) struct PanicGuard {
+    poison: Arc<Poison>,
+    thread: &'static str,
+}
+
+impl Drop for PanicGuard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let thread = self.thread;
+            self.poison.set(format!("the {thread} thread panicked"));
+        }
+    }
+}
+
 impl std::fmt::Debug for Poison {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Poison")
@@ -110,6 +134,23 @@ impl std::fmt::Debug for Poison {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn a_thread_that_panics_poisons() {
+        let poison = Poison::new();
+        let run = |panics: bool| {
+            let poison = Arc::clone(&poison);
+            let thread = std::thread::spawn(move || {
+                let _guard = poison.guard("cleaner");
+                assert!(!panics, "as the test wants it");
+            });
+            thread.join().is_err()
+        };
+        assert!(!run(false) && !poison.is_set());
+        assert!(run(true));
+        let reason = poison.reason();
+        assert_eq!(reason.as_deref(), Some("the cleaner thread panicked"));
+    }
 
     #[test]
     fn the_first_reason_stays_and_hooks_run_once() {

@@ -389,6 +389,9 @@ impl ForkHandle {
         let _not_growing = self.growing.lock();
         let old = self.len();
         if blocks >= old {
+            // In recovery: the process that cut it may have been killed before any sync, and the
+            // redo point passes the record of it next.
+            self.files.count_length();
             return Ok(());
         }
         self.len.store(blocks, Ordering::SeqCst);

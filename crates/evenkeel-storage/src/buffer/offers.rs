@@ -63,8 +63,11 @@ impl Offers {
         true
     }
 
-    pub(super) fn take(&self) -> Vec<(PageId, FrameId)> {
-        std::mem::take(&mut *self.pages.lock())
+    /// The oldest offers, at most so many.
+    pub(super) fn take(&self, most: usize) -> Vec<(PageId, FrameId)> {
+        let mut offered = self.pages.lock();
+        let count = offered.len().min(most);
+        offered.drain(..count).collect()
     }
 
     pub(super) fn cleaned(&self) {

@@ -106,6 +106,8 @@ impl BufferPool {
     /// # Errors
     /// When it cannot be unlinked, or the directory not be synced.
     pub fn drop_file(&self, file: FileId) -> StorageResult<()> {
+        // A damaged file can be dropped.
+        self.space.forget_lengths(file);
         for fork in Fork::ALL {
             self.fork(file, fork)?.drop_files()?;
             self.forks.write().remove(&(file, fork));

@@ -360,8 +360,8 @@ impl PoolCore {
     }
 
     /// What was handed to the cleaner since it last asked.
-    pub(crate) fn take_offers(&self) -> Vec<(PageId, FrameId)> {
-        self.offers.take()
+    pub(crate) fn take_offers(&self, most: usize) -> Vec<(PageId, FrameId)> {
+        self.offers.take(most)
     }
 
     /// Tells who waits for it that pages have been written.

@@ -7,7 +7,7 @@ use crate::store::Core;
 
 /// How often the disk is asked for its free space.
 const ASK: Duration = Duration::from_secs(1);
-/// Of the log that can be redone in `max_recovery_time`, so much may be there: measurements of
+/// Of the log that can be redone in `max_recovery_time`, less what restoring torn pages took, so much may be there: measurements of
 /// the past do not bind the future.
 const MARGIN: f64 = 0.8;
 /// Segments that are not counted as space for log: those being made, and for others' use.
@@ -31,7 +31,9 @@ impl Limits {
         let recovery = if config.max_recovery_time.is_zero() {
             u64::MAX
         } else {
-            let bytes = redo_speed(core) as f64 * config.max_recovery_time.as_secs_f64() * MARGIN;
+            let restore = Duration::from_micros(core.restore_micros);
+            let time = redo_time(config.max_recovery_time, restore);
+            let bytes = redo_speed(core) as f64 * time.as_secs_f64() * MARGIN;
             // Not so little that cycles follow each other without end; the cast saturates.
             (bytes as u64).max(config.wal_segment_size)
         };
@@ -43,7 +45,11 @@ impl Limits {
     /// about reached when that one ends.
     pub(super) fn volume(&mut self, core: &Core) -> u64 {
         let share = 1.0 + core.config.checkpoint_completion_target;
-        let limit = core.config.max_wal_size.min(self.hard(core));
+        let config = &core.config;
+        // Segments that are ready in any case are within `max_wal_size`, too.
+        let ready = core.log.segments().least_ahead() * config.wal_segment_size;
+        let volume = config.max_wal_size - ready.min(config.max_wal_size / 2);
+        let limit = volume.min(self.hard(core));
         (limit as f64 / share) as u64
     }
 
@@ -52,14 +58,22 @@ impl Limits {
         if self.asked.is_none_or(|asked| asked.elapsed() >= ASK) {
             self.asked = Some(Instant::now());
             // A disk that cannot say sets no limit here; a full one is seen by who makes segments.
-            let free = core.disk.free_space(&core.dir).ok().flatten();
+            let segments = core.log.segments();
+            let free = core.disk.free_space(&segments.layout().dir).ok().flatten();
             let redo = core.control.lock().current().redo;
-            let there = core.log.insert_lsn().distance_from(redo);
+            let insert = core.log.insert_lsn();
+            // Segments that were made or kept ahead need no space any more.
+            let there = insert.distance_from(redo) + segments.ready_from(insert);
             let spare = SPARE_SEGMENTS * core.config.wal_segment_size;
             self.space = free.map(|free| there + free.saturating_sub(spare));
         }
         self.space
     }
+}
+
+/// What is left for redo when torn pages have been restored; something in any case.
+fn redo_time(recovery: Duration, restore: Duration) -> Duration {
+    recovery.saturating_sub(restore).max(recovery / 4)
 }
 
 /// Redo speed to go by, in bytes per second.
@@ -86,6 +100,13 @@ pub(crate) fn learn_redo_speed(known: u64, bytes: u64, took: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_restoring_takes_is_not_left_for_redo() {
+        let seconds = Duration::from_secs;
+        assert_eq!(redo_time(seconds(60), seconds(2)), seconds(58));
+        assert_eq!(redo_time(seconds(4), seconds(9)), seconds(1));
+    }
 
     #[test]
     fn redo_speed_falls_quickly_and_rises_slowly() {

@@ -21,6 +21,7 @@ use crate::error::{StorageError, StorageResult};
 use crate::files::SyncPass;
 use crate::ids::Lsn;
 use crate::mutant::Mutant;
+use crate::poison::Poison;
 use crate::store::Core;
 
 /// How often the checkpointer looks at the log's volume.
@@ -80,6 +81,7 @@ struct Requests {
 }
 
 struct Shared {
+    poison: Arc<Poison>,
     requests: Mutex<Requests>,
     changed: Condvar,
     stats: Mutex<CheckpointStats>,
@@ -95,6 +97,7 @@ impl Checkpointer {
     /// Starts the thread. `soon`: something was recovered, so a first checkpoint is due.
     pub(crate) fn start(core: &Arc<Core>, soon: bool) -> StorageResult<Checkpointer> {
         let shared = Arc::new(Shared {
+            poison: Arc::clone(&core.poison),
             requests: Mutex::default(),
             changed: Condvar::new(),
             stats: Mutex::new(CheckpointStats {
@@ -157,7 +160,9 @@ impl Checkpointer {
                 if requests.stop || requests.closed {
                     return Err(StorageError::ShutDown);
                 }
-                self.shared.changed.wait(&mut requests);
+                // Whoever would serve it may have panicked.
+                self.shared.poison.check()?;
+                self.shared.changed.wait_for(&mut requests, POLL);
             }
             requests.result.clone().map_or(Ok(()), Err)
         })
@@ -196,6 +201,7 @@ impl Shared {
 
 fn run(shared: &Shared, core: &Core) {
     let _who = crate::stats::BackendType::Checkpointer.enter();
+    let _guard = core.poison.guard("checkpointer");
     let mut last = Instant::now();
     let mut last_target = core.control.lock().current().redo;
     let mut memory = Memory::new();
@@ -423,6 +429,8 @@ fn move_redo_point(core: &Core, mode: CheckpointMode, redo: Lsn) -> StorageResul
         durable: core.log.durable_lsn(),
         next_file: core.next_file.load(Ordering::SeqCst),
         redo_speed: core.redo_speed.load(Ordering::Relaxed),
+        restore_micros: core.restore_micros,
+        wal_buffers: core.wal_buffers_since(incarnation, old.wal_buffers),
         written_at: core.disk.now_micros(),
         ..old
     };
@@ -449,9 +457,12 @@ fn recycle(core: &Core, memory: &mut Memory, report: &Report) {
     memory.estimate = kept.max(distance);
     let ahead = (memory.estimate + memory.estimate / 4).max(core.config.min_wal_size);
     let segments = core.log.segments();
-    // With those that are ready in any case nothing has to be made in the coming cycle.
-    let ahead = (ahead / size + segments.least_ahead()).min(core.config.max_wal_size / size);
     let redo = core.control.lock().current().redo;
+    let layout = segments.layout();
+    let since_redo = layout.segment_of(core.log.insert_lsn()) - layout.segment_of(redo);
+    let most = (core.config.max_wal_size / size).saturating_sub(since_redo);
+    // With those that are ready in any case nothing has to be made in the coming cycle.
+    let ahead = (ahead / size + segments.least_ahead()).min(most);
     let counts = segments.take_counts();
     if let Err(error) = segments.recycle_below(redo, ahead) {
         tracing::warn!("could not recycle log segments: {error}");

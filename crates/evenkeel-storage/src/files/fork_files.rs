@@ -6,6 +6,7 @@ use evenkeel_io::{IoErrorKind, OpenOptions};
 use parking_lot::RwLock;
 
 use super::FileSpace;
+use super::lengths;
 use super::segment::Segment;
 use crate::error::{StorageError, StorageResult};
 use crate::ids::{BlockNumber, FileId, Fork, PageId};
@@ -30,6 +31,7 @@ impl ForkFiles {
         fork: Fork,
     ) -> StorageResult<(Self, u32)> {
         const PAGE: u64 = PAGE_SIZE as u64;
+        lengths::check(space, file, fork)?;
         let full = u64::from(space.segment_blocks) * PAGE;
         let mut segments: Vec<Arc<Segment>> = Vec::new();
         let mut last = 0;
@@ -107,6 +109,8 @@ impl ForkFiles {
             segment
                 .file()
                 .allocate(offset, u64::from(blocks) * PAGE_SIZE as u64)?;
+            // What was once as long at a checkpoint is so after a crash.
+            segment.count_write();
             at += blocks;
         }
         Ok(())
@@ -151,6 +155,13 @@ impl ForkFiles {
             }
         }
         Ok(())
+    }
+
+    /// Counts the present length as a change that is not yet durable.
+    pub(crate) fn count_length(&self) {
+        if let Some(last) = self.segments.read().last() {
+            last.count_write();
+        }
     }
 
     /// Unlinks every segment. Nobody reads or writes the fork any more.

@@ -1,6 +1,7 @@
 //! The files of relation forks: segments, their growth and their syncs.
 
 mod fork_files;
+mod lengths;
 mod segment;
 mod sync_table;
 
@@ -8,10 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use evenkeel_io::{Disk, IoErrorKind, OpenOptions};
+use parking_lot::RwLock;
 
 use crate::error::StorageResult;
 use crate::ids::{FileId, Fork};
 use crate::page::PAGE_SIZE;
+use lengths::Lengths;
 
 pub(crate) use fork_files::ForkFiles;
 pub(crate) use segment::Segment;
@@ -69,6 +72,8 @@ pub struct FileSpace {
     access: DataAccess,
     segment_blocks: u32,
     sync: Arc<SyncTable>,
+    /// How long forks were at the last clean end, for those not yet opened since.
+    lengths: RwLock<Lengths>,
 }
 
 impl FileSpace {
@@ -102,7 +107,28 @@ impl FileSpace {
             access,
             segment_blocks,
             sync,
+            lengths: RwLock::default(),
         }))
+    }
+
+    /// After a clean end: forks shorter than they were then are damaged (file rule 10).
+    /// `generation` is that of the control block then.
+    pub(crate) fn expect_lengths(&self, dir: &Path, generation: u64) -> StorageResult<()> {
+        *self.lengths.write() = lengths::read(&*self.disk, dir, generation)?;
+        Ok(())
+    }
+
+    /// Writes down how long all forks are. Nobody changes them any more.
+    pub(crate) fn note_lengths(&self, dir: &Path, generation: u64) -> StorageResult<()> {
+        lengths::write(self, dir, generation)
+    }
+
+    /// A file that is dropped: whatever its forks' lengths were.
+    pub(crate) fn forget_lengths(&self, file: FileId) {
+        let mut lengths = self.lengths.write();
+        for fork in Fork::ALL {
+            lengths.remove(&(file, fork));
+        }
     }
 
     /// The table through which data files are synced.

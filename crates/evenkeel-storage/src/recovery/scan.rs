@@ -110,7 +110,6 @@ pub(crate) fn scan(
     disk: &Arc<dyn Disk>,
     layout: &SegmentLayout,
     control: &Control,
-    wal_buffers: u64,
 ) -> StorageResult<LogScan> {
     let start = (control.redo, control.incarnation);
     let mut reader = LogReader::new(Arc::clone(disk), layout.clone(), start.0, start.1);
@@ -125,7 +124,7 @@ pub(crate) fn scan(
         scan.note(&record)?;
     }
     scan.end = reader.position();
-    let reach = wal_buffers.max(LEAST_REACH) + 2 * MAX_RECORD as u64;
+    let reach = control.wal_buffers.max(LEAST_REACH) + 2 * MAX_RECORD as u64;
     let damage = if control.durable > scan.end {
         Some((control.durable, "the control file".to_owned()))
     } else {

@@ -34,9 +34,21 @@ impl Core {
             state: State::Running,
             images,
             durable: self.log.durable_lsn(),
+            wal_buffers: control.current().wal_buffers.max(self.config.wal_buffers),
             ..control.current().clone()
         };
         control.write(next)
+    }
+
+    /// Most log in memory at once since a redo point of `incarnation`: if that is this instance's,
+    /// no other one wrote any of it.
+    pub(crate) fn wal_buffers_since(&self, incarnation: u64, known: u64) -> u64 {
+        let own = self.config.wal_buffers;
+        if incarnation == self.log.incarnation() {
+            own
+        } else {
+            own.max(known)
+        }
     }
 
     /// Announces a redo point and remembers it where only such a one may become the redo point.

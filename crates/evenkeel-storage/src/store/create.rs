@@ -85,6 +85,8 @@ fn create(disk: &dyn Disk, dir: &Path, config: &StorageConfig) -> StorageResult<
         next_file: FIRST_FREE_FILE,
         written_at: disk.now_micros(),
         redo_speed: 0,
+        restore_micros: 0,
+        wal_buffers: config.wal_buffers,
         payload: Vec::new(),
     };
     ControlFile::create(disk, dir, control, config.fsync)?;
@@ -154,7 +156,7 @@ pub(super) fn open(
         timeline: found.timeline,
     };
     let begun = Instant::now();
-    let scan = recovery::scan(&disk, &layout, &found, config.wal_buffers)?;
+    let scan = recovery::scan(&disk, &layout, &found)?;
     let mut plan = plan(disk.as_ref(), &layout, &config, &found, scan)?;
     plan.choose_access(disk.as_ref(), dir, &mut config)?;
     let stats = RecoveryStats {
@@ -283,6 +285,10 @@ fn build(
     let poison = Poison::new();
     let sync = SyncTable::new(Arc::clone(&disk), config.fsync, Arc::clone(&poison));
     let space = FileSpace::open(Arc::clone(&disk), dir, plan.access, SEGMENT_BLOCKS, sync)?;
+    let last = control.current();
+    if last.state == State::Shutdown {
+        space.expect_lengths(dir, last.generation)?;
+    }
     let ahead = ReadAheadOptions {
         depth: config.effective_io_concurrency,
         combine: config.combined_pages(),
@@ -305,6 +311,11 @@ fn build(
     let mut incarnations = plan.scan.incarnations.clone();
     incarnations.push((log.insert_lsn(), plan.start.incarnation));
     let redo_speed = control.current().redo_speed;
+    let restored = writer.restored();
+    let restore_micros = match restored.checked {
+        0 => control.current().restore_micros,
+        _ => u64::try_from(restored.took.as_micros()).unwrap_or(u64::MAX),
+    };
     Ok(Arc::new(Core {
         disk,
         watchdog: Watchdog::start(&io),
@@ -322,6 +333,7 @@ fn build(
         next_file: AtomicU64::new(plan.scan.next_file),
         control: Mutex::new(control),
         redo_speed: AtomicU64::new(redo_speed),
+        restore_micros,
         incarnations: Mutex::new(incarnations),
     }))
 }

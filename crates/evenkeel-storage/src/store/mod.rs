@@ -68,6 +68,8 @@ pub(crate) struct Core {
     pub(crate) control: Mutex<ControlFile>,
     /// Speed of redo as measured, in bytes of log per second; 0 when it never was.
     pub(crate) redo_speed: AtomicU64,
+    /// How long restoring torn pages took when it was last needed.
+    pub(crate) restore_micros: u64,
     /// Position from which each incarnation's records lie, oldest first, from the redo point on.
     pub(crate) incarnations: Mutex<Vec<(Lsn, u64)>>,
 }

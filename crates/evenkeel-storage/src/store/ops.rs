@@ -205,6 +205,18 @@ impl Store {
     /// The reason why the last checkpoint failed; the next start recovers then.
     pub fn shutdown(&self) -> StorageResult<()> {
         let result = self.checkpointer.request(CheckpointMode::Shutdown);
+        if result.is_ok() {
+            let generation = self.core.control.lock().current().generation;
+            let noted = self
+                .core
+                .pool
+                .files()
+                .note_lengths(&self.core.dir, generation);
+            if let Err(error) = noted {
+                // Without it a file cut from now on is not noticed; nothing else is lost.
+                tracing::warn!("could not write down how long files are: {error}");
+            }
+        }
         self.stop_threads();
         match result {
             // It was shut down before.

@@ -35,19 +35,10 @@ impl Flusher {
         }
     }
 
-    /// [`Flusher::write_on`], poisoning the instance should this thread panic: nothing would
-    /// become durable any more.
+    /// [`Flusher::write_on`], as a thread of the store.
     pub(crate) fn run(self) {
         let _who = crate::stats::BackendType::WalWriter.enter();
-        struct OnPanic(Arc<Log>);
-        impl Drop for OnPanic {
-            fn drop(&mut self) {
-                if std::thread::panicking() {
-                    self.0.poison.set("the thread that writes the log panicked");
-                }
-            }
-        }
-        let _on_panic = OnPanic(Arc::clone(&self.log));
+        let _guard = self.log.poison.guard("wal-flusher");
         self.write_on();
     }
 

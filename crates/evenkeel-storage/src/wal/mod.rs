@@ -143,7 +143,8 @@ impl Log {
             ahead: config.wal_segments_ahead,
             unwritten: config.wal_buffers,
         };
-        let segments = Segments::open(Arc::clone(disk), layout.clone(), options, start.end)?;
+        let segments =
+            Segments::open(Arc::clone(disk), layout.clone(), options, start.end, poison)?;
         let writer =
             go_on(disk, layout, &segments, start, config.fsync).inspect_err(|_| segments.stop())?;
         let begin = writer.position();

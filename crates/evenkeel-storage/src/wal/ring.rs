@@ -197,7 +197,8 @@ impl Ring {
     /// Waits until at most `most` bytes are reserved and undrained, or the ring is closed.
     pub(crate) fn wait_for_backlog(&self, most: u64, full: impl Fn()) {
         let target = self.inserted.load(Ordering::Relaxed) & !CYCLE_BITS;
-        if target - self.released.load(Ordering::Relaxed) > most {
+        // Others may have inserted and drained past `target` since.
+        if target.saturating_sub(self.released.load(Ordering::Relaxed)) > most {
             self.wait_for_space((target + self.size()).saturating_sub(most), full);
         }
     }

@@ -12,11 +12,14 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::error::{StorageError, StorageResult};
 use crate::ids::Lsn;
+use crate::poison::Poison;
 
 /// Prefix of files that are being made and mean nothing yet.
 const TEMPORARY: &str = "new-";
 /// Bytes written at once when a segment is made.
 const FILL: usize = 1 << 20;
+/// Who waits for a segment looks at the poison so often: nobody may be making any.
+const RECHECK: Duration = Duration::from_millis(50);
 /// How long to wait before trying again when a segment could not be made.
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -106,6 +109,7 @@ pub(crate) struct Segments {
     exhausted: AtomicBool,
     state: Mutex<State>,
     changed: Condvar,
+    poison: Arc<Poison>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -135,6 +139,7 @@ impl Segments {
         layout: SegmentLayout,
         options: SegmentOptions,
         start: Lsn,
+        poison: &Arc<Poison>,
     ) -> StorageResult<Arc<Segments>> {
         let current = layout.segment_of(start);
         // What is in memory, and one more for what is admitted and not yet written there.
@@ -150,6 +155,7 @@ impl Segments {
             exhausted: AtomicBool::new(false),
             state: Mutex::default(),
             changed: Condvar::new(),
+            poison: Arc::clone(poison),
             thread: Mutex::new(None),
         };
         let ready = segments.take_stock(current)?;
@@ -241,6 +247,7 @@ impl Segments {
 
     fn run(&self) {
         let _who = crate::stats::BackendType::WalWriter.enter();
+        let _guard = self.poison.guard("wal-segments");
         let mut state = self.state.lock();
         while !state.stop {
             let current = self.current.load(Ordering::Acquire);
@@ -270,15 +277,22 @@ impl Segments {
                         Some(_) => state.counts.recycled += 1,
                         None => state.counts.added += 1,
                     }
-                    if state.failure.take().is_some() {
-                        tracing::info!("log segments can be made again");
-                    }
-                    self.exhausted.store(false, Ordering::Release);
-                    self.changed.notify_all();
+                    self.succeeded(&mut state);
                 }
                 Err(error) => self.failed(&mut state, error),
             }
         }
+    }
+
+    /// Work is admitted again only when all of it may fill is there.
+    fn succeeded(&self, state: &mut State) {
+        if state.ready >= self.current.load(Ordering::Acquire) + self.reserve {
+            if state.failure.take().is_some() {
+                tracing::info!("log segments can be made again");
+            }
+            self.exhausted.store(false, Ordering::Release);
+        }
+        self.changed.notify_all();
     }
 
     fn failed(&self, state: &mut parking_lot::MutexGuard<'_, State>, error: StorageError) {
@@ -341,7 +355,10 @@ impl Segments {
             if state.stop {
                 return Err(StorageError::ShutDown);
             }
-            self.changed.wait(&mut state);
+            self.poison.check()?;
+            if self.changed.wait_for(&mut state, RECHECK).timed_out() {
+                continue;
+            }
             if let (Some(error), true) = (&state.failure, state.ready < segment) {
                 failures += 1;
                 if failures > 1 {
@@ -376,6 +393,12 @@ impl Segments {
         state.ahead = ahead.max(self.least_ahead);
         self.changed.notify_all();
         Ok(count)
+    }
+
+    /// Bytes from `lsn`, in the current segment, to the end of the last segment that is ready.
+    pub(crate) fn ready_from(&self, lsn: Lsn) -> u64 {
+        let end = self.layout.start_of(self.state.lock().ready + 1);
+        end.0.saturating_sub(lsn.0)
     }
 
     /// Segments that are ready behind the current one in any case.
@@ -424,7 +447,8 @@ mod tests {
             ahead,
             unwritten: 1,
         };
-        Segments::open(disk, layout(dir), options, Lsn(64 << 10)).expect("opens")
+        let poison = Poison::new();
+        Segments::open(disk, layout(dir), options, Lsn(64 << 10), &poison).expect("opens")
     }
 
     fn wait_until(what: impl Fn() -> bool) {
@@ -468,6 +492,40 @@ mod tests {
         wait_until(|| list() == [3, 4, 5, 6]);
         segments.stop();
         assert_eq!(std::fs::read_dir(dir.path()).expect("list").count(), 4);
+    }
+
+    #[test]
+    fn work_is_admitted_again_when_all_that_it_may_fill_is_there() {
+        let disk = evenkeel_io::SimDisk::new(1);
+        disk.create_dir_all(Path::new("/wal")).expect("directory");
+        let full = |nth| {
+            use evenkeel_io::{Fault, FaultKind, OpKind};
+            Fault::nth(nth, FaultKind::Enospc)
+                .on(OpKind::Allocate)
+                .sticky()
+        };
+        let options = SegmentOptions {
+            fsync: true,
+            direct: false,
+            ahead: 2,
+            unwritten: 1,
+        };
+        // The current one can be made, and no other.
+        disk.inject(full(2));
+        let shared: Arc<dyn Disk> = Arc::new(disk.clone());
+        let layout = layout(Path::new("/wal"));
+        let segments = Segments::open(shared, layout, options, Lsn(64 << 10), &Poison::new());
+        let segments = segments.expect("opens");
+        wait_until(|| segments.is_exhausted());
+        disk.clear_faults();
+        disk.inject(full(2));
+        wait_until(|| segments.state.lock().ready == 2);
+        std::thread::sleep(Duration::from_millis(20));
+        assert!(segments.admit().is_err(), "one of two is there");
+        disk.clear_faults();
+        wait_until(|| segments.admit().is_ok());
+        assert!(segments.state.lock().ready >= 3);
+        segments.stop();
     }
 
     #[test]

@@ -15,6 +15,8 @@ use crate::files::{Segment, SyncTable};
 use crate::page::{PAGE_SIZE, PageBytes};
 
 const CHUNK: usize = 1 << 20;
+/// Fewest slots that an area can do with.
+pub(super) const LEAST_SLOTS: u32 = 8;
 /// A lane that failed does not finish its batch: who waits for it looks at the poison so often.
 const RECHECK: Duration = Duration::from_millis(50);
 
@@ -59,6 +61,8 @@ struct Taken {
 /// Slots for one batch.
 pub(super) struct Slots {
     pub(super) sequence: u64,
+    /// Batches that may still be needed, this one included.
+    pub(super) live: u32,
     first: u32,
 }
 
@@ -77,18 +81,7 @@ impl Area {
         let path = area_path(dir, number);
         let file = disk.open(&path, OpenOptions::create().direct(direct))?;
         let fsync = sync.fsync();
-        let bytes = (u64::from(slots) + 1) * PAGE_SIZE as u64;
-        if file.len()? != bytes {
-            // Written, not only allocated: later syncs then carry no metadata.
-            file.set_len(0)?;
-            let zeroes = AlignedBuf::zeroed(CHUNK);
-            let mut at = 0;
-            while at < bytes {
-                let len = (bytes - at).min(CHUNK as u64);
-                file.write_all_at(&zeroes[..len as usize], at)?;
-                at += len;
-            }
-        }
+        let slots = fit(&*file, slots)?;
         let header = FileHeader {
             epoch: disk.random_u64(),
             generation,
@@ -115,6 +108,34 @@ impl Area {
             sync: Arc::clone(sync),
             full: AtomicU64::new(0),
         })
+    }
+
+    /// Sees to it that file `number`, the other one, has its space, of `slots` slots: a start after
+    /// a crash uses it, and the disk may be full by then.
+    pub(super) fn allocate_other(
+        disk: &dyn Disk,
+        dir: &Path,
+        number: usize,
+        slots: u32,
+    ) -> StorageResult<()> {
+        let file = disk.open(&area_path(dir, number), OpenOptions::create())?;
+        let (len, bytes) = (file.len()?, file_size(slots));
+        if len == bytes {
+            return Ok(());
+        }
+        if len > bytes {
+            file.set_len(bytes)?;
+        }
+        match file.allocate(0, bytes).and_then(|()| file.sync_all()) {
+            Err(error) if error.kind() == IoErrorKind::NoSpace => {
+                tracing::warn!(
+                    "no space for the second double-write file: a start after a crash needs {} MB",
+                    bytes >> 20
+                );
+                Ok(())
+            }
+            allocated => Ok(allocated?),
+        }
     }
 
     pub(super) fn epoch(&self) -> u64 {
@@ -229,7 +250,13 @@ impl Ring {
             slots: skip + want,
             homes: None,
         });
-        Some(Slots { sequence, first })
+        // Each takes at least one slot, which are a u32.
+        let live = self.batches.len() as u32;
+        Some(Slots {
+            sequence,
+            live,
+            first,
+        })
     }
 
     /// Home files of all batches that are home but not synced.
@@ -248,6 +275,45 @@ impl Ring {
         }
         segments
     }
+}
+
+fn file_size(slots: u32) -> u64 {
+    (u64::from(slots) + 1) * PAGE_SIZE as u64
+}
+
+/// Gives the file `slots` slots and returns how many it has: on a full disk those of before, if
+/// they are enough.
+fn fit(file: &dyn File, slots: u32) -> StorageResult<u32> {
+    let (len, bytes) = (file.len()?, file_size(slots));
+    if len > bytes {
+        file.set_len(bytes)?;
+    }
+    if len >= bytes {
+        return Ok(slots);
+    }
+    match fill(file, len, bytes) {
+        Ok(()) => Ok(slots),
+        Err(error) if error.kind() == IoErrorKind::NoSpace && len >= file_size(LEAST_SLOTS) => {
+            file.set_len(len / PAGE_SIZE as u64 * PAGE_SIZE as u64)?;
+            // Fewer than `slots`, which are a u32.
+            Ok((len / PAGE_SIZE as u64 - 1) as u32)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Written, not only allocated: later syncs then carry no metadata.
+fn fill(file: &dyn File, from: u64, to: u64) -> IoResult<()> {
+    file.allocate(from, to - from)?;
+    let zeroes = AlignedBuf::zeroed(CHUNK);
+    // Whole pages, as direct I/O needs them.
+    let mut at = from / PAGE_SIZE as u64 * PAGE_SIZE as u64;
+    while at < to {
+        let len = (to - at).min(CHUNK as u64);
+        file.write_all_at(&zeroes[..len as usize], at)?;
+        at += len;
+    }
+    Ok(())
 }
 
 /// Reads the header of an area file; `None` when there is no such file or no valid header.

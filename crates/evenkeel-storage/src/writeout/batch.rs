@@ -306,6 +306,7 @@ impl Lane {
         let header = BatchHeader {
             epoch: area.epoch(),
             sequence: slots.sequence,
+            live: slots.live,
             entries,
         };
         header.encode(self.staging.header_mut());
@@ -322,7 +323,7 @@ impl Lane {
         pace: &mut dyn WritePace,
     ) -> StorageResult<Homes> {
         let runs = self.runs()?;
-        let mut homes = Homes::new();
+        let mut homes = Homes::with_capacity(runs.len());
         let mut rest = &runs[..];
         let mut pages = 0;
         while !rest.is_empty() {

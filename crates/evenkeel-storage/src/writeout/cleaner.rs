@@ -19,6 +19,8 @@ const AHEAD: f64 = 0.05;
 const IDLE: Duration = Duration::from_millis(500);
 /// Sleep when nobody takes frames: who does calls.
 const QUIET: Duration = Duration::from_secs(60);
+/// Batches of offered pages that are written before the reserve is looked at again.
+const OFFERED_BATCHES: usize = 4;
 /// Sleep when everything was pinned or hot although somebody waits.
 const BUSY: Duration = Duration::from_millis(1);
 
@@ -67,11 +69,8 @@ impl Cleaner {
             return;
         };
         self.shared.pool.core().call_cleaner();
-        if let Err(panic) = thread.join()
-            && !std::thread::panicking()
-        {
-            std::panic::resume_unwind(panic);
-        }
+        // A panic there has poisoned the instance.
+        let _ = thread.join();
     }
 
     /// Pages written and frames freed.
@@ -91,6 +90,7 @@ struct Worker {
 impl Worker {
     fn run(&mut self) {
         let _who = BackendType::BackgroundWriter.enter();
+        let _guard = self.shared.pool.core().poison.guard("evenkeel-cleaner");
         let mut sleep = IDLE;
         loop {
             self.shared.pool.core().await_call(sleep);
@@ -111,11 +111,17 @@ impl Worker {
     /// Fills the reserve up to the high watermark. Says whether there was enough to take.
     fn refill(&mut self) -> StorageResult<bool> {
         let core = Arc::clone(self.shared.pool.core());
-        self.clean_offered(&core)?;
         let mut fruitless = 0;
-        while core.free_count() < self.demand.high && !self.control.stop.load(Ordering::SeqCst) {
+        while !self.control.stop.load(Ordering::SeqCst) {
+            // In turn: offers that keep coming must not hold up who waits for a frame.
+            let cleaned = self.clean_offered(&core)?;
+            if core.free_count() >= self.demand.high {
+                if cleaned {
+                    continue;
+                }
+                break;
+            }
             let freed = self.sweep(&core)?;
-            self.clean_offered(&core)?;
             self.control
                 .freed
                 .fetch_add(freed as u64, Ordering::Relaxed);
@@ -129,25 +135,25 @@ impl Worker {
         Ok(true)
     }
 
-    /// Writes what rings have handed over, as it came: a batch has one flush of the log.
-    fn clean_offered(&mut self, core: &PoolCore) -> StorageResult<()> {
-        loop {
-            let mut offered = core.take_offers();
-            if offered.is_empty() {
-                return Ok(());
-            }
-            offered.sort_unstable();
-            offered.dedup();
-            let mut rest = &offered[..];
-            while !rest.is_empty() && !self.control.stop.load(Ordering::SeqCst) {
-                let (looked_at, written) = self.lane.write(&self.shared, rest, false)?;
-                rest = &rest[looked_at..];
-                self.control
-                    .pages
-                    .fetch_add(written as u64, Ordering::Relaxed);
-                core.cleaned();
-            }
+    /// Writes some of what rings have handed over, as it came: a batch has one flush of the log.
+    /// Says whether there was anything.
+    fn clean_offered(&mut self, core: &PoolCore) -> StorageResult<bool> {
+        let mut offered = core.take_offers(OFFERED_BATCHES * self.lane.capacity());
+        if offered.is_empty() {
+            return Ok(false);
         }
+        offered.sort_unstable();
+        offered.dedup();
+        let mut rest = &offered[..];
+        while !rest.is_empty() && !self.control.stop.load(Ordering::SeqCst) {
+            let (looked_at, written) = self.lane.write(&self.shared, rest, false)?;
+            rest = &rest[looked_at..];
+            self.control
+                .pages
+                .fetch_add(written as u64, Ordering::Relaxed);
+            core.cleaned();
+        }
+        Ok(true)
     }
 
     /// Moves the clock until enough victims are found or it is round, evicts the clean ones and

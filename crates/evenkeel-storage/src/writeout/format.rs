@@ -42,8 +42,11 @@ pub(super) struct BatchEntry {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) struct BatchHeader {
     pub(super) epoch: u64,
-    /// Grows from batch to batch within an epoch.
+    /// Grows by one from batch to batch within an epoch.
     pub(super) sequence: u64,
+    /// How many of the last batches, this one included, may still be needed: the home writes of
+    /// all earlier ones were durable when it was written.
+    pub(super) live: u32,
     pub(super) entries: Vec<BatchEntry>,
 }
 
@@ -103,6 +106,7 @@ impl BatchHeader {
         page[16..24].copy_from_slice(&self.sequence.to_le_bytes());
         // At most MAX_BATCH, so it fits.
         page[24..28].copy_from_slice(&(self.entries.len() as u32).to_le_bytes());
+        page[28..32].copy_from_slice(&self.live.to_le_bytes());
         let room = page[ENTRIES_OFFSET..CRC_OFFSET].chunks_exact_mut(ENTRY_SIZE);
         for (bytes, entry) in room.zip(&self.entries) {
             bytes[..8].copy_from_slice(&entry.page.file.0.to_le_bytes());
@@ -111,6 +115,12 @@ impl BatchHeader {
             bytes[16..20].copy_from_slice(&entry.checksum.to_le_bytes());
         }
         seal(page);
+    }
+
+    /// Sequence of the oldest batch that may still have been needed when this one was written.
+    pub(super) fn oldest_live(&self) -> u64 {
+        self.sequence
+            .saturating_sub(u64::from(self.live).saturating_sub(1))
     }
 
     /// `None` for anything else, page images included.
@@ -137,6 +147,7 @@ impl BatchHeader {
         Some(BatchHeader {
             epoch: u64::from_le_bytes(get(page, 8)),
             sequence: u64::from_le_bytes(get(page, 16)),
+            live: u32::from_le_bytes(get(page, 28)),
             entries: (0..count).map(entry).collect::<Option<_>>()?,
         })
     }
@@ -172,6 +183,7 @@ mod tests {
         let batch = BatchHeader {
             epoch: 5,
             sequence: 99,
+            live: 3,
             entries,
         };
         batch.encode(page.bytes_mut());

@@ -8,7 +8,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::LogFlush;
-use super::area::Area;
+use super::area::{Area, LEAST_SLOTS};
 use super::batch::{Counters, Lane, Shared};
 use super::cleaner::Cleaner;
 use super::restore::{self, RestoreStats};
@@ -138,12 +138,16 @@ impl Writer {
             TornPageProtection::DoubleWrite | TornPageProtection::FullPageWrites => {
                 let (number, generation) = restored.next;
                 let files = pool.files();
+                let slots = options.area_pages.max(LEAST_SLOTS);
+                if restored.old.is_empty() {
+                    Area::allocate_other(&**files.disk(), &options.dir, 1 - number, slots)?;
+                }
                 let mut area = Area::activate(
                     &**files.disk(),
                     &options.dir,
                     number,
                     generation,
-                    options.area_pages.max(8),
+                    slots,
                     files.direct(),
                     &sync,
                 )?;

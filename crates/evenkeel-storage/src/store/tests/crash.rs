@@ -175,6 +175,49 @@ fn a_directory_entry_that_only_the_page_cache_knows_is_made_durable() {
     }
 }
 
+/// The page cache shows a killed process's cut of a file; the disk has not seen it, and the redo
+/// point passes the record of it.
+#[test]
+fn a_replayed_cut_is_durable_before_the_redo_point_passes_it() {
+    let disk = SimDisk::new(79);
+    let (store, _) = open(&disk);
+    set_up(&store).expect("set up");
+    store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+    store.truncate(COUNTERS, Fork::Main, 0).expect("truncate");
+    let killed = disk.process_crash();
+    drop(store);
+    let (store, _) = open(&killed);
+    assert_eq!(counters(&store).len(), 0);
+    store.recovery_finished();
+    store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+    let lost = killed.crash_with(evenkeel_io::Outcome::Nothing, 1);
+    drop(store);
+    let (store, _) = open(&lost);
+    assert_eq!(counters(&store).len(), 0, "what was deleted has come back");
+}
+
+/// A database on a full disk that is killed comes back: recovery needs no space.
+#[test]
+fn a_crash_on_a_full_disk_is_recovered_from() {
+    let disk = SimDisk::new(80);
+    let (store, _) = open(&disk);
+    set_up(&store).expect("set up");
+    run(&store, &disk, 1, 30, 10).expect("steps");
+    store.log().flush_all().expect("flush");
+    for mut image in [disk.process_crash(), disk.crash(1)] {
+        // Twice: each start after a crash takes the other double-write file.
+        for _ in 0..2 {
+            let full = Fault::nth(1, FaultKind::Enospc).on(OpKind::Allocate);
+            image.inject(full.sticky());
+            let (store, _) = open(&image);
+            assert_steps(&store, 30, "recovered on a full disk");
+            let next = image.process_crash();
+            drop(store);
+            image = next;
+        }
+    }
+}
+
 /// Full disk: an error of the statement, not of the instance.
 #[test]
 fn a_full_disk_stops_new_work_and_not_the_instance() {

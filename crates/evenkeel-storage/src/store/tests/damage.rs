@@ -58,6 +58,43 @@ fn flip(disk: &SimDisk, lsn: Lsn) {
 }
 
 /// wal rule 8: a record lost in the middle is damage, whatever part of it is hit.
+/// A file that is cut or removed while the database is closed is an error of whoever uses it,
+/// not a table with fewer rows; everything else works.
+#[test]
+fn a_file_cut_while_the_database_was_closed_is_named() {
+    for cut in [Some(40 * 8192), Some(99 * 8192 + 100), Some(0), None] {
+        let disk = SimDisk::new(91);
+        let (store, _) = open(&disk);
+        set_up(&store).expect("set up");
+        let (other, hold) = store.create_file(5).expect("create");
+        let fork = store.pool().fork(other, Fork::Main).expect("fork");
+        fork.extend(8).expect("extend");
+        drop(hold);
+        store.shutdown().expect("shutdown");
+        drop(store);
+        let path = dir().join("base/1");
+        match cut {
+            Some(len) => {
+                let file = disk.open(&path, evenkeel_io::OpenOptions::read_write());
+                file.expect("there").set_len(len).expect("cut");
+            }
+            None => disk.remove(&path).expect("removed"),
+        }
+        let (store, _) = open(&disk);
+        let error = store.pool().fork(COUNTERS, Fork::Main).map(|_| ());
+        let text = error.expect_err("damaged").to_string();
+        let found = cut.unwrap_or(0) / 8192;
+        assert!(text.contains("/db/base/1"), "{text}");
+        let both = format!("{found} blocks are there, and 100 were");
+        assert!(text.contains(&both), "{text}");
+        let fork = store.pool().fork(other, Fork::Main).expect("whole");
+        assert_eq!(fork.len(), 8);
+        store
+            .drop_file(COUNTERS)
+            .expect("dropping it is the way out");
+    }
+}
+
 #[test]
 fn a_hole_in_the_log_is_damage_and_not_the_end() {
     let (image, records) = crashed(&SimDisk::new(20));

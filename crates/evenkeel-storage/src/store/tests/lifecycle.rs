@@ -245,6 +245,42 @@ fn log_volume_starts_checkpoints_and_old_segments_go() {
     assert_steps(&store, last, "reopened");
 }
 
+/// Nobody waits for ever for a thread that is gone.
+#[test]
+fn a_checkpointer_that_panics_poisons_and_strands_nobody() {
+    let disk = SimDisk::new(17);
+    let (store, toy) = open(&disk);
+    set_up(&store).expect("set up");
+    *toy.payload.lock() = PANIC.to_vec();
+    let error = store.checkpoint(CheckpointMode::Fast).expect_err("gone");
+    assert!(error.to_string().contains("checkpointer"), "{error}");
+    assert!(store.admit().is_err());
+    store.shutdown().expect_err("no last checkpoint");
+    drop(store);
+    let (store, _) = open(&disk);
+    assert!(!store.recovery_stats().clean);
+    assert_steps(&store, 0, "recovered");
+}
+
+/// What one run may have had in memory counts until the redo point is in the log of the next.
+#[test]
+fn the_size_of_the_logs_memory_is_known_to_recovery() {
+    let disk = SimDisk::new(18);
+    let large = StorageConfig {
+        wal_buffers: 1 << 20,
+        ..config()
+    };
+    let (store, _) = open_with(&disk, large).expect("opens");
+    set_up(&store).expect("set up");
+    let disk = disk.process_crash();
+    drop(store);
+    let (store, _) = open(&disk);
+    assert_eq!(store.control().wal_buffers, 1 << 20);
+    store.recovery_finished();
+    store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+    assert_eq!(store.control().wal_buffers, config().wal_buffers);
+}
+
 #[test]
 fn a_request_hurries_the_spread_checkpoint_under_way() {
     let disk = SimDisk::new(13);

@@ -28,6 +28,8 @@ const COUNTERS: FileId = FileId(1);
 /// More pages than a small pool has frames.
 const PAGES: u32 = 100;
 const SLOTS: u64 = 8;
+/// A payload that the client panics over.
+const PANIC: &[u8] = b"panic";
 
 /// Applying a part twice, not at all, or to the wrong page shows in the counters.
 #[derive(Default)]
@@ -96,7 +98,9 @@ impl StorageClient for Toy {
     }
 
     fn checkpoint_payload(&self) -> Vec<u8> {
-        self.payload.lock().clone()
+        let payload = self.payload.lock().clone();
+        assert_ne!(payload, PANIC, "as the test wants it");
+        payload
     }
 
     fn restore_payload(&self, payload: &[u8]) -> Result<(), ApplyError> {
