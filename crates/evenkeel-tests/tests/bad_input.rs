@@ -136,7 +136,7 @@ fn a_flipped_bit_fails_that_page_by_name_and_nothing_else() {
 }
 
 #[test]
-fn a_truncated_file_is_noticed() {
+fn a_truncated_file_is_an_error_of_its_table_and_not_fewer_rows() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     with_rows(&data);
@@ -148,8 +148,27 @@ fn a_truncated_file_is_noticed() {
         .unwrap()
         .set_len(length / 2)
         .unwrap();
+    let name = file.display().to_string();
     let check = evenkeel(&["check", &data.display().to_string()]);
     assert!(!check.status.success(), "{}", check.stdout);
+    let report = format!("{}{}", check.stdout, check.stderr);
+    assert!(report.contains(&name), "{report}");
+    let server = TestServer::start(&data, &["fsync=off"]);
+    let verbose = ["-X", "-v", "VERBOSITY=verbose", "-c"];
+    for sql in ["SELECT count(*) FROM t", "INSERT INTO t VALUES (0, 'x')"] {
+        let out = server.psql_with(&[&verbose[..], &[sql]].concat());
+        assert!(!out.status.success(), "{sql}: {}", out.stdout);
+        let says = &out.stderr;
+        assert!(
+            says.contains("XX001") && says.contains(&name),
+            "{sql}: {says}"
+        );
+    }
+    assert_eq!(server.psql("SELECT a FROM other").ok().trim(), "1");
+    server.psql("DROP TABLE t").ok();
+    assert!(server.stop().success());
+    let check = evenkeel(&["check", &data.display().to_string()]);
+    assert!(check.status.success(), "{}{}", check.stdout, check.stderr);
 }
 
 #[test]

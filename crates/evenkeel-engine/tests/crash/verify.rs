@@ -80,12 +80,13 @@ fn read_state(db: &Database) -> Result<State, String> {
 
 /// Numbers of the data files that there are. Names that no data file has are an error.
 fn list_files(db: &Database) -> Result<BTreeSet<u64>, String> {
-    const KNOWN: [&str; 7] = [
+    const KNOWN: [&str; 8] = [
         "base",
         "control",
         "doublewrite.0",
         "doublewrite.1",
         "evenkeel.pid",
+        "lengths",
         "status",
         "wal",
     ];

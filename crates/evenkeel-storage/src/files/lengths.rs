@@ -16,6 +16,8 @@ const MAGIC: [u8; 8] = *b"evkl-len";
 const HEADER: usize = 24;
 const ENTRY: usize = 16;
 const CRC: usize = 4;
+/// Nothing longer is read: 64 million forks.
+const LONGEST: usize = 1 << 30;
 
 /// Blocks by fork; forks without any are left out.
 pub(super) type Lengths = HashMap<(FileId, Fork), u32>;
@@ -62,12 +64,14 @@ fn decode(bytes: &[u8], generation: u64) -> Option<Lengths> {
 
 /// Writes the lengths as they are.
 pub(super) fn write(space: &FileSpace, dir: &Path, generation: u64) -> StorageResult<()> {
-    let mut lengths = Lengths::new();
+    // Of forks that nobody has opened, and of those found damaged, which stay so.
+    let mut lengths = space.lengths.read().clone();
     for file in space.list()? {
         for fork in Fork::ALL {
             let blocks = blocks(space, file, fork)?;
             if blocks > 0 {
-                lengths.insert((file, fork), blocks);
+                let known = lengths.entry((file, fork)).or_default();
+                *known = blocks.max(*known);
             }
         }
     }
@@ -90,7 +94,7 @@ pub(super) fn read(disk: &dyn Disk, dir: &Path, generation: u64) -> StorageResul
         Err(error) => return Err(error.into()),
     };
     let len = usize::try_from(file.len()?).unwrap_or(usize::MAX);
-    if len < HEADER + CRC || len > isize::MAX as usize / 2 {
+    if !(HEADER + CRC..=LONGEST).contains(&len) {
         return Ok(Lengths::new());
     }
     let mut bytes = AlignedBuf::zeroed(len);
@@ -125,6 +129,7 @@ pub(super) fn check(space: &FileSpace, file: FileId, fork: Fork) -> StorageResul
     };
     let found = blocks(space, file, fork)?;
     if found >= expected {
+        space.lengths.write().remove(&(file, fork));
         return Ok(());
     }
     Err(StorageError::FileDamaged {

@@ -89,6 +89,14 @@ fn a_file_cut_while_the_database_was_closed_is_named() {
         assert!(text.contains(&both), "{text}");
         let fork = store.pool().fork(other, Fork::Main).expect("whole");
         assert_eq!(fork.len(), 8);
+        store.truncate(other, Fork::Main, 3).expect("its own cut");
+        store.shutdown().expect("shutdown");
+        drop((fork, store));
+        let (store, _) = open(&disk);
+        let error = store.pool().fork(COUNTERS, Fork::Main).map(|_| ());
+        error.expect_err("a clean end does not heal it");
+        let fork = store.pool().fork(other, Fork::Main).expect("whole");
+        assert_eq!(fork.len(), 3);
         store
             .drop_file(COUNTERS)
             .expect("dropping it is the way out");

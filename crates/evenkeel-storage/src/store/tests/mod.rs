@@ -6,6 +6,7 @@ mod damage;
 mod images;
 mod lifecycle;
 mod prefetch;
+mod stuck;
 
 use std::path::PathBuf;
 use std::sync::Arc;
