@@ -97,7 +97,6 @@ impl Worker {
             if self.control.stop.load(Ordering::SeqCst) || self.shared.pool.poison().is_set() {
                 return;
             }
-            self.demand.observe(self.shared.pool.core());
             sleep = match self.refill() {
                 Ok(true) if self.demand.is_quiet() => QUIET,
                 Ok(true) => IDLE,
@@ -115,6 +114,7 @@ impl Worker {
         while !self.control.stop.load(Ordering::SeqCst) {
             // In turn: offers that keep coming must not hold up who waits for a frame.
             let cleaned = self.clean_offered(&core)?;
+            self.demand.observe(&core);
             if core.free_count() >= self.demand.high {
                 if cleaned {
                     continue;
