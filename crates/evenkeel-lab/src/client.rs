@@ -181,6 +181,67 @@ fn values(mut body: &[u8]) -> Vec<Option<String>> {
     values
 }
 
+/// A server for one statement after the other.
+#[cfg(test)]
+pub mod tests_support {
+    use std::io::{Read, Write};
+    use std::net::{TcpListener, TcpStream};
+
+    /// Answers each statement with one value in a column `value`, or an error where `answer`
+    /// has none; gives its port.
+    pub fn serve(mut answer: impl FnMut(&str) -> Option<String> + Send + 'static) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let _ = session(stream, &mut answer);
+            }
+        });
+        port
+    }
+
+    fn session(
+        mut stream: TcpStream,
+        answer: &mut impl FnMut(&str) -> Option<String>,
+    ) -> std::io::Result<()> {
+        body(&mut stream)?;
+        message(&mut stream, b'R', &[0; 4])?;
+        message(&mut stream, b'Z', b"I")?;
+        loop {
+            stream.read_exact(&mut [0])?;
+            let statement = body(&mut stream)?;
+            let statement = String::from_utf8_lossy(&statement);
+            match answer(statement.trim_end_matches('\0')) {
+                Some(value) => {
+                    let mut columns = b"\0\x01value\0".to_vec();
+                    columns.extend([0; 18]);
+                    message(&mut stream, b'T', &columns)?;
+                    let mut row = vec![0, 1, 0, 0, 0, value.len() as u8];
+                    row.extend(value.as_bytes());
+                    message(&mut stream, b'D', &row)?;
+                }
+                None => message(&mut stream, b'E', b"VERROR\0Mrefused\0\0")?,
+            }
+            message(&mut stream, b'Z', b"I")?;
+        }
+    }
+
+    fn body(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
+        let mut length = [0; 4];
+        stream.read_exact(&mut length)?;
+        let mut body = vec![0; u32::from_be_bytes(length) as usize - 4];
+        stream.read_exact(&mut body)?;
+        Ok(body)
+    }
+
+    fn message(stream: &mut TcpStream, kind: u8, body: &[u8]) -> std::io::Result<()> {
+        let mut text = vec![kind];
+        text.extend((body.len() as u32 + 4).to_be_bytes());
+        text.extend(body);
+        stream.write_all(&text)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

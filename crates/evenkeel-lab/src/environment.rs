@@ -103,6 +103,35 @@ fn whole_disk(path: &Path) -> Option<String> {
     Some(format!("{major}:{minor}"))
 }
 
+/// Sends everything written to the file system of `dir` to its disk.
+///
+/// # Errors
+/// When it cannot.
+pub fn sync(dir: &Path) -> Result<(), LabError> {
+    let file = fs::File::open(dir).map_err(LabError::file("opening", dir))?;
+    rustix::fs::syncfs(&file).map_err(|e| LabError::file("syncing", dir)(e.into()))
+}
+
+/// Reads every file below `dir`, so that the page cache holds them as far as there is room; how
+/// many bytes they have.
+///
+/// # Errors
+/// When one cannot be read.
+pub fn read_all(dir: &Path) -> Result<u64, LabError> {
+    let mut sum = 0;
+    for entry in fs::read_dir(dir).map_err(LabError::file("listing", dir))? {
+        let path = entry.map_err(LabError::file("listing", dir))?.path();
+        if path.is_dir() {
+            sum += read_all(&path)?;
+        } else if path.is_file() {
+            let read = fs::File::open(&path)
+                .and_then(|mut file| std::io::copy(&mut file, &mut std::io::sink()));
+            sum += read.map_err(LabError::file("reading", &path))?;
+        }
+    }
+    Ok(sum)
+}
+
 /// Empties the kernel's page cache.
 ///
 /// # Errors
@@ -212,6 +241,16 @@ mod tests {
             .reason();
         assert!(reason.starts_with("the slow disk: "), "{reason}");
         assert!(!reason.contains('\n'));
+    }
+
+    #[test]
+    fn a_directory_is_read_to_its_last_file() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir(dir.path().join("below")).unwrap();
+        fs::write(dir.path().join("one"), [0; 10]).unwrap();
+        fs::write(dir.path().join("below/two"), [0; 7]).unwrap();
+        sync(dir.path()).unwrap();
+        assert_eq!(read_all(dir.path()).unwrap(), 17);
     }
 
     #[test]

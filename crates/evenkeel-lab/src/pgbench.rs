@@ -27,7 +27,7 @@ struct Second {
 
 /// What a log adds up to.
 pub struct Log {
-    /// Unix time of the start, in seconds.
+    /// Unix time, in seconds, at which the first transaction began.
     start: f64,
     /// Latency, in microseconds, above which a transaction is late.
     limit: Option<u64>,
@@ -52,19 +52,35 @@ fn parse(line: &str) -> Option<(f64, Option<u64>)> {
     Some((seconds + micros / 1e6, latency))
 }
 
+fn lines(file: &Path) -> Result<std::io::Lines<BufReader<File>>, LabError> {
+    let reader = File::open(file).map_err(LabError::file("opening", file))?;
+    Ok(BufReader::new(reader).lines())
+}
+
+/// When the first transaction of a file began; that of an empty one never did. `pgbench` itself
+/// begins sooner: it connects all its clients first.
+fn began(file: &Path) -> Result<f64, LabError> {
+    let first = lines(file)?
+        .map_while(Result::ok)
+        .find_map(|line| parse(&line));
+    Ok(first.map_or(f64::INFINITY, |(end, latency)| {
+        end - latency.unwrap_or(0) as f64 / 1e6
+    }))
+}
+
 fn histogram<C: hdrhistogram::Counter>(digits: u8) -> Result<Histogram<C>, LabError> {
     Histogram::new_with_bounds(1, LATENCY_MAX, digits)
         .map_err(|e| LabError::Usage(format!("no histogram: {e}")))
 }
 
 impl Log {
-    /// An empty log of a run that began at `start`, whose transactions are late above `limit_ms`.
+    /// An empty log of a run whose transactions are late above `limit_ms`.
     ///
     /// # Errors
     /// Never in practice: the histogram's bounds are fixed.
-    pub fn new(start: f64, limit_ms: Option<u32>) -> Result<Log, LabError> {
+    pub fn new(limit_ms: Option<u32>) -> Result<Log, LabError> {
         Ok(Log {
-            start,
+            start: f64::INFINITY,
             limit: limit_ms.map(|ms| u64::from(ms) * 1_000),
             all: histogram(DIGITS)?,
             seconds: Vec::new(),
@@ -80,9 +96,11 @@ impl Log {
     pub fn read(&mut self, dir: &Path) -> Result<(), LabError> {
         let entries = std::fs::read_dir(dir).map_err(LabError::file("listing", dir))?;
         let files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+        for file in &files {
+            self.start = self.start.min(began(file)?);
+        }
         for file in files {
-            let reader = File::open(&file).map_err(LabError::file("opening", &file))?;
-            for line in BufReader::new(reader).lines() {
+            for line in lines(&file)? {
                 self.line(&line.map_err(LabError::file("reading", &file))?)?;
             }
             std::fs::remove_file(&file).map_err(LabError::file("removing", &file))?;
@@ -194,6 +212,14 @@ pub fn printed_rate(text: &str) -> Option<f64> {
     line.split_whitespace().nth(2)?.parse().ok()
 }
 
+/// Transactions that failed, by what `pgbench` prints.
+#[must_use]
+pub fn failed(text: &str) -> Option<f64> {
+    let mut lines = text.lines();
+    let count = lines.find_map(|line| line.strip_prefix("number of failed transactions: "))?;
+    count.split_whitespace().next()?.parse().ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,7 +227,7 @@ mod tests {
     fn log(lines: &[&str]) -> Log {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("log.1"), lines.join("\n")).unwrap();
-        let mut log = Log::new(1_000.25, Some(100)).unwrap();
+        let mut log = Log::new(Some(100)).unwrap();
         log.read(dir.path()).unwrap();
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
         log
@@ -210,7 +236,7 @@ mod tests {
     #[test]
     fn late_and_skipped_transactions_are_shares_of_all() {
         let log = log(&[
-            "0 1 2000 0 1000 500000",
+            "0 1 2000 0 1000 252000",
             "0 2 100001 0 1000 600000 12",
             "1 3 skipped 0 1002 300000 150000",
             "1 4 5000 0 1002 900000",
@@ -224,9 +250,10 @@ mod tests {
     }
 
     #[test]
-    fn seconds_count_from_the_start_of_the_run() {
+    fn seconds_count_from_the_start_of_the_first_transaction() {
         let log = log(&[
-            "0 1 2000 0 1001 300000",
+            "0 1 failed 0 1000 100000",
+            "0 1 1050000 0 1001 300000",
             "0 1 4000 0 1001 240000",
             "rubbish",
         ]);
@@ -241,5 +268,13 @@ mod tests {
         let text = "latency average = 1 ms\ntps = 812.5 (without initial connection time)\n";
         assert_eq!(printed_rate(text), Some(812.5));
         assert_eq!(printed_rate("pgbench: error"), None);
+    }
+
+    #[test]
+    fn failed_transactions_are_counted() {
+        let text = "number of transactions actually processed: 9\n\
+                    number of failed transactions: 3 (25.000%)\n";
+        assert_eq!(failed(text), Some(3.0));
+        assert_eq!(failed("tps = 1"), None);
     }
 }

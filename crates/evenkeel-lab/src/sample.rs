@@ -94,7 +94,7 @@ fn cpu_seconds(stat: &str) -> f64 {
 
 /// Questions with one number for an answer, by the name of their series: the first of a name that
 /// the server understands is asked every second.
-const PROBES: [(&str, &str); 4] = [
+const PROBES: [(&str, &str); 3] = [
     (
         "log_distance_mib",
         "SELECT (pg_current_wal_insert_lsn() - redo_lsn) / 1048576.0 FROM pg_control_checkpoint()",
@@ -104,10 +104,6 @@ const PROBES: [(&str, &str); 4] = [
         "SELECT buffers_dirty FROM pg_buffercache_summary()",
     ),
     ("dirty_pages", "SELECT buffers_dirty FROM evenkeel_buffers"),
-    (
-        "dirty_pages",
-        "SELECT count(*) FROM pg_buffercache WHERE isdirty",
-    ),
 ];
 
 /// A thread that looks at a server every second until it is finished.
@@ -137,8 +133,8 @@ impl Sampler {
 
 fn sample(root: Pid, port: u16, log: &Log, stop: &AtomicBool) -> SeriesSet {
     let mut series = SeriesSet::new();
-    let mut client = Client::connect(port, Duration::from_secs(2)).ok();
-    let probes = client.as_mut().map(understood).unwrap_or_default();
+    let mut client: Option<Client> = None;
+    let mut probes = Vec::new();
     let begin = Instant::now();
     let mut before = (Duration::ZERO, Usage::of(root, None));
     for second in 1.. {
@@ -158,6 +154,11 @@ fn sample(root: Pid, port: u16, log: &Log, stop: &AtomicBool) -> SeriesSet {
         put("cpu_cores", used.cpu / span);
         put("written_mib_s", used.written / MIB / span);
         put("fetched_mib_s", used.fetched / MIB / span);
+        if second == 1 {
+            // Not sooner: what is over in less is not disturbed.
+            client = Client::connect(port, Duration::from_secs(2)).ok();
+            probes = client.as_mut().map(understood).unwrap_or_default();
+        }
         if let Some(client) = &mut client {
             for (name, sql) in &probes {
                 if let Some(value) = client.number(sql) {
@@ -178,11 +179,7 @@ fn sample(root: Pid, port: u16, log: &Log, stop: &AtomicBool) -> SeriesSet {
 
 /// The redo point that a server's line about a finished checkpoint names, in bytes.
 fn redo_point(line: &str) -> Option<f64> {
-    let text = line.split_once("redo lsn=")?.1;
-    let end = text.find(|c: char| !c.is_ascii_hexdigit() && c != '/');
-    let (high, low) = text.get(..end.unwrap_or(text.len()))?.split_once('/')?;
-    let part = |digits| u32::from_str_radix(digits, 16).ok().map(f64::from);
-    Some(part(high)? * 4_294_967_296.0 + part(low)?)
+    views::position(line.split_once("redo lsn=")?.1)
 }
 
 fn understood(client: &mut Client) -> Vec<(&'static str, &'static str)> {

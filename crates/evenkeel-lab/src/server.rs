@@ -18,6 +18,8 @@ use crate::subject::{Settings, Subject};
 /// Lines of a server's log that are kept.
 const LOG_LINES_MAX: usize = 20_000;
 const POLL: Duration = Duration::from_millis(5);
+/// How long a server may take to end by itself.
+const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A server's log: time since the start of its process, line.
 #[derive(Clone, Default)]
@@ -55,6 +57,7 @@ pub struct Server {
     started: Instant,
     log: Log,
     group: Option<DiskGroup>,
+    stop_signal: Option<Signal>,
     /// The TCP port on 127.0.0.1.
     pub port: u16,
     /// The data directory.
@@ -78,6 +81,21 @@ impl Server {
         patience: Duration,
         interrupted: &AtomicBool,
     ) -> Result<Server, LabError> {
+        let mut server = Server::spawn(subject, data, port, settings)?;
+        if let Some(group) = group {
+            group.add(server.pid())?;
+            server.group = Some(group);
+        }
+        server.wait_ready(patience, interrupted)?;
+        Ok(server)
+    }
+
+    fn spawn(
+        subject: &dyn Subject,
+        data: &Path,
+        port: u16,
+        settings: &Settings,
+    ) -> Result<Server, LabError> {
         let mut command = subject.server(data, port, settings);
         let program = PathBuf::from(command.get_program());
         // A group of its own: the terminal's interrupt is for the lab, which stops the server.
@@ -95,22 +113,17 @@ impl Server {
             let log = log.clone();
             std::thread::spawn(move || keep_log(stderr, started, &log));
         }
-        let mut server = Server {
+        Ok(Server {
             label: subject.label().to_owned(),
             child,
             started,
             log,
             group: None,
+            stop_signal: subject.stop_signal(),
             port,
             data: data.to_owned(),
             ready_after: Duration::ZERO,
-        };
-        if let Some(group) = group {
-            group.add(server.pid())?;
-            server.group = Some(group);
-        }
-        server.wait_ready(patience, interrupted)?;
-        Ok(server)
+        })
     }
 
     fn wait_ready(&mut self, patience: Duration, stop: &AtomicBool) -> Result<(), LabError> {
@@ -206,15 +219,39 @@ impl Server {
     }
 
     /// Ends every process of the server at once, as a crash does.
-    pub fn kill(self) {
+    pub fn crash(mut self) {
+        self.stop_signal = None;
+    }
+
+    /// Ends the server, which need not be as a crash does it.
+    pub fn stop(self) {
         drop(self);
+    }
+
+    fn has_ended(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(_)))
+    }
+
+    /// Whether the server has ended by itself after being asked to.
+    fn ends_when_asked(&mut self) -> bool {
+        let Some(signal) = self.stop_signal else {
+            return false;
+        };
+        let _ = kill_process(self.pid(), signal);
+        let asked = Instant::now();
+        while asked.elapsed() < STOP_PATIENCE {
+            if self.has_ended() {
+                return true;
+            }
+            std::thread::sleep(POLL);
+        }
+        false
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let ended = matches!(self.child.try_wait(), Ok(Some(_)));
-        if !ended {
+        if !self.has_ended() && !self.ends_when_asked() {
             // Stopped first, the server cannot replace the children that are killed.
             let _ = kill_process(self.pid(), Signal::STOP);
             for pid in descendants(self.pid()) {
@@ -316,6 +353,31 @@ mod tests {
             reason,
             "fake ended by itself (exit status: 7): PANIC: bad page"
         );
+    }
+
+    #[test]
+    fn a_server_is_asked_to_stop_but_not_when_it_is_to_crash() {
+        let dir = tempfile::tempdir().unwrap();
+        let (ready, told) = (dir.path().join("ready"), dir.path().join("told"));
+        let script = format!(
+            "trap 'touch {}; exit 0' QUIT; touch {}; while :; do sleep 0.02; done",
+            told.display(),
+            ready.display()
+        );
+        let mut subject = Scripted::new("fake", &script);
+        subject.stop_signal = Some(Signal::QUIT);
+        let spawn = || {
+            let _ = std::fs::remove_file(&ready);
+            let server = Server::spawn(&subject, dir.path(), 0, &Settings::new()).unwrap();
+            while !ready.exists() {
+                std::thread::sleep(POLL);
+            }
+            server
+        };
+        spawn().crash();
+        assert!(!told.exists());
+        spawn().stop();
+        assert!(told.exists());
     }
 
     #[test]

@@ -1,14 +1,18 @@
 //! Carries out the steps of one case on one subject.
 
+mod recovery;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
+use crate::client::Client;
 use crate::context::Context;
-use crate::environment::{DiskGroup, drop_caches};
+use crate::environment::DiskGroup;
 use crate::error::LabError;
-use crate::pgbench::{Log, printed_rate};
-use crate::plan::{Case, Recovery, Set, Step, Workload};
+use crate::pgbench::{Log, failed, printed_rate};
+use crate::plan::{Case, Set, Step, Workload};
 use crate::record::{self, Row};
 use crate::sample::{Sampler, Usage};
 use crate::server::{self, Server};
@@ -17,6 +21,8 @@ use crate::views::{self, Counters};
 
 /// Longest wait for a server to answer: recovery of a full run's log on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(3_600);
+/// A statement that takes less has no course over time.
+const SERIES_FROM: Duration = Duration::from_secs(3);
 const MIB: f64 = 1_048_576.0;
 
 /// One case under way on one subject.
@@ -31,6 +37,8 @@ pub struct Bench<'a> {
     /// Log inserted up to the last checkpoint that a step asked for.
     log_at_checkpoint: Option<f64>,
     log_to_redo: Option<f64>,
+    /// Where the log ended at the crash.
+    crashed_at: Option<f64>,
     /// What has been measured.
     pub rows: Vec<Row>,
     /// The machine as the steps made it.
@@ -72,17 +80,25 @@ impl<'a> Bench<'a> {
             image: None,
             log_at_checkpoint: None,
             log_to_redo: None,
+            crashed_at: None,
             rows: Vec::new(),
             environment: Vec::new(),
         };
         let data = bench.dir.join("data");
         bench.say("making a data directory");
         context.copy(&template(context, subject)?, &data)?;
+        if let Some(initdb) = subject.initdb(&data) {
+            context.note_text("# made once, and copied for each case:");
+            context.note(&initdb);
+        }
         let settings = bench.settings.clone();
         bench.server = Some(bench.launch(&data, &settings)?);
         if let Ok(mut client) = bench.server()?.client() {
             for extension in subject.extensions() {
-                let _ = client.ask(&format!("CREATE EXTENSION {extension}"));
+                let sql = format!("CREATE EXTENSION {extension}");
+                if client.ask(&sql).is_ok() {
+                    context.note_text(&format!("# beside the load: {sql}"));
+                }
             }
         }
         Ok(bench)
@@ -209,7 +225,7 @@ impl<'a> Bench<'a> {
         let usage = Usage::of(server.pid(), server.group());
         usage.since(&before.usage).put(&mut row.figures);
         let mut client = server.client()?;
-        row.counters = views::difference(&before.counters, &views::read(&mut client));
+        row.counters = views::difference(&before.counters, &views::read_settled(&mut client));
         let log = views::log_position(&mut client).zip(before.log);
         if let Some((now, then)) = log {
             row.figures.insert("log_mib".to_owned(), (now - then) / MIB);
@@ -273,8 +289,16 @@ impl<'a> Bench<'a> {
         let set: Vec<&str> = set.iter().map(String::as_str).collect();
         let before = self.before()?;
         let mut psql = self.psql(&set, sql)?;
-        let text = self.client(&mut psql)?;
+        let sampler = Sampler::start(self.server()?);
+        let started = Instant::now();
+        let outcome = self.client(&mut psql);
+        let took = started.elapsed();
+        let series = sampler.finish();
+        let text = outcome?;
         let mut row = Row::new(label);
+        if took >= SERIES_FROM {
+            row.series = series;
+        }
         let ms = timing(&text).ok_or_else(|| LabError::Sql {
             statement: sql.to_owned(),
             message: "psql printed no time".to_owned(),
@@ -310,19 +334,20 @@ impl<'a> Bench<'a> {
         }
         let before = self.before()?;
         let sampler = Sampler::start(self.server()?);
-        let checkpoint = workload.checkpoint_at.map(|at| checkpoint_later(port, at));
-        let start = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
+        let checkpoint = workload.checkpoint_at.map(|at| {
+            self.context
+                .note_text(&format!("# beside the next, {at} s into it: CHECKPOINT"));
+            checkpoint_later(port, at)
+        });
         let started = Instant::now();
         let outcome = self.client(&mut pgbench);
         let seconds = started.elapsed().as_secs_f64();
         let series = sampler.finish();
-        if let Some(checkpoint) = checkpoint {
-            let _ = checkpoint.join();
-        }
+        let checkpoint = checkpoint.map(|thread| thread.join().unwrap_or(Ok(())));
         let text = outcome?;
-        let mut log = Log::new(start.as_secs_f64(), workload.limit_ms)?;
+        // What was to be measured has not happened without it.
+        checkpoint.unwrap_or(Ok(()))?;
+        let mut log = Log::new(workload.limit_ms)?;
         log.read(logs.path())?;
         let duration = workload.seconds.map(|s| s as usize);
         let mut row = Row {
@@ -335,76 +360,11 @@ impl<'a> Bench<'a> {
         if let Some(rate) = printed_rate(&text) {
             row.figures.insert("tps".to_owned(), rate);
         }
+        if let Some(failed) = failed(&text).filter(|failed| *failed > 0.0) {
+            row.figures.insert("failed".to_owned(), failed);
+        }
         self.after(&before, &mut row)?;
         Ok(row)
-    }
-
-    fn crash(&mut self) -> Result<(), LabError> {
-        self.say("killing the server");
-        let log = views::log_position(&mut self.server()?.client()?);
-        let log = log
-            .zip(self.log_at_checkpoint)
-            .map(|(now, then)| now - then);
-        self.log_to_redo = log;
-        let Some(server) = self.server.take() else {
-            return Ok(());
-        };
-        let data = server.data.clone();
-        server.kill();
-        self.context
-            .note_text("# every process of the server is killed (SIGKILL)");
-        let image = self.dir.join("image");
-        std::fs::rename(&data, &image).map_err(LabError::file("keeping", &data))?;
-        self.image = Some(image);
-        Ok(())
-    }
-
-    fn recover(&mut self, recovery: &Recovery) -> Result<Row, LabError> {
-        if let Some(name) = recovery.needs.filter(|name| !self.subject.knows(name)) {
-            let why = format!("{} has no such setting", self.subject.label());
-            return Err(LabError::unavailable(name, why));
-        }
-        self.say(&format!("recovery, {}", recovery.label));
-        let image = self.image.clone();
-        let image = image.ok_or_else(|| LabError::Usage("nothing has crashed".to_owned()))?;
-        let data = self.dir.join("data");
-        self.context.copy(&image, &data)?;
-        self.context
-            .note_text("# a server over a copy of the crashed directory");
-        if recovery.cold {
-            self.context
-                .note_text("# sync; echo 3 > /proc/sys/vm/drop_caches");
-            drop_caches().inspect_err(|_| drop(std::fs::remove_dir_all(&data)))?;
-        }
-        let mut settings = self.settings.clone();
-        let own = recovery.settings.iter().map(|(n, v)| (*n, v.as_str()));
-        settings.extend(known(self.subject, own).0);
-        let server = self.launch(&data, &settings)?;
-        let row = self.recovered(&recovery.label, &server);
-        server.kill();
-        std::fs::remove_dir_all(&data).map_err(LabError::file("removing", &data))?;
-        Ok(row)
-    }
-
-    fn recovered(&self, label: &str, server: &Server) -> Row {
-        let mut row = Row::new(label);
-        Usage::of(server.pid(), server.group()).put(&mut row.figures);
-        let mut put = |name: &str, value: f64| row.figures.insert(name.to_owned(), value);
-        let ready = server.ready_after.as_secs_f64();
-        put("ready_s", ready);
-        let from = server.logged("redo starts at").map(|at| at.as_secs_f64());
-        let to = server.logged("redo done at").map(|at| at.as_secs_f64());
-        if let Some((from, to)) = from.zip(to) {
-            put("redo_s", to - from);
-            put("after_redo_s", (ready - to).max(0.0));
-        }
-        if let Some(bytes) = self.log_to_redo {
-            put("log_mib", bytes / MIB);
-        }
-        if let Ok(mut client) = server.client() {
-            row.counters = views::read(&mut client);
-        }
-        row
     }
 }
 
@@ -446,12 +406,15 @@ fn known<'s>(
 }
 
 /// Asks for a checkpoint beside the load.
-fn checkpoint_later(port: u16, seconds: u32) -> std::thread::JoinHandle<()> {
+fn checkpoint_later(port: u16, seconds: u32) -> JoinHandle<Result<(), LabError>> {
     std::thread::spawn(move || {
         std::thread::sleep(Duration::from_secs(seconds.into()));
-        if let Ok(mut client) = crate::client::Client::connect(port, Duration::from_secs(5)) {
-            let _ = client.ask("CHECKPOINT");
-        }
+        let client = Client::connect(port, Duration::from_secs(5));
+        let mut client = client.map_err(|message| LabError::Sql {
+            statement: "CHECKPOINT".to_owned(),
+            message,
+        })?;
+        client.ask("CHECKPOINT").map(drop)
     })
 }
 
@@ -524,6 +487,14 @@ fn directory_size(dir: &Path) -> u64 {
 mod tests {
     use super::*;
     use crate::subject::tests_support::Scripted;
+
+    #[test]
+    fn a_checkpoint_that_fails_beside_the_load_is_told() {
+        let port = crate::client::tests_support::serve(|_| None);
+        let error = checkpoint_later(port, 0).join().unwrap().unwrap_err();
+        assert_eq!(error.reason(), "CHECKPOINT: ERROR: refused");
+        assert!(error.is_local(), "a hole in its row, and the case goes on");
+    }
 
     #[test]
     fn the_last_time_counts() {

@@ -7,6 +7,8 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rustix::process::Signal;
+
 use crate::error::{LabError, telling_line};
 
 /// Settings by name, PostgreSQL's names and units.
@@ -27,8 +29,17 @@ pub trait Subject: Send + Sync {
     /// # Errors
     /// When the subject's own program fails, or the directory cannot be made.
     fn create(&self, data: &Path) -> Result<(), LabError>;
+    /// The command, besides making a directory, that prepares `data`.
+    fn initdb(&self, _data: &Path) -> Option<Command> {
+        None
+    }
     /// The command that runs a server over `data` in the foreground, logging to standard error.
     fn server(&self, data: &Path, port: u16, settings: &Settings) -> Command;
+    /// The signal on which a server ends at once and gives back what the kernel would keep; none
+    /// where a killed server leaves nothing.
+    fn stop_signal(&self) -> Option<Signal> {
+        None
+    }
     /// Extensions worth having for what they show, made where they exist.
     fn extensions(&self) -> &'static [&'static str] {
         &[]
@@ -114,10 +125,21 @@ impl Subject for Postgres {
             std::os::unix::fs::chown(data, Some(user), Some(group))
                 .map_err(LabError::file("giving away", data))?;
         }
+        self.initdb(data)
+            .map_or(Ok(()), |mut initdb| output(&mut initdb).map(drop))
+    }
+
+    fn initdb(&self, data: &Path) -> Option<Command> {
         let mut initdb = self.program("initdb");
         initdb.args(["--auth=trust", "--username=postgres", "--data-checksums"]);
         initdb.args(["--no-sync", "--locale=C", "--encoding=UTF8", "--pgdata"]);
-        output(initdb.arg(data)).map(drop)
+        initdb.arg(data);
+        Some(initdb)
+    }
+
+    /// Immediate shutdown: no checkpoint, but shared memory and semaphores are removed.
+    fn stop_signal(&self) -> Option<Signal> {
+        Some(Signal::QUIT)
     }
 
     fn server(&self, data: &Path, port: u16, settings: &Settings) -> Command {
@@ -300,6 +322,7 @@ pub mod tests_support {
     pub struct Scripted {
         label: String,
         script: String,
+        pub stop_signal: Option<Signal>,
     }
 
     impl Scripted {
@@ -307,6 +330,7 @@ pub mod tests_support {
             Scripted {
                 label: label.to_owned(),
                 script: script.to_owned(),
+                stop_signal: None,
             }
         }
     }
@@ -337,6 +361,10 @@ pub mod tests_support {
             command.arg("-c").arg(&self.script);
             command
         }
+
+        fn stop_signal(&self) -> Option<Signal> {
+            self.stop_signal
+        }
     }
 }
 
@@ -346,9 +374,14 @@ mod tests {
 
     #[test]
     fn settings_are_read_from_the_help() {
-        let help = "Options:\n  -c <NAME=VALUE>  x = y\n\n  shared_buffers = 128MB  # memory\n";
-        let known = settings_in_help(help);
-        assert_eq!(known.into_iter().collect::<Vec<_>>(), ["shared_buffers"]);
+        let help = "Options:\n  -c <NAME=VALUE>  x = y\n\n  shared_buffers = 128MB  # memory\n  \
+                    search_path = '\"$user\", public'  # where (default of sessions)\n  \
+                    synchronous_commit = on  # whether (default of sessions)\n";
+        let known: Vec<String> = settings_in_help(help).into_iter().collect();
+        assert_eq!(
+            known,
+            ["search_path", "shared_buffers", "synchronous_commit"]
+        );
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! A view that a subject does not have is not recorded.
 
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use crate::client::{Answer, Client};
 
@@ -23,10 +24,15 @@ const KEYS: [&str; 2] = ["object", "name"];
 /// Whose share of `pg_stat_io` is also kept by itself, as `pg_stat_io.client.object.column`.
 const SESSION: &str = "client backend";
 
-const LOG_POSITION: [&str; 2] = [
-    "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')",
-    "SELECT wal_bytes FROM pg_stat_wal",
-];
+const INSERTED: &str = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')";
+const LOG_BYTES: &str = "SELECT wal_bytes FROM pg_stat_wal";
+
+/// A session's counters are complete when it has gone, which may be after its client has.
+const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity \
+                      WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
+/// Longest wait for that.
+const SETTLED: Duration = Duration::from_secs(2);
+const POLL: Duration = Duration::from_millis(20);
 
 /// What the views counted, by `view.column` or `view.key.column`.
 pub type Counters = BTreeMap<String, f64>;
@@ -41,6 +47,28 @@ pub fn read(client: &mut Client) -> Counters {
         }
     }
     counters
+}
+
+/// As [`read`], once the sessions of the measured client have ended; where the subject does not
+/// tell, once its counters are the same twice.
+#[must_use]
+pub fn read_settled(client: &mut Client) -> Counters {
+    let begun = Instant::now();
+    let mut before = None;
+    while begun.elapsed() < SETTLED {
+        match client.number(OTHERS) {
+            Some(others) if others < 0.5 => break,
+            Some(_) => {}
+            None => {
+                let now = read(client);
+                if before.replace(now.clone()) == Some(now.clone()) {
+                    return now;
+                }
+            }
+        }
+        std::thread::sleep(POLL);
+    }
+    read(client)
 }
 
 fn add(view: &str, answer: &Answer, counters: &mut Counters) {
@@ -83,12 +111,55 @@ pub fn difference(before: &Counters, after: &Counters) -> Counters {
 
 /// Bytes of log inserted so far, where the subject tells.
 pub fn log_position(client: &mut Client) -> Option<f64> {
-    LOG_POSITION.iter().find_map(|sql| client.number(sql))
+    insert_position(client).or_else(|| client.number(LOG_BYTES))
+}
+
+/// Where in the log the next record goes, in the positions that the server's own log names.
+pub fn insert_position(client: &mut Client) -> Option<f64> {
+    client.number(INSERTED)
+}
+
+/// The log position that `text` begins with, as servers print one, in bytes.
+#[must_use]
+pub fn position(text: &str) -> Option<f64> {
+    let end = text.find(|c: char| !c.is_ascii_hexdigit() && c != '/');
+    let (high, low) = text.get(..end.unwrap_or(text.len()))?.split_once('/')?;
+    let part = |digits| u32::from_str_radix(digits, 16).ok().map(f64::from);
+    Some(part(high)? * 4_294_967_296.0 + part(low)?)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::tests_support::serve;
+
+    #[test]
+    fn counters_are_read_when_the_measured_sessions_have_gone() {
+        let mut others = 3;
+        let port = serve(move |sql| match sql {
+            OTHERS => {
+                others -= 1;
+                Some(others.to_string())
+            }
+            "SELECT * FROM pg_stat_wal" => Some(if others > 0 { "1" } else { "2" }.to_owned()),
+            _ => None,
+        });
+        let mut client = Client::connect(port, SETTLED).unwrap();
+        assert!((read_settled(&mut client)["pg_stat_wal.value"] - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn counters_without_activity_are_read_until_they_stand_still() {
+        let mut asked = 0;
+        let port = serve(move |sql| {
+            (sql == "SELECT * FROM pg_stat_wal").then(|| {
+                asked += 1;
+                asked.min(4).to_string()
+            })
+        });
+        let mut client = Client::connect(port, SETTLED).unwrap();
+        assert!((read_settled(&mut client)["pg_stat_wal.value"] - 4.0).abs() < 1e-9);
+    }
 
     #[test]
     fn rows_of_one_object_are_summed_and_text_is_passed_over() {
