@@ -20,6 +20,11 @@ struct Outcome {
     schema: u32,
     started: String,
     seconds: f64,
+    /// Whether all its rounds were run: it writes what it has after each turn.
+    #[serde(default)]
+    finished: bool,
+    #[serde(default)]
+    rounds: u32,
     command: String,
     #[serde(default)]
     settings: std::collections::BTreeMap<String, serde_json::Value>,
@@ -112,7 +117,7 @@ fn measure(
         Extent::Full => build(context, &manifest)?,
     }
     let file = out.join(extent.name()).join("embedded.json");
-    if again || !is_newer(&file, &program) {
+    if again || !is_newer(&file, &program) || !is_finished(&file) {
         context.progress.set_message("embedded: the stores in turn");
         let file = std::path::absolute(&file).unwrap_or_else(|_| file.clone());
         let mut bench = Command::new(&program);
@@ -161,6 +166,11 @@ fn is_newer(file: &Path, than: &Path) -> bool {
     time(file)
         .zip(time(than))
         .is_some_and(|(file, than)| file > than)
+}
+
+fn is_finished(file: &Path) -> bool {
+    let text = std::fs::read(file).unwrap_or_default();
+    serde_json::from_slice(&text).is_ok_and(|outcome: Outcome| outcome.finished)
 }
 
 fn record(case: &str, subject: &str, extent: Extent) -> Record {
@@ -212,7 +222,11 @@ fn records(text: &[u8], extent: Extent) -> Result<Vec<Record>, LabError> {
             started: outcome.started.clone(),
             seconds: outcome.seconds,
             settings: settings.clone(),
-            environment: vec![store.durability.clone(), store.settings.clone()],
+            environment: vec![
+                store.durability.clone(),
+                store.settings.clone(),
+                format!("medians of rounds: {}", outcome.rounds),
+            ],
             commands: vec![outcome.command.clone()],
             rows,
             ..record("all", &store.name, extent)
@@ -287,6 +301,18 @@ mod tests {
         assert!((redb.rows[0].figures["max_us"] - 5e5).abs() < 1e-6);
         assert_eq!(redb.rows[1].hole.as_deref(), Some("no room"));
         assert_eq!(records[1].hole.as_deref(), Some("built without it"));
+    }
+
+    #[test]
+    fn a_result_is_kept_only_when_all_rounds_were_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("embedded.json");
+        assert!(!is_finished(&file));
+        std::fs::write(&file, TEXT).unwrap();
+        assert!(is_finished(&file));
+        let text = TEXT.replace("\"finished\": true", "\"finished\": false");
+        std::fs::write(&file, text).unwrap();
+        assert!(!is_finished(&file));
     }
 
     #[test]
