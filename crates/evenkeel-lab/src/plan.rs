@@ -32,15 +32,19 @@ pub struct Reason {
     pub case: &'static str,
     /// How the row's name begins; empty for all.
     pub label: &'static str,
+    /// The figures' keys; empty for all.
+    pub figures: &'static [&'static str],
     /// The cause, in a sentence.
     pub why: &'static str,
 }
 
 impl Experiment {
-    /// The first reason given for a measurement.
-    pub fn reason(&self, case: &str, label: &str) -> Option<&'static str> {
+    /// The first reason given for a measurement's figure.
+    pub fn reason(&self, case: &str, label: &str, figure: &str) -> Option<&'static str> {
         let fits = |reason: &&Reason| {
-            (reason.case.is_empty() || reason.case == case) && label.starts_with(reason.label)
+            (reason.case.is_empty() || reason.case == case)
+                && label.starts_with(reason.label)
+                && (reason.figures.is_empty() || reason.figures.contains(&figure))
         };
         self.reasons.iter().find(fits).map(|reason| reason.why)
     }

@@ -151,7 +151,9 @@ impl Record {
         std::fs::create_dir_all(dir).map_err(LabError::file("creating", dir))?;
         let text = serde_json::to_vec(self).map_err(|e| LabError::Usage(e.to_string()))?;
         let partial = path.with_extension("partial");
-        std::fs::write(&partial, text).map_err(LabError::file("writing", &partial))?;
+        std::fs::write(&partial, text)
+            .inspect_err(|_| drop(std::fs::remove_file(&partial)))
+            .map_err(LabError::file("writing", &partial))?;
         std::fs::rename(&partial, &path).map_err(LabError::file("renaming", &partial))?;
         Ok(path)
     }

@@ -2,6 +2,7 @@
 //! run's record as soon as it has ended.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -137,6 +138,7 @@ pub fn run(plan: &Plan<'_>) -> Result<Tally, LabError> {
         work: work.path(),
         bars: Bars::new(runs(plan)),
         tally: Tally::default(),
+        shown: BTreeSet::new(),
     };
     for experiment in &plan.experiments {
         lab.bars.total.set_prefix(experiment.name);
@@ -199,6 +201,8 @@ struct Lab<'a> {
     work: &'a Path,
     bars: Bars,
     tally: Tally,
+    /// Experiments and cases whose settings have been printed.
+    shown: BTreeSet<(&'static str, String)>,
 }
 
 /// Which run of the plan.
@@ -230,35 +234,35 @@ impl Lab<'_> {
         let cases = self.plan.cases(cases);
         for round in 1..=self.plan.rounds(rounds) {
             for case in &cases {
-                for candidate in &self.plan.subjects {
-                    let turn = Turn {
-                        experiment,
-                        case,
-                        round,
-                    };
-                    self.turn(&turn, candidate)?;
-                    self.bars.total.inc(1);
-                }
+                self.case(&Turn {
+                    experiment,
+                    case,
+                    round,
+                })?;
             }
         }
         Ok(())
     }
 
-    fn embedded(&mut self) -> Result<(), LabError> {
-        let (plan, context) = (self.plan, self.context());
-        let records = embedded::run(&context, plan.extent, &plan.out, plan.again)?;
-        drop(context);
-        for record in records {
-            record.save(&plan.out)?;
-            self.count(&record);
+    /// One case in one round, the subjects in turn. Where one has been measured by another build,
+    /// all are measured anew: figures of different hours are not comparable.
+    fn case(&mut self, turn: &Turn<'_>) -> Result<(), LabError> {
+        let plan = self.plan;
+        let mut order: Vec<&Candidate> = plan.subjects.iter().collect();
+        // Should the lab be interrupted, the last of them says again that all are to be.
+        order.sort_by_key(|candidate| self.is_of_another_build(turn, candidate));
+        let stale = order
+            .last()
+            .is_some_and(|last| self.is_of_another_build(turn, last));
+        for candidate in order {
+            self.turn(turn, candidate, plan.again || stale)?;
+            self.bars.total.inc(1);
         }
-        self.bars.total.inc(1);
         Ok(())
     }
 
-    fn turn(&mut self, turn: &Turn<'_>, (label, candidate): &Candidate) -> Result<(), LabError> {
-        let plan = self.plan;
-        let name = turn.experiment.name;
+    fn earlier(&self, turn: &Turn<'_>, label: &str) -> Option<Record> {
+        let (plan, name) = (self.plan, turn.experiment.name);
         let path = record::path(
             &plan.out,
             plan.extent,
@@ -267,28 +271,82 @@ impl Lab<'_> {
             label,
             turn.round,
         );
-        let earlier = Record::load(&path).filter(|record| record.hole.is_none() && !plan.again);
-        if let (Some(earlier), Ok(subject)) = (earlier, candidate)
+        Record::load(&path)
+    }
+
+    fn is_of_another_build(&self, turn: &Turn<'_>, (label, candidate): &Candidate) -> bool {
+        let Ok(subject) = candidate else { return false };
+        self.earlier(turn, label)
+            .is_some_and(|earlier| !earlier.build.is_empty() && earlier.build != subject.build())
+    }
+
+    fn embedded(&mut self) -> Result<(), LabError> {
+        let (plan, context) = (self.plan, self.context());
+        let records = embedded::run(&context, plan.extent, &plan.out, plan.again)?;
+        drop(context);
+        for record in records {
+            self.keep(&record);
+        }
+        self.bars.total.inc(1);
+        Ok(())
+    }
+
+    fn turn(
+        &mut self,
+        turn: &Turn<'_>,
+        (label, candidate): &Candidate,
+        anew: bool,
+    ) -> Result<(), LabError> {
+        let earlier = self.earlier(turn, label).filter(|e| e.hole.is_none());
+        if let (Some(earlier), Ok(subject), false) = (earlier, candidate, anew)
             && earlier.build == subject.build()
         {
             self.tally.kept += 1;
             return Ok(());
         }
         let record = match candidate {
-            Ok(subject) => self.measure(turn, subject.as_ref())?,
-            Err(reason) => empty(plan.extent, turn, label, Some(reason.clone())),
+            Ok(subject) => {
+                self.show_settings(turn);
+                self.measure(turn, subject.as_ref())?
+            }
+            Err(reason) => empty(self.plan.extent, turn, label, Some(reason.clone())),
         };
-        record.save(&plan.out)?;
-        self.count(&record);
+        self.keep(&record);
         Ok(())
     }
 
-    fn count(&mut self, record: &Record) {
-        match &record.hole {
-            None => self.tally.measured += 1,
-            Some(_) => self.tally.holes += 1,
+    /// What the servers of a case are asked to run with, before its first.
+    fn show_settings(&mut self, turn: &Turn<'_>) {
+        let (name, case) = (turn.experiment.name, turn.case);
+        if self.shown.insert((name, case.name.clone())) {
+            let settings = case.settings.iter().map(|(n, v)| format!("{n} = {v}"));
+            let settings: Vec<String> = settings.collect();
+            let settings = settings.join("; ");
+            self.bars.say(&format!("{name}, {}: {settings}", case.name));
         }
+    }
+
+    /// Saves a record, and says what it holds. A hole does not take the place of a result of the
+    /// same build, nor of any when it only says that the subject is not to be had now. What
+    /// cannot be saved is a hole too, and the others go on.
+    fn keep(&mut self, record: &Record) {
         self.bars.say(&summary(record));
+        if record.hole.is_some() {
+            self.tally.holes += 1;
+            if let Some(good) = good(record, &self.plan.out) {
+                let line = format!("{:>9} the result of {} is kept", "", good.started);
+                self.bars.say(&line);
+                return;
+            }
+        }
+        match record.save(&self.plan.out) {
+            Ok(_) => self.tally.measured += u32::from(record.hole.is_none()),
+            Err(error) => {
+                self.tally.holes += u32::from(record.hole.is_none());
+                let line = format!("{:>9} it is lost: {}", "", error.reason());
+                self.bars.say(&line);
+            }
+        }
     }
 
     /// One run. Only the user's interrupt is an error; everything else is a hole.
@@ -315,6 +373,21 @@ impl Lab<'_> {
         }
         Ok(record)
     }
+}
+
+/// The result that a hole would wrongly replace.
+fn good(hole: &Record, out: &Path) -> Option<Record> {
+    let path = record::path(
+        out,
+        hole.extent,
+        &hole.experiment,
+        &hole.case,
+        &hole.subject,
+        hole.round,
+    );
+    let earlier = Record::load(&path)?;
+    let same = hole.build.is_empty() || hole.build == earlier.build;
+    (earlier.hole.is_none() && same).then_some(earlier)
 }
 
 fn perform(
@@ -514,6 +587,63 @@ mod tests {
         assert!(Record::load_all(dir.path())[0].hole.is_none());
         let left: Vec<_> = std::fs::read_dir(dir.path()).unwrap().flatten().collect();
         assert_eq!(left.len(), 2, "only the results and the lock: {left:?}");
+    }
+
+    /// A results' directory with a result of each of `labels`.
+    fn with_results(labels: &[&str], stop: &AtomicBool) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let subjects = labels.iter().map(|label| crashing(label)).collect();
+        run(&plan(dir.path(), stop, subjects)).unwrap();
+        for mut record in Record::load_all(dir.path()) {
+            record.hole = None;
+            record.save(dir.path()).unwrap();
+        }
+        dir
+    }
+
+    fn results(dir: &Path) -> Vec<(String, bool)> {
+        let records = Record::load_all(dir).into_iter();
+        records
+            .map(|record| (record.subject, record.hole.is_none()))
+            .collect()
+    }
+
+    #[test]
+    fn a_new_build_of_one_subject_has_all_measured_anew() {
+        let stop = AtomicBool::new(false);
+        let dir = with_results(&["one", "two"], &stop);
+        let same = plan(dir.path(), &stop, vec![crashing("one"), crashing("two")]);
+        assert_eq!(run(&same).unwrap().kept, 2);
+        let other: Box<dyn Subject> = Box::new(Scripted::new("one", "echo 'FATAL: x' >&2; exit 2"));
+        let changed = ("one".to_owned(), Ok(other));
+        let tally = run(&plan(dir.path(), &stop, vec![changed, crashing("two")])).unwrap();
+        assert_eq!((tally.kept, tally.holes), (0, 2));
+        // The new build has no result; that of the old one is not its.
+        let expected = [("one".to_owned(), false), ("two".to_owned(), true)];
+        assert_eq!(results(dir.path()), expected);
+    }
+
+    #[test]
+    fn a_hole_does_not_replace_a_result_of_the_same_build_or_of_an_absent_subject() {
+        let stop = AtomicBool::new(false);
+        let dir = with_results(&["one", "two"], &stop);
+        let absent = ("two".to_owned(), Err("not installed".to_owned()));
+        let mut plan = plan(dir.path(), &stop, vec![crashing("one"), absent]);
+        plan.again = true;
+        assert_eq!(run(&plan).unwrap().holes, 2);
+        let expected = ["one", "two"].map(|label| (label.to_owned(), true));
+        assert_eq!(results(dir.path()), expected);
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_saved_does_not_end_the_run() {
+        let dir = tempfile::tempdir().unwrap();
+        let stop = AtomicBool::new(false);
+        std::fs::create_dir(dir.path().join("quick")).unwrap();
+        std::fs::write(dir.path().join("quick/freeze"), "no directory").unwrap();
+        let plan = plan(dir.path(), &stop, vec![crashing("one"), crashing("two")]);
+        let tally = run(&plan).unwrap();
+        assert_eq!((tally.measured, tally.holes), (0, 2));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Continuous flushing by the checkpointer (Coelho, 2015).
 
-use super::{LATENCY, RATE, less, more, plain};
-use crate::plan::{Case, Experiment, Plot, Seed, Step, Work, Workload};
+use super::{DIRTY_PAGES, LATENCY, LOG_DISTANCE, RATE, less, more, plain};
+use crate::plan::{Case, Experiment, Seed, Step, Work, Workload};
 use crate::record::Extent;
 
 pub const FLUSH: Experiment = Experiment {
@@ -25,22 +25,10 @@ pub const FLUSH: Experiment = Experiment {
         less("empty_seconds", "seconds at zero", ""),
         less("p99_ms", "p99", "ms"),
         less("max_ms", "longest", "ms"),
+        plain("failed", "failed", ""),
         plain("synced_mib", "sent to disk", "MiB"),
     ],
-    plots: &[
-        RATE,
-        LATENCY,
-        Plot {
-            key: "log_distance_mib",
-            label: "log since the redo point",
-            unit: "MiB",
-        },
-        Plot {
-            key: "dirty_pages",
-            label: "dirty pages",
-            unit: "pages",
-        },
-    ],
+    plots: &[RATE, LATENCY, LOG_DISTANCE, DIRTY_PAGES],
     headlines: &[("flushing on, -R 100", "-R 100")],
     reasons: &[],
     work: Work::Servers {

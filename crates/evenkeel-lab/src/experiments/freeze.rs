@@ -1,6 +1,6 @@
 //! Rings, and the log flushes of VACUUM FREEZE (Itagaki, 2006).
 
-use super::{less, plain};
+use super::{DIRTY_PAGES, LOG_DISTANCE, less, plain};
 use crate::plan::{Case, Experiment, Seed, Set, Step, Work};
 use crate::record::Extent;
 
@@ -29,7 +29,7 @@ pub const FREEZE: Experiment = Experiment {
         plain("cpu_s", "CPU", "s"),
         plain("written_mib", "written", "MiB"),
     ],
-    plots: &[],
+    plots: &[LOG_DISTANCE, DIRTY_PAGES],
     headlines: &[("VACUUM FREEZE", "as shipped")],
     reasons: &[],
     work: Work::Servers {

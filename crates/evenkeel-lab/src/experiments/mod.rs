@@ -50,6 +50,20 @@ const LATENCY: Plot = Plot {
     unit: "ms",
 };
 
+/// How much log recovery would read.
+const LOG_DISTANCE: Plot = Plot {
+    key: "log_distance_mib",
+    label: "log since the redo point",
+    unit: "MiB",
+};
+
+/// How many pages of the pool are yet to be written.
+const DIRTY_PAGES: Plot = Plot {
+    key: "dirty_pages",
+    label: "dirty pages",
+    unit: "pages",
+};
+
 const fn less(key: &'static str, label: &'static str, unit: &'static str) -> Figure {
     Figure {
         better: Better::Less,
@@ -100,6 +114,33 @@ mod tests {
             Step::Recover(recovery) => Some(&recovery.label),
             _ => None,
         }
+    }
+
+    #[test]
+    fn a_reason_stands_only_where_it_explains() {
+        let reason = |experiment: &str, case, label, figure| {
+            named(experiment)
+                .unwrap()
+                .reason(case, label, figure)
+                .is_some()
+        };
+        assert!(reason("hints", "direct", "first scan", "ms"));
+        assert!(reason("hints", "buffered", "second index scan", "ms"));
+        assert!(reason(
+            "hints",
+            "buffered",
+            "checkpoint, every page dirty",
+            "ms"
+        ));
+        assert!(!reason(
+            "hints",
+            "buffered",
+            "checkpoint after the scans",
+            "ms"
+        ));
+        assert!(reason("prefetch", "no page images", "depth 10", "ready_s"));
+        assert!(!reason("prefetch", "page images", "as shipped", "ready_s"));
+        assert!(!reason("oltp", "other protocols", "-S, simple", "max_ms"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `pgbench` as everyone knows it.
 
-use super::{LATENCY, RATE, less, more, plain};
+use super::{DIRTY_PAGES, LATENCY, LOG_DISTANCE, RATE, less, more, plain};
 use crate::plan::{Case, Experiment, Reason, Step, Work, Workload};
 use crate::record::Extent;
 
@@ -19,10 +19,11 @@ pub const OLTP: Experiment = Experiment {
         less("max_ms", "longest", "ms"),
         less("log_bytes_per_tx", "log per transaction", "bytes"),
         less("size_mib", "size on disk", "MiB"),
+        plain("failed", "failed", ""),
         plain("cpu_s", "CPU", "s"),
         plain("synced_mib", "sent to disk", "MiB"),
     ],
-    plots: &[RATE, LATENCY],
+    plots: &[RATE, LATENCY, LOG_DISTANCE, DIRTY_PAGES],
     headlines: &[
         ("prepared statements", "-S, 8 clients"),
         ("prepared statements", "-N, 8 clients"),
@@ -33,6 +34,7 @@ pub const OLTP: Experiment = Experiment {
     reasons: &[Reason {
         case: "",
         label: "-S",
+        figures: &["tps", "p50_ms"],
         why: "A point read takes some 17 µs of processor time on the server, half of it in the kernel's sockets; the rest is spread over framing, wake-ups of the runtime's threads and execution, and no part of it stands out.",
     }],
     work: Work::Servers {

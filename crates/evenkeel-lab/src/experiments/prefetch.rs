@@ -1,6 +1,6 @@
 //! Prefetching the pages that redo will need (Vondra, 2018).
 
-use super::{less, plain};
+use super::{DIRTY_PAGES, LOG_DISTANCE, less, plain};
 use crate::plan::{Case, Experiment, Reason, Recovery, Seed, Step, Work, Workload, own};
 use crate::record::Extent;
 
@@ -12,21 +12,25 @@ pub const PREFETCH: Experiment = Experiment {
     notes: &[
         "The seed measured a standby's lag; here the same log is replayed by crash recovery.",
         "full_page_writes = off, so that redo has to read the pages it changes; one case shows \
-         PostgreSQL with its default, where page images spare the reads and cost log.",
+         PostgreSQL with its default, where page images spare the reads and cost log, for all \
+         subjects uncompressed.",
+        "evenkeel's max_recovery_time is 0: it would make checkpoints that max_wal_size does not \
+         ask for.",
     ],
     seed: Some(&SEED),
     figures: &[
-        less("redo_s", "redo", "s"),
         less("ready_s", "start to first answer", "s"),
+        less("redo_s", "redo", "s"),
         plain("log_mib", "log since the redo point", "MiB"),
         plain("fetched_mib", "read from the disk", "MiB"),
         plain("cpu_s", "CPU", "s"),
     ],
-    plots: &[],
+    plots: &[LOG_DISTANCE, DIRTY_PAGES],
     headlines: &[],
     reasons: &[Reason {
-        case: "",
+        case: "no page images",
         label: "",
+        figures: &[],
         why: "Redo reads every page that the log names and writes it home again, whatever its \
               LSN, since the page cache is not trusted after a crash; and it writes through the \
               double-write area, where PostgreSQL without page images has no protection against \
@@ -69,6 +73,8 @@ fn cases(extent: Extent) -> Vec<Case> {
             ("synchronous_commit", "off"),
             ("max_wal_size", "10GB"),
             ("checkpoint_timeout", "60min"),
+            ("max_recovery_time", "0"),
+            ("wal_compression", "off"),
             ("full_page_writes", images),
             ("torn_page_protection", protection),
         ]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::markdown::heading;
 use super::plot::{Curve, Group, bars, curves};
-use super::summary::{Line, OURS, Section, UNEXPLAINED};
+use super::summary::{Line, OURS, Section, UNEXPLAINED, measurements};
 use super::{Machines, number, origin};
 use crate::experiments::ALL;
 use crate::plan::{Better, Figure, Plot};
@@ -250,13 +250,14 @@ fn behind(section: &Section<'_>, body: &mut String) {
         return;
     }
     body.push_str("<div class=\"behind\"><h3>Where evenkeel is behind</h3>\n<ul>\n");
-    for (line, ratio, why) in behind {
+    for behind in behind {
         let _ = writeln!(
             body,
-            "<li>{}, {} ({ratio:.2}): {}</li>",
-            escape(line.case),
-            escape(line.label),
-            prose(why.unwrap_or(UNEXPLAINED))
+            "<li>{}, {} ({}): {}</li>",
+            escape(behind.line.case),
+            escape(behind.line.label),
+            escape(&behind.figures()),
+            prose(behind.why.unwrap_or(UNEXPLAINED))
         );
     }
     body.push_str("</ul></div>\n");
@@ -292,7 +293,7 @@ fn drawings(section: &Section<'_>, body: &mut String) {
     let key = figures.first().map_or("", |figure| figure.key);
     for plot in section.experiment.plots {
         let mut figures = String::new();
-        for (case, label) in section.measurements() {
+        for (case, label) in measurements(&section.drawn) {
             let drawing = over_time(section, plot, (case, label), key);
             if !drawing.is_empty() {
                 let caption = if case.contains(label) {
@@ -370,8 +371,7 @@ fn bar_chart(section: &Section<'_>, body: &mut String) {
 
 fn over_time(section: &Section<'_>, plot: &Plot, place: (&str, &str), key: &str) -> String {
     let same = |l: &&Line<'_>| (l.case, l.label) == place;
-    let lines: Vec<&Line<'_>> = section.lines.iter().filter(same).collect();
-    let drawn = lines.iter().filter_map(|line| {
+    let drawn = section.drawn.iter().filter(same).filter_map(|line| {
         let points = line.typical(key)?.series.get(plot.key)?;
         Some(Curve {
             colour: colour_of(section, line.subject),

@@ -59,9 +59,10 @@ fn part(section: &Section<'_>, text: &mut String) {
     if !behind.is_empty() {
         text.push_str("\nWhere evenkeel is behind:\n\n");
     }
-    for (line, ratio, why) in behind {
-        let why = why.unwrap_or(UNEXPLAINED);
-        let _ = writeln!(text, "- {}, {} ({ratio:.2}): {why}", line.case, line.label);
+    for behind in behind {
+        let why = behind.why.unwrap_or(UNEXPLAINED);
+        let (line, figures) = (behind.line, behind.figures());
+        let _ = writeln!(text, "- {}, {} ({figures}): {why}", line.case, line.label);
     }
     if let Some(seed) = experiment.seed {
         let _ = writeln!(text, "\nThe discussion's own figures ({}):\n", seed.source);
@@ -164,7 +165,9 @@ mod tests {
         let text = comparison(&sections, &Machines::new()).unwrap();
         assert!(text.contains("| 6.00 % | 2.00 % | 3.00 |"), "{text}");
         assert!(
-            text.contains("2026-01-02, `evenkeel lab run flush --quick`"),
+            text.contains(
+                "2026-01-02, `evenkeel lab run flush --quick`, 1 round, 1 of its 2 cases;"
+            ),
             "{text}"
         );
         let text = document(&sections, &Machines::new());

@@ -3,6 +3,7 @@
 mod html;
 mod markdown;
 mod plot;
+mod selection;
 mod summary;
 
 use std::collections::BTreeMap;
@@ -114,15 +115,26 @@ fn grouped(value: f64) -> String {
     text
 }
 
-/// `from` (as text) and the command that makes such a report.
+/// The date, the command that makes such a report, and how much of it was run.
 fn origin(section: &Section<'_>) -> String {
     let date = section.records.iter().map(|r| r.started.as_str()).max();
     let date: String = date.unwrap_or_default().chars().take(10).collect();
-    format!(
+    let mut text = format!(
         "{date}, `evenkeel lab run {} --{}`",
         section.experiment.name,
         section.extent.name()
-    )
+    );
+    match section.rounds() {
+        Some((1, 1)) => text.push_str(", 1 round"),
+        Some((least, most)) if least == most => text.push_str(&format!(", {most} rounds")),
+        Some((least, most)) => text.push_str(&format!(", {least} to {most} rounds")),
+        None => {}
+    }
+    let (run, all) = section.cases();
+    if run < all {
+        text.push_str(&format!(", {run} of its {all} cases"));
+    }
+    text
 }
 
 #[cfg(test)]

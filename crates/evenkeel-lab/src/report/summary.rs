@@ -1,12 +1,13 @@
 //! From records to tables: medians over rounds, ratios against the reference, holes.
 
-use std::collections::BTreeMap;
-
+use super::selection::comparable;
 use crate::experiments::ALL;
-use crate::plan::{Better, Experiment, Figure};
+use crate::plan::{Better, Experiment, Figure, Work};
 use crate::record::{Extent, Record, Row, median};
 
-const REFERENCE: &str = "PostgreSQL 18";
+pub const REFERENCE: &str = "PostgreSQL 18";
+/// Where there is no newer one.
+const FORMER_REFERENCE: &str = "PostgreSQL 15";
 /// The subject that the glance is about.
 pub const OURS: &str = "evenkeel";
 /// Below this ratio a measurement counts as behind.
@@ -26,6 +27,8 @@ pub struct Section<'a> {
     pub reference: Option<&'a str>,
     /// The measurements, in the order of the experiment.
     pub lines: Vec<Line<'a>>,
+    /// What has values over time, measured or only made as a load.
+    pub drawn: Vec<Line<'a>>,
     /// Why something is missing.
     pub holes: Vec<Hole<'a>>,
     /// The records.
@@ -78,6 +81,38 @@ impl Line<'_> {
     }
 }
 
+/// The distinct (case, row) pairs.
+pub fn measurements<'a>(lines: &[Line<'a>]) -> Vec<(&'a str, &'a str)> {
+    let mut pairs = Vec::new();
+    for line in lines {
+        if !pairs.contains(&(line.case, line.label)) {
+            pairs.push((line.case, line.label));
+        }
+    }
+    pairs
+}
+
+/// A measurement of ours that is behind.
+pub struct Behind<'s, 'a> {
+    /// Which.
+    pub line: &'s Line<'a>,
+    /// By which figures, and how far.
+    pub by: Vec<(&'static Figure, f64)>,
+    /// Why, if that is known.
+    pub why: Option<&'static str>,
+}
+
+impl Behind<'_, '_> {
+    /// The figures as text.
+    pub fn figures(&self) -> String {
+        let texts = self
+            .by
+            .iter()
+            .map(|(figure, ratio)| format!("{} {ratio:.2}", figure.label));
+        texts.collect::<Vec<_>>().join(", ")
+    }
+}
+
 impl<'a> Section<'a> {
     /// The figures that at least one line has.
     pub fn figures(&self) -> Vec<&'static Figure> {
@@ -104,7 +139,11 @@ impl<'a> Section<'a> {
 
     /// How many times better than the reference a line is, by the figure it is judged by.
     pub fn ratio(&self, line: &Line<'_>) -> Option<f64> {
-        let figure = self.judged_by(line)?;
+        self.ratio_by(line, self.judged_by(line)?)
+    }
+
+    /// How many times better than the reference a line is by `figure`.
+    fn ratio_by(&self, line: &Line<'_>, figure: &Figure) -> Option<f64> {
         let reference = self.counterpart(line, self.reference?)?;
         let (ours, theirs) = (line.median(figure.key)?, reference.median(figure.key)?);
         let (over, under) = match figure.better {
@@ -117,28 +156,55 @@ impl<'a> Section<'a> {
         (under.abs() > 1e-9).then_some(over / under)
     }
 
-    /// The distinct (case, row) pairs.
+    /// The distinct (case, row) pairs of the table.
     pub fn measurements(&self) -> Vec<(&'a str, &'a str)> {
-        let mut pairs = Vec::new();
-        for line in &self.lines {
-            if !pairs.contains(&(line.case, line.label)) {
-                pairs.push((line.case, line.label));
-            }
-        }
-        pairs
+        measurements(&self.lines)
     }
 
-    /// Our measurements that are behind, how far, and why if that is known.
-    pub fn behind(&self) -> Vec<(&Line<'a>, f64, Option<&'static str>)> {
-        if self.reference == Some(OURS) {
-            return Vec::new();
+    /// Our measurements that are behind by any figure that is better one way: those of one
+    /// measurement that have the same reason together.
+    pub fn behind(&self) -> Vec<Behind<'_, 'a>> {
+        let mut all: Vec<Behind<'_, 'a>> = Vec::new();
+        let reference_is_ours = self.reference == Some(OURS);
+        let ours = self.lines.iter();
+        for line in ours.filter(|line| line.subject == OURS && !reference_is_ours) {
+            let first = all.len();
+            let figures = self.experiment.figures.iter();
+            for figure in figures.filter(|figure| figure.better != Better::Neither) {
+                let ratio = self.ratio_by(line, figure);
+                let Some(ratio) = ratio.filter(|ratio| *ratio < LEVEL) else {
+                    continue;
+                };
+                let why = self.experiment.reason(line.case, line.label, figure.key);
+                let mut of_line = all.iter_mut().skip(first);
+                match of_line.find(|behind| behind.why == why) {
+                    Some(behind) => behind.by.push((figure, ratio)),
+                    None => all.push(Behind {
+                        line,
+                        by: vec![(figure, ratio)],
+                        why,
+                    }),
+                }
+            }
         }
-        let ours = self.lines.iter().filter(|line| line.subject == OURS);
-        ours.filter_map(|line| {
-            let ratio = self.ratio(line).filter(|ratio| *ratio < LEVEL)?;
-            Some((line, ratio, self.experiment.reason(line.case, line.label)))
-        })
-        .collect()
+        all
+    }
+
+    /// The fewest and the most rounds of a measurement that is shown. The embedded stores'
+    /// rounds are within their program.
+    pub fn rounds(&self) -> Option<(usize, usize)> {
+        if matches!(self.experiment.work, Work::Embedded) {
+            return None;
+        }
+        let rounds = || self.lines.iter().map(|line| line.rows.len());
+        rounds().min().zip(rounds().max())
+    }
+
+    /// How many of the experiment's cases were run, and how many it has.
+    pub fn cases(&self) -> (usize, usize) {
+        let all = case_order(self.experiment, self.extent);
+        let run = |case: &&String| self.records.iter().any(|record| record.case == **case);
+        (all.iter().filter(run).count(), all.len())
     }
 
     /// How many measurements of ours are ahead, level and behind.
@@ -172,7 +238,8 @@ fn section<'a>(experiment: &'static Experiment, records: &'a [Record]) -> Sectio
     };
     let full = of_it().any(|r| r.extent == Extent::Full && r.hole.is_none());
     let extent = if full { Extent::Full } else { Extent::Quick };
-    let mut records: Vec<&Record> = of_it().filter(|record| record.extent == extent).collect();
+    let records = of_it().filter(|record| record.extent == extent);
+    let mut records: Vec<&Record> = comparable(records.collect());
     let order = case_order(experiment, extent);
     let place = |record: &Record| {
         order
@@ -187,6 +254,7 @@ fn section<'a>(experiment: &'static Experiment, records: &'a [Record]) -> Sectio
         subjects: Vec::new(),
         reference: None,
         lines: Vec::new(),
+        drawn: Vec::new(),
         holes: Vec::new(),
         records: Vec::new(),
     };
@@ -200,9 +268,10 @@ fn section<'a>(experiment: &'static Experiment, records: &'a [Record]) -> Sectio
     section
         .subjects
         .sort_by_key(|subject| subject_rank(subject));
-    order_lines(&mut section);
+    order_lines(&mut section.lines);
+    order_lines(&mut section.drawn);
     let measured = |name: &str| section.lines.iter().any(|line| line.subject == name);
-    let candidates = [REFERENCE, OURS]
+    let candidates = [REFERENCE, FORMER_REFERENCE, OURS]
         .into_iter()
         .chain(section.subjects.iter().copied());
     let reference = candidates.into_iter().find(|name| measured(name));
@@ -212,15 +281,13 @@ fn section<'a>(experiment: &'static Experiment, records: &'a [Record]) -> Sectio
 
 fn case_order(experiment: &Experiment, extent: Extent) -> Vec<String> {
     match experiment.work {
-        crate::plan::Work::Servers { cases, .. } => {
-            cases(extent).into_iter().map(|case| case.name).collect()
-        }
-        crate::plan::Work::Embedded => Vec::new(),
+        Work::Servers { cases, .. } => cases(extent).into_iter().map(|case| case.name).collect(),
+        Work::Embedded => Vec::new(),
     }
 }
 
 fn subject_rank(subject: &str) -> (usize, String) {
-    let rank = [REFERENCE, "PostgreSQL 15", OURS]
+    let rank = [REFERENCE, FORMER_REFERENCE, OURS]
         .iter()
         .position(|known| *known == subject);
     (rank.unwrap_or(3), subject.to_owned())
@@ -247,42 +314,46 @@ fn gather<'a>(section: &mut Section<'a>, record: &'a Record) {
             continue;
         }
         let judged = |f: &Figure| f.better != Better::Neither && row.figures.contains_key(f.key);
-        if !section.experiment.figures.iter().any(judged) {
-            continue;
+        if section.experiment.figures.iter().any(judged) {
+            add(&mut section.lines, record, row);
         }
-        let line = section.lines.iter_mut().find(|line| {
-            line.subject == record.subject && line.case == record.case && line.label == row.label
-        });
-        match line {
-            Some(line) => line.rows.push(row),
-            None => section.lines.push(Line {
-                case: &record.case,
-                label: &row.label,
-                subject: &record.subject,
-                rows: vec![row],
-            }),
+        if !row.series.is_empty() {
+            add(&mut section.drawn, record, row);
         }
     }
 }
 
-/// Lines of one measurement stand together, in the order in which it was first seen.
-fn order_lines(section: &mut Section<'_>) {
-    let mut order: BTreeMap<(String, String), usize> = BTreeMap::new();
-    for (case, label) in section.measurements() {
-        let next = order.len();
-        order.insert((case.to_owned(), label.to_owned()), next);
+fn add<'a>(lines: &mut Vec<Line<'a>>, record: &'a Record, row: &'a Row) {
+    let line = lines.iter_mut().find(|line| {
+        line.subject == record.subject && line.case == record.case && line.label == row.label
+    });
+    match line {
+        Some(line) => line.rows.push(row),
+        None => lines.push(Line {
+            case: &record.case,
+            label: &row.label,
+            subject: &record.subject,
+            rows: vec![row],
+        }),
     }
-    let place = |line: &Line<'_>| {
-        let place = order.get(&(line.case.to_owned(), line.label.to_owned()));
-        (place.copied(), subject_rank(line.subject))
-    };
-    section.lines.sort_by_key(place);
+}
+
+/// Lines of one measurement stand together, in the order in which it was first seen.
+fn order_lines(lines: &mut [Line<'_>]) {
+    let order = measurements(lines);
+    lines.sort_by_key(|line| {
+        let place = order
+            .iter()
+            .position(|place| *place == (line.case, line.label));
+        (place, subject_rank(line.subject))
+    });
 }
 
 #[cfg(test)]
 pub mod tests_support {
     use super::*;
     use crate::record::FORMAT;
+    use std::collections::BTreeMap;
 
     /// A run of `flush` with a rate and a share of late transactions.
     pub fn flush_record(subject: &str, round: u32, late: f64) -> Record {
@@ -340,13 +411,43 @@ mod tests {
         let records = [flush_record(REFERENCE, 1, 1.0), flush_record(OURS, 1, 4.0)];
         let sections = sections(&records);
         let behind = sections[0].behind();
-        let [(line, ratio, why)] = behind.as_slice() else {
+        let [behind] = behind.as_slice() else {
             panic!("{} lines are behind", behind.len());
         };
-        assert_eq!((line.subject, *why), (OURS, None));
-        assert!((ratio - 0.25).abs() < 1e-9);
-        let hints = ALL.into_iter().find(|e| e.name == "hints").unwrap();
-        assert!(hints.reason("buffered", "second scan").is_some());
+        assert_eq!((behind.line.subject, behind.why), (OURS, None));
+        assert_eq!(behind.figures(), "late or skipped 0.25");
+    }
+
+    #[test]
+    fn a_measurement_that_is_ahead_may_be_behind_in_another_figure() {
+        let records = [(REFERENCE, 3.0, 10.0), (OURS, 1.0, 20.0)];
+        let records = records.map(|(subject, late, p99)| {
+            let mut record = flush_record(subject, 1, late);
+            record.rows[0].figures.insert("p99_ms".to_owned(), p99);
+            record
+        });
+        let sections = sections(&records);
+        assert_eq!(sections[0].standing(), Some((1, 0, 0)));
+        assert_eq!(sections[0].behind()[0].figures(), "p99 0.50");
+    }
+
+    #[test]
+    fn ratios_refer_to_the_older_postgresql_where_there_is_no_newer() {
+        let records = [
+            flush_record(OURS, 1, 4.0),
+            flush_record("PostgreSQL 15", 1, 1.0),
+        ];
+        assert_eq!(sections(&records)[0].reference, Some("PostgreSQL 15"));
+    }
+
+    #[test]
+    fn a_load_with_series_is_drawn_though_it_is_not_judged() {
+        let mut record = flush_record(OURS, 1, 4.0);
+        record.experiment = "redo".to_owned();
+        let records = [record];
+        let section = &sections(&records)[0];
+        assert!(section.lines.is_empty());
+        assert_eq!(section.drawn.len(), 1);
     }
 
     #[test]
