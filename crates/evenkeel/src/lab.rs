@@ -16,15 +16,18 @@ pub fn lab(command: &LabCommand) -> Result<(), Failure> {
         .build()?;
     let seen = Arc::clone(&interrupted);
     runtime.spawn(async move {
-        let (Ok(mut interrupt), Ok(mut terminate)) = (
+        // A terminal that is closed must not leave servers behind either.
+        let (Ok(mut interrupt), Ok(mut terminate), Ok(mut hangup)) = (
             signal(SignalKind::interrupt()),
             signal(SignalKind::terminate()),
+            signal(SignalKind::hangup()),
         ) else {
             return;
         };
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
         }
         seen.store(true, Ordering::Relaxed);
     });
