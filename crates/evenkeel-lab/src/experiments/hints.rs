@@ -33,8 +33,8 @@ pub const HINTS: Experiment = Experiment {
             figures: &["ms"],
             why: "Every page is written twice, into the double-write area and home; PostgreSQL writes the first copy into the log, at the page's next change.",
         },
-        scans("first"),
-        scans("second"),
+        scans("first scan"),
+        scans("second scan"),
     ],
     work: Work::Servers {
         rounds: |extent| match extent {

@@ -125,7 +125,13 @@ mod tests {
                 .is_some()
         };
         assert!(reason("hints", "direct", "first scan", "ms"));
-        assert!(reason("hints", "buffered", "second index scan", "ms"));
+        assert!(reason(
+            "hints",
+            "buffered",
+            "second scan, half updated",
+            "ms"
+        ));
+        assert!(!reason("hints", "buffered", "second index scan", "ms"));
         assert!(reason(
             "hints",
             "buffered",
