@@ -14,7 +14,7 @@ cargo xtask COMMAND
 
   test            format, tidy, clippy, then every test; fetches the stock PostgreSQL
                   clients (psql, pgbench) first where the machine has none
-  test --fast     the same without the server's end-to-end tests
+  test --fast     the same without the server's end-to-end tests and the loom models
   tidy            file and function length, leftover markers, unenforced rules
   miri            the tests of the small unsafe parts under Miri, some minutes; needs
                   `rustup component add miri rust-src --toolchain nightly`

@@ -53,7 +53,19 @@ pub fn test(args: &[String]) -> Result<(), String> {
     }
     tests.env("EVENKEEL_PG_BIN", pg_bin);
     tests.env("EVENKEEL_BIN", run::target_dir().join("release/evenkeel"));
-    run::check("the tests", &mut tests)
+    run::check("the tests", &mut tests)?;
+    if fast { Ok(()) } else { loom() }
+}
+
+/// The models of the pool's locks, whose sources loom compiles with primitives of its own: with
+/// other flags than the rest, and therefore in a directory of its own.
+fn loom() -> Result<(), String> {
+    step("loom");
+    let mut models = run::cargo();
+    models.env("RUSTFLAGS", "--cfg loom");
+    models.env("CARGO_TARGET_DIR", run::target_dir().join("loom"));
+    models.args(["test", "--release", "-p", "evenkeel-storage"]);
+    run::check("the loom models", models.args(["--test", "loom"]))
 }
 
 fn step(name: &str) {
