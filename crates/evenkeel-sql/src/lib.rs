@@ -25,8 +25,8 @@ pub use session::api::{
     CancelHandle, Column, CopyFormat, Format, Notice, Prepared, SessionParams, SqlConfig,
     TransactionStatus,
 };
-pub use session::setting_defs::{session_default, session_settings};
 pub use session::setting_info::ServerSetting;
 pub use session::{
     CopyInSink, CopyOutStream, RowStream, Session, SimpleQuery, SqlEngine, StatementResult,
+    session_default, session_settings,
 };

@@ -11,7 +11,7 @@ use evenkeel_sql::{AutovacuumConfig, ServerSetting, SqlConfig, SqlState};
 use evenkeel_storage::{StorageConfig, TornPageProtection};
 
 use crate::ServerConfig;
-use table::{SECOND, SETTINGS, Setting};
+use table::{MILLISECOND, SECOND, SETTINGS, Setting};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
@@ -594,6 +594,40 @@ mod tests {
         assert_eq!(shown("lock_timeout").0, "0");
         assert_eq!(shown("wal_writer_delay").0, "10ms");
         assert_eq!(shown("fsync").4, "default");
+    }
+
+    #[test]
+    fn settings_of_sessions_take_their_default_here() {
+        let mut settings = Settings::default();
+        settings.apply("synchronous_commit", "off").unwrap();
+        settings.apply("statement_timeout", "5s").unwrap();
+        settings.apply("Statement_Timeout", "7s").unwrap();
+        let given = |name: &str| {
+            let all = settings.sql.settings.iter();
+            let of_name: Vec<_> = all.filter(|setting| setting.name == name).collect();
+            assert_eq!(of_name.len(), 1, "{name}");
+            (of_name[0].shown.clone(), of_name[0].source)
+        };
+        assert_eq!(
+            given("synchronous_commit"),
+            ("off".to_owned(), "command line")
+        );
+        assert_eq!(
+            given("statement_timeout"),
+            ("7s".to_owned(), "command line")
+        );
+        assert_eq!(
+            settings.apply("statement_timeot", "5s").unwrap_err(),
+            SettingError::Unknown("statement_timeot".to_owned())
+        );
+        for (name, value) in [
+            ("statement_timeout", "soon"),
+            ("application_name", "mine"),
+            ("server_version", "19"),
+        ] {
+            let error = settings.apply(name, value).unwrap_err();
+            assert!(matches!(error, SettingError::Invalid { .. }), "{error}");
+        }
     }
 
     #[test]

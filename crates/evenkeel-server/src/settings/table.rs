@@ -30,7 +30,8 @@ const fn setting(
     }
 }
 
-const MILLISECOND: Duration = Duration::from_millis(1);
+/// The unit of `ms`.
+pub const MILLISECOND: Duration = Duration::from_millis(1);
 /// The unit of `s`.
 pub const SECOND: Duration = Duration::from_secs(1);
 

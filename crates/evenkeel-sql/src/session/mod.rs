@@ -45,6 +45,7 @@ use transaction::{Block, TxState, now_micros};
 pub use crate::exec::{CopyOutStream, RowStream};
 pub use copy::CopyInSink;
 pub use engine::SqlEngine;
+pub use setting_defs::{session_default, session_settings};
 pub use simple::SimpleQuery;
 
 /// What a statement gives.
