@@ -192,6 +192,8 @@ pub struct CopyOutStream {
     header: Option<Bytes>,
     count: u64,
     failed: FailFlag,
+    /// The statement's timer, which ends with its data.
+    timeout: Option<Box<dyn Send>>,
     done: bool,
 }
 
@@ -212,8 +214,16 @@ impl CopyOutStream {
             header,
             count: 0,
             failed,
+            timeout: None,
             done: false,
         }
+    }
+
+    /// Keeps a timer running until the data is drained or dropped.
+    #[must_use]
+    pub fn with_timeout<T: Send + 'static>(mut self, timeout: Option<T>) -> CopyOutStream {
+        self.timeout = timeout.map(|timeout| Box::new(timeout) as Box<dyn Send>);
+        self
     }
 
     /// Number of columns, for CopyOutResponse.
@@ -243,6 +253,7 @@ impl CopyOutStream {
         while out.len() < CHUNK_BYTES {
             if !self.rows.next_row(&mut row).await? {
                 self.done = true;
+                self.timeout = None;
                 break;
             }
             self.writer.row(&row, self.rows.types(), &mut out);

@@ -13,6 +13,7 @@ mod info;
 mod round;
 mod semantics;
 mod series;
+mod strings;
 #[cfg(test)]
 mod tests;
 mod uuids;
@@ -168,7 +169,12 @@ pub fn session_vars(options: &ConfigOptions) -> SqlResult<Arc<SessionVars>> {
 /// # Errors
 /// When the registry takes no functions.
 pub fn register_all(registry: &mut dyn FunctionRegistry) -> SqlResult<()> {
-    let functions = [clock::functions(), info::functions(), uuids::functions()];
+    let functions = [
+        clock::functions(),
+        info::functions(),
+        strings::functions(),
+        uuids::functions(),
+    ];
     for function in functions.into_iter().flatten() {
         registry.register_udf(Arc::new(function.into()))?;
     }

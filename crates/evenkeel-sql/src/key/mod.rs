@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use evenkeel_engine::table::{KeyExtractor, KeyKind};
 
-use crate::error::{SqlError, SqlResult, SqlState};
+use crate::error::{SqlError, SqlResult};
 use crate::row::RowLayout;
-use crate::types::{Datum, Numeric, NumericSign, SqlType};
+use crate::types::{Datum, Numeric, NumericSign, SqlType, without_zero};
 
 const NULL_FIRST: u8 = 0x01;
 const VALUE: u8 = 0x02;
@@ -91,13 +91,7 @@ fn encode_value(value: &Datum, ty: SqlType, out: &mut Vec<u8>) -> SqlResult<()> 
             } else {
                 v
             };
-            if text.as_bytes().contains(&STRING_END) {
-                return Err(SqlError::new(
-                    SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-                    "invalid byte sequence for encoding \"UTF8\": 0x00",
-                ));
-            }
-            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(without_zero(text)?.as_bytes());
             out.push(STRING_END);
         }
         Datum::Bytea(v) => {
@@ -219,8 +213,9 @@ impl KeyExtractor for IndexKey {
         match self.encode_row(row, out) {
             Ok(true) if !self.nulls_not_distinct => KeyKind::HasNull,
             Ok(_) => KeyKind::Unique,
-            // Only a damaged row has no key. It gets no index entry: whoever reads the row
-            // reports the damage, and a check of the table reports the missing entry.
+            // Only a damaged row has no key, for `RowLayout` makes none with a value that a key
+            // cannot hold. It gets no index entry: whoever reads the row reports the damage, and
+            // a check of the table reports the missing entry.
             Err(_) => {
                 out.clear();
                 KeyKind::Absent

@@ -8,6 +8,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use super::utility::{self, TransactionCommand, Utility};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::types::without_zero;
 
 /// The dialect of everything this crate parses.
 pub static DIALECT: PostgreSqlDialect = PostgreSqlDialect {};
@@ -54,6 +55,14 @@ pub fn ends_failure(parsed: &Parsed) -> bool {
 pub fn parser(text: &str) -> SqlResult<Parser<'static>> {
     let tokens = Tokenizer::new(&DIALECT, text).tokenize_with_location();
     let tokens = tokens.map_err(|e| parser_error(&e.into(), text))?;
+    for token in &tokens {
+        match &token.token {
+            Token::SingleQuotedString(string)
+            | Token::EscapedStringLiteral(string)
+            | Token::UnicodeStringLiteral(string) => without_zero(string)?,
+            _ => continue,
+        };
+    }
     Ok(Parser::new(&DIALECT)
         .with_recursion_limit(RECURSION_LIMIT)
         .with_tokens_with_locations(plain(tokens)))

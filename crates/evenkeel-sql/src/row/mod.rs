@@ -20,7 +20,7 @@ use crate::arrow::ColumnBuilder;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::session::api::Format;
 use crate::types::{Datum, Interval, SqlType, TypeContext, put_integer, put_with_length};
-use crate::types::{uuid_text, write_string};
+use crate::types::{uuid_text, without_zero, write_string};
 
 const HEADER: usize = 2;
 const HAS_NULLS: u16 = 0x8000;
@@ -408,7 +408,8 @@ fn encode_variable(ty: SqlType, value: &Datum, out: &mut Vec<u8>) -> SqlResult<(
         (SqlType::Numeric(_), Datum::Numeric(v)) => numeric::encode(v, out),
         (SqlType::Bytea, Datum::Bytea(v)) => out.extend_from_slice(v),
         (SqlType::Numeric(_) | SqlType::Bytea, _) => return Err(wrong_type(ty)),
-        (_, Datum::Text(v)) => out.extend_from_slice(v.as_bytes()),
+        // What a row cannot have, its keys need not.
+        (_, Datum::Text(v)) => out.extend_from_slice(without_zero(v)?.as_bytes()),
         _ => return Err(wrong_type(ty)),
     }
     Ok(())

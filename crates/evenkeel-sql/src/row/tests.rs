@@ -41,6 +41,16 @@ fn a_value_of_another_type_is_refused() {
 }
 
 #[test]
+fn no_string_of_a_row_has_a_zero_byte() {
+    let layout = RowLayout::new(&[SqlType::Text]);
+    let error = layout.encode(&["a\0b".into()], &mut Vec::new());
+    let error = error.unwrap_err();
+    assert_eq!(error.sqlstate.as_str(), "22021");
+    let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
+    assert_eq!(&*error.message, message);
+}
+
+#[test]
 fn char_columns_are_padded_on_the_wire_only() {
     let layout = RowLayout::new(&[SqlType::Char(Some(4))]);
     let mut row = Vec::new();

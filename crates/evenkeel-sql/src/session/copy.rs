@@ -9,6 +9,7 @@ use evenkeel_engine::table::InsertOptions;
 use evenkeel_engine::{TableLockMode, WaitPolicy};
 
 use super::api::CopyFormat;
+use super::run::Timeout;
 use super::{Block, Session, StatementResult};
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -23,9 +24,18 @@ pub struct CopyInSink {
     copy: CopyIn,
     /// Whether the transaction ends with the COPY.
     autocommit: bool,
+    /// The statement's timer, which ends with it.
+    timeout: Option<Timeout>,
 }
 
 impl CopyInSink {
+    /// Keeps a timer running until the end of the data.
+    #[must_use]
+    pub(super) fn with_timeout(mut self, timeout: Option<Timeout>) -> CopyInSink {
+        self.timeout = timeout;
+        self
+    }
+
     /// Number of columns, for CopyInResponse.
     pub fn column_count(&self) -> usize {
         self.copy.column_count()
@@ -67,6 +77,7 @@ impl CopyInSink {
             Err(error) => Err(error),
         };
         let count = session.settle(result)?;
+        self.timeout = None;
         if self.autocommit {
             session.sync().await?;
         }
@@ -139,9 +150,14 @@ impl Session {
             freeze,
             ring: Some(table.table.load_ring()),
         };
-        let copy = CopyIn::new(table, columns, defaults, shape, options, cx);
+        let cancel = self.cancel.clone();
+        let copy = CopyIn::new(table, columns, defaults, shape, options, cx, cancel);
         let autocommit = self.tx.block == Block::Implicit && !self.in_batch;
-        Ok(StatementResult::CopyIn(CopyInSink { copy, autocommit }))
+        Ok(StatementResult::CopyIn(CopyInSink {
+            copy,
+            autocommit,
+            timeout: None,
+        }))
     }
 
     async fn copy_out(&mut self, text: &str, options: &CopyOptions) -> SqlResult<StatementResult> {

@@ -27,7 +27,7 @@ use crate::planner::compile::{self, Compiled, Kind};
 use crate::planner::lexer::{self, LiteralKind, Normalised};
 use crate::planner::parse;
 use crate::planner::query::QueryPlan;
-use crate::types::{Datum, SqlType, TypeContext};
+use crate::types::{Datum, SqlType, TypeContext, text_from_bytes};
 
 /// Where a statement comes from.
 pub(super) enum Source<'a> {
@@ -80,9 +80,12 @@ impl Session {
         formats: &[Format],
     ) -> SqlResult<StatementResult> {
         self.take_wishes()?;
-        let timeout = self
-            .effective
-            .statement_timeout
+        let limit = self.effective.statement_timeout;
+        if limit.is_some() || self.timed_out.load(Ordering::Relaxed) {
+            // A flag of this statement's own, which the last one's timer does not raise.
+            self.timed_out = Arc::default();
+        }
+        let timeout = limit
             .map(|after| Timeout::start(after, self.cancel.clone(), Arc::clone(&self.timed_out)));
         let (compiled, literals) = self.ready(&source).await?;
         if let Kind::Utility(_) = &compiled.kind {
@@ -104,7 +107,9 @@ impl Session {
         }
         Ok(match result {
             StatementResult::Rows(rows) => StatementResult::Rows(rows.with_timeout(timeout)),
-            other => other,
+            StatementResult::CopyIn(sink) => StatementResult::CopyIn(sink.with_timeout(timeout)),
+            StatementResult::CopyOut(out) => StatementResult::CopyOut(out.with_timeout(timeout)),
+            done @ (StatementResult::Command(_) | StatementResult::Empty) => done,
         })
     }
 
@@ -319,7 +324,7 @@ impl Session {
             data.push(match value {
                 None => Datum::Null,
                 Some(bytes) => match Format::of(formats, number) {
-                    Format::Text => Datum::parse_text(*ty, utf8(bytes)?, &cx)?,
+                    Format::Text => Datum::parse_text(*ty, text_from_bytes(bytes)?, &cx)?,
                     Format::Binary => Datum::parse_binary(*ty, bytes)?,
                 },
             });
@@ -481,15 +486,6 @@ fn changed_result(compiled: &Compiled, changed: Changed) -> StatementResult {
         }
         None => StatementResult::Command(tag(verb, changed.count)),
     }
-}
-
-fn utf8(bytes: &[u8]) -> SqlResult<&str> {
-    std::str::from_utf8(bytes).map_err(|_| {
-        SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            "invalid byte sequence for encoding \"UTF8\"",
-        )
-    })
 }
 
 /// The type of a literal's parameter; a string's shows from its place.

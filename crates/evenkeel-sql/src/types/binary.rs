@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::datetime::{POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_MICROS, round_seconds};
 use super::numeric::NumericSign;
-use super::text::{fit_string, write_string};
+use super::text::{fit_string, text_from_bytes, write_string};
 use super::{Datum, Interval, Numeric, SqlType};
 use crate::error::{SqlError, SqlResult, SqlState};
 
@@ -33,8 +33,11 @@ impl Datum {
             | SqlType::Varchar(_)
             | SqlType::Char(_)
             | SqlType::Name
-            | SqlType::Unknown => Datum::Text(fit_string(utf8(bytes)?, ty)?),
-            SqlType::InternalChar => Datum::Text(char::from(fixed::<1>(ty, bytes)?[0]).to_string()),
+            | SqlType::Unknown => Datum::Text(fit_string(text_from_bytes(bytes)?, ty)?),
+            SqlType::InternalChar => Datum::Text(match fixed::<1>(ty, bytes)? {
+                [0] => String::new(),
+                [byte] => char::from(byte).to_string(),
+            }),
             SqlType::Date => Datum::Date(date_from(i32::from_be_bytes(fixed(ty, bytes)?), ty)?),
             SqlType::Time => {
                 let micros = i64::from_be_bytes(fixed(ty, bytes)?);
@@ -125,23 +128,6 @@ fn incorrect(ty: SqlType) -> SqlError {
 
 fn fixed<const N: usize>(ty: SqlType, bytes: &[u8]) -> SqlResult<[u8; N]> {
     bytes.try_into().map_err(|_| incorrect(ty))
-}
-
-/// Text of the wire: UTF-8 without a zero byte, or 22021.
-fn utf8(bytes: &[u8]) -> SqlResult<&str> {
-    let bad = |byte: u8| {
-        SqlError::new(
-            SqlState::CHARACTER_NOT_IN_REPERTOIRE,
-            format!("invalid byte sequence for encoding \"UTF8\": 0x{byte:02x}"),
-        )
-    };
-    let text = std::str::from_utf8(bytes)
-        .map_err(|e| bad(bytes.get(e.valid_up_to()).copied().unwrap_or(0)))?;
-    if bytes.contains(&0) {
-        Err(bad(0))
-    } else {
-        Ok(text)
-    }
 }
 
 fn date_from(wire: i32, ty: SqlType) -> SqlResult<i32> {

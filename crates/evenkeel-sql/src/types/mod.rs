@@ -15,7 +15,10 @@ mod zone;
 pub use datetime::{MICROS_PER_DAY, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_MICROS};
 pub use datum::{Datum, Interval};
 pub use numeric::{Numeric, NumericSign};
-pub(crate) use text::{put_integer, put_with_length, uuid_text, write_string};
+pub(crate) use text::{
+    invalid_encoding, put_integer, put_with_length, text_from_bytes, uuid_text, without_zero,
+    write_string,
+};
 pub use zone::{TimeZone, TypeContext};
 
 /// Declared precision and scale of a `numeric(p, s)`.

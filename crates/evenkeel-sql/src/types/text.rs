@@ -26,9 +26,9 @@ impl Datum {
             SqlType::Numeric(modifier) => {
                 Datum::Numeric(Numeric::parse(text)?.apply_modifier(modifier)?)
             }
-            SqlType::Text | SqlType::Unknown | SqlType::TextArray => text.into(),
+            SqlType::Text | SqlType::Unknown | SqlType::TextArray => without_zero(text)?.into(),
             SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name | SqlType::InternalChar => {
-                Datum::Text(fit_string(text, ty)?)
+                Datum::Text(fit_string(without_zero(text)?, ty)?)
             }
             SqlType::Date => Datum::Date(datetime::parse_date(text, cx)?),
             SqlType::Time => Datum::Time(datetime::parse_time(text, cx)?),
@@ -116,6 +116,46 @@ impl Datum {
             Format::Binary => self.write_binary(ty, out),
         });
     }
+}
+
+/// Text from outside: UTF-8 without a zero byte, or 22021.
+pub(crate) fn text_from_bytes(bytes: &[u8]) -> SqlResult<&str> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => without_zero(text),
+        Err(_) => Err(invalid_encoding(bytes)),
+    }
+}
+
+/// Text without a zero byte, which no string may hold: it ends one in a key.
+pub(crate) fn without_zero(text: &str) -> SqlResult<&str> {
+    match memchr::memchr(0, text.as_bytes()) {
+        None => Ok(text),
+        Some(_) => Err(invalid_encoding(text.as_bytes())),
+    }
+}
+
+/// 22021 for bytes that are no text, naming the first ones that are not.
+pub(crate) fn invalid_encoding(bytes: &[u8]) -> SqlError {
+    let valid = std::str::from_utf8(bytes).map_or_else(|e| e.valid_up_to(), str::len);
+    let bad = memchr::memchr(0, &bytes[..valid]).unwrap_or(valid);
+    let length = match bytes.get(bad) {
+        Some(0xc0..0xe0) => 2,
+        Some(0xe0..0xf0) => 3,
+        Some(0xf0..0xf8) => 4,
+        _ => 1,
+    };
+    let shown: Vec<String> = bytes[bad..]
+        .iter()
+        .take(length)
+        .map(|byte| format!("0x{byte:02x}"))
+        .collect();
+    SqlError::new(
+        SqlState::CHARACTER_NOT_IN_REPERTOIRE,
+        format!(
+            "invalid byte sequence for encoding \"UTF8\": {}",
+            shown.join(" ")
+        ),
+    )
 }
 
 /// Appends what `write` appends, with its length in front.

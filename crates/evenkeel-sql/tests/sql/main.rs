@@ -2,6 +2,7 @@
 //! sessions at once.
 
 mod concurrency;
+mod copying;
 mod files;
 mod harness;
 mod maintenance;

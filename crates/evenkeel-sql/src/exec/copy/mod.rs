@@ -1,0 +1,317 @@
+//! COPY's text and CSV formats, in both directions.
+
+mod records;
+mod write;
+
+use std::sync::Arc;
+
+use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::table::InsertOptions;
+use evenkeel_engine::{BlockNumber, CancelFlag, Tid, Transaction};
+
+use super::StatementCx;
+use super::oltp::expr::{Env, Typed};
+use super::oltp::insert::{RowMaker, RowMemory};
+use crate::catalog::TableInfo;
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::planner::utility::CopyOptions;
+use crate::session::api::CopyFormat;
+use crate::types::{Datum, text_from_bytes};
+use records::{Fields, Scanner, split_csv, split_text};
+
+pub use write::TextWriter;
+
+/// Bytes of rows that are gathered before they are inserted.
+const BULK_BYTES: usize = 256 << 10;
+/// A line longer than this is refused, as PostgreSQL refuses more than 1 GB.
+const MAX_LINE: usize = 1 << 30;
+/// Rows between looks at the cancel flag.
+const ROWS_PER_CHECK: u64 = 1024;
+
+/// The options of a COPY with their defaults filled in.
+#[derive(Debug, Clone)]
+pub struct CopyShape {
+    /// Text or CSV.
+    pub format: CopyFormat,
+    /// Between fields.
+    pub delimiter: u8,
+    /// What NULL looks like.
+    pub null: String,
+    /// CSV's quote.
+    pub quote: u8,
+    /// CSV's escape within quotes.
+    pub escape: u8,
+    /// Whether the first line names the columns.
+    pub header: bool,
+}
+
+impl CopyShape {
+    /// The shape for some options.
+    pub fn new(options: &CopyOptions) -> CopyShape {
+        let csv = options.format == CopyFormat::Csv;
+        // Options are single bytes: the grammar takes ASCII characters only.
+        let byte = |c: Option<char>, default: u8| c.map_or(default, |c| c as u8);
+        let quote = byte(options.quote, b'"');
+        let null = if csv { "" } else { "\\N" };
+        CopyShape {
+            format: options.format,
+            delimiter: byte(options.delimiter, if csv { b',' } else { b'\t' }),
+            null: options.null.clone().unwrap_or_else(|| null.to_owned()),
+            quote,
+            escape: byte(options.escape, quote),
+            header: options.header,
+        }
+    }
+}
+
+/// COPY FROM STDIN under way.
+pub struct CopyIn {
+    table: Arc<TableInfo>,
+    /// The table's columns that the lines have, in their order.
+    columns: Vec<usize>,
+    /// For each of the table's columns its field in a line.
+    places: Vec<Option<usize>>,
+    defaults: Vec<Typed>,
+    shape: CopyShape,
+    options: InsertOptions,
+    cx: StatementCx,
+    cancel: CancelFlag,
+    /// What is left of a record whose end has not come yet.
+    rest: Vec<u8>,
+    /// How far it has been looked into.
+    scanner: Scanner,
+    line: u64,
+    ended: bool,
+    bulk: RowBatch,
+    memory: RowMemory,
+    count: u64,
+}
+
+impl CopyIn {
+    /// Begins a COPY into some columns of a table; `defaults` has a value for each column.
+    pub fn new(
+        table: Arc<TableInfo>,
+        columns: Vec<usize>,
+        defaults: Vec<Typed>,
+        shape: CopyShape,
+        options: InsertOptions,
+        cx: StatementCx,
+        cancel: CancelFlag,
+    ) -> CopyIn {
+        let place = |column| columns.iter().position(|c| *c == column);
+        CopyIn {
+            places: (0..table.columns.len()).map(place).collect(),
+            table,
+            columns,
+            defaults,
+            shape,
+            options,
+            cx,
+            cancel,
+            rest: Vec::new(),
+            scanner: Scanner::default(),
+            line: 0,
+            ended: false,
+            bulk: RowBatch::new(),
+            memory: RowMemory::default(),
+            count: 0,
+        }
+    }
+
+    /// Number of columns.
+    pub fn column_count(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The format.
+    pub fn format(&self) -> CopyFormat {
+        self.shape.format
+    }
+
+    /// Takes a piece of the data, cut anywhere: whether its rows are now to be stored.
+    pub fn take(&mut self, data: &[u8]) -> SqlResult<bool> {
+        self.cancel.check()?;
+        if self.rest.is_empty() {
+            let used = self.lines(data)?;
+            self.rest.extend_from_slice(&data[used..]);
+        } else {
+            let mut joined = std::mem::take(&mut self.rest);
+            joined.extend_from_slice(data);
+            let used = self.lines(&joined)?;
+            joined.drain(..used);
+            self.rest = joined;
+        }
+        if self.rest.len() > MAX_LINE {
+            return Err(SqlError::new(
+                SqlState::PROGRAM_LIMIT_EXCEEDED,
+                "a line of COPY data is too long",
+            ));
+        }
+        Ok(self.bulk.bytes() >= BULK_BYTES)
+    }
+
+    /// The end of the data: the number of rows.
+    pub async fn finish(&mut self, txn: &mut Transaction) -> SqlResult<u64> {
+        let rest = std::mem::take(&mut self.rest);
+        if !rest.is_empty() && !self.ended {
+            if self.scanner.is_quoted() {
+                let error = SqlError::new(
+                    SqlState::BAD_COPY_FILE_FORMAT,
+                    "unterminated CSV quoted field",
+                );
+                self.line += 1;
+                return Err(self.located(error, None));
+            }
+            self.one_line(&rest)?;
+        }
+        self.store(txn).await?;
+        Ok(self.count)
+    }
+
+    /// Stores the rows that have been taken.
+    pub async fn store(&mut self, txn: &mut Transaction) -> SqlResult<()> {
+        if self.bulk.is_empty() {
+            return Ok(());
+        }
+        txn.check_cancel()?;
+        let inserted = self
+            .table
+            .table
+            .insert_many(txn, &self.bulk, &self.options)
+            .await;
+        self.bulk.clear();
+        inserted.map_err(|error| {
+            let error: SqlError = error.into();
+            error.table(&*self.table.name).context(self.place(None))
+        })
+    }
+
+    /// Reads the complete lines of `data`; the number of bytes used.
+    fn lines(&mut self, data: &[u8]) -> SqlResult<usize> {
+        let mut used = 0;
+        while !self.ended {
+            let Some(length) = self.scanner.record(&data[used..], &self.shape) else {
+                break;
+            };
+            let line = &data[used..used + length];
+            used += length + 1;
+            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            self.one_line(line)?;
+        }
+        Ok(if self.ended { data.len() } else { used })
+    }
+
+    fn one_line(&mut self, line: &[u8]) -> SqlResult<()> {
+        self.line += 1;
+        if self.line.is_multiple_of(ROWS_PER_CHECK) {
+            self.cancel.check()?;
+        }
+        // In CSV it is data.
+        if self.shape.format == CopyFormat::Text && line == b"\\." {
+            self.ended = true;
+            return Ok(());
+        }
+        if self.line == 1 && self.shape.header {
+            return Ok(());
+        }
+        let text = text_from_bytes(line).map_err(|error| self.located(error, None))?;
+        self.row(text)?;
+        self.count += 1;
+        Ok(())
+    }
+
+    fn row(&mut self, line: &str) -> SqlResult<()> {
+        let table = Arc::clone(&self.table);
+        let mut fields = Fields::new();
+        match self.shape.format {
+            CopyFormat::Text => split_text(line, &self.shape, &mut fields)
+                .map_err(|error| self.located(error, None))?,
+            CopyFormat::Csv => split_csv(line, &self.shape, &mut fields),
+        }
+        if fields.len() > self.columns.len() {
+            let error = SqlError::new(
+                SqlState::BAD_COPY_FILE_FORMAT,
+                "extra data after last expected column",
+            );
+            return Err(self.located(error, None));
+        }
+        if fields.len() < self.columns.len() {
+            let name = &table.columns[self.columns[fields.len()]].name;
+            let error = SqlError::new(
+                SqlState::BAD_COPY_FILE_FORMAT,
+                format!("missing data for column \"{name}\""),
+            );
+            return Err(self.located(error, None));
+        }
+        let memory = std::mem::take(&mut self.memory);
+        let mut maker = RowMaker::reusing(&table, &self.cx.types, memory);
+        maker.begin();
+        for (column, info) in table.columns.iter().enumerate() {
+            match self.places[column].map(|place| &fields[place]) {
+                Some(Some(text)) => {
+                    let datum = Datum::parse_text(info.ty, text, &self.cx.types)
+                        .map_err(|error| self.located(error, Some((&*info.name, text))))?;
+                    maker.push_stored(datum);
+                }
+                Some(None) => maker.push_stored(Datum::Null),
+                None => {
+                    let env = Env {
+                        params: &[],
+                        cx: &self.cx,
+                    };
+                    let default = &self.defaults[column];
+                    let datum = default.eval(None, env)?;
+                    maker.push(datum, default.ty)?;
+                }
+            }
+        }
+        maker.finish().map_err(|error| self.located(error, None))?;
+        self.bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes);
+        self.memory = maker.into_memory();
+        Ok(())
+    }
+
+    fn place(&self, field: Option<(&str, &str)>) -> String {
+        let table = &self.table.name;
+        match field {
+            None => format!("COPY {table}, line {}", self.line),
+            Some((column, text)) => {
+                format!(
+                    "COPY {table}, line {}, column {column}: \"{text}\"",
+                    self.line
+                )
+            }
+        }
+    }
+
+    fn located(&self, error: SqlError, field: Option<(&str, &str)>) -> SqlError {
+        error.context(self.place(field))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    pub(super) fn shape(format: CopyFormat) -> CopyShape {
+        CopyShape::new(&CopyOptions {
+            format,
+            ..CopyOptions::default()
+        })
+    }
+
+    pub(super) fn split(format: CopyFormat, line: &str) -> Vec<Option<String>> {
+        let mut out = Fields::new();
+        match format {
+            CopyFormat::Text => split_text(line, &shape(format), &mut out).unwrap(),
+            CopyFormat::Csv => split_csv(line, &shape(format), &mut out),
+        }
+        out.into_iter()
+            .map(|field| field.map(std::borrow::Cow::into_owned))
+            .collect()
+    }
+
+    pub(super) fn some(texts: &[Option<&str>]) -> Vec<Option<String>> {
+        texts.iter().map(|text| text.map(str::to_owned)).collect()
+    }
+}

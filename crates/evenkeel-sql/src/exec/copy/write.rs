@@ -1,0 +1,130 @@
+//! Rows to COPY's lines.
+
+use bytes::{BufMut, BytesMut};
+
+use super::CopyShape;
+use crate::session::api::CopyFormat;
+use crate::types::{Datum, SqlType, TypeContext};
+
+/// Writes rows in COPY's formats.
+pub struct TextWriter {
+    shape: CopyShape,
+    types: TypeContext,
+}
+
+impl TextWriter {
+    /// A writer of a shape.
+    pub fn new(shape: CopyShape, types: TypeContext) -> TextWriter {
+        TextWriter { shape, types }
+    }
+
+    /// Appends a line.
+    pub fn row(&self, row: &[Datum], types: &[SqlType], out: &mut BytesMut) {
+        let alone = row.len() == 1;
+        for (number, (datum, ty)) in row.iter().zip(types).enumerate() {
+            if number > 0 {
+                out.put_u8(self.shape.delimiter);
+            }
+            if datum.is_null() {
+                out.put_slice(self.shape.null.as_bytes());
+            } else {
+                self.field(&datum.to_text(*ty, &self.types), alone, out);
+            }
+        }
+        out.put_u8(b'\n');
+    }
+
+    /// Appends a header line.
+    pub fn names<'n>(&self, names: impl Iterator<Item = &'n str>, out: &mut BytesMut) {
+        for (number, name) in names.enumerate() {
+            if number > 0 {
+                out.put_u8(self.shape.delimiter);
+            }
+            self.field(name, false, out);
+        }
+        out.put_u8(b'\n');
+    }
+
+    /// Appends a field; `alone` if it is its line's only one.
+    fn field(&self, text: &str, alone: bool, out: &mut BytesMut) {
+        match self.shape.format {
+            CopyFormat::Text => self.escaped(text, out),
+            // Clients take a line of `\.` for the end of the data.
+            CopyFormat::Csv => self.csv(text, alone && text == "\\.", out),
+        }
+    }
+
+    fn escaped(&self, text: &str, out: &mut BytesMut) {
+        for byte in text.bytes() {
+            let letter = match byte {
+                8 => b'b',
+                12 => b'f',
+                b'\n' => b'n',
+                b'\r' => b'r',
+                b'\t' => b't',
+                11 => b'v',
+                b'\\' => b'\\',
+                other if other == self.shape.delimiter => other,
+                other => {
+                    out.put_u8(other);
+                    continue;
+                }
+            };
+            out.put_slice(&[b'\\', letter]);
+        }
+    }
+
+    fn csv(&self, text: &str, quote: bool, out: &mut BytesMut) {
+        let special = |byte: u8| {
+            byte == self.shape.delimiter
+                || byte == self.shape.quote
+                || byte == b'\n'
+                || byte == b'\r'
+        };
+        let quote = quote || text == self.shape.null || text.is_empty();
+        if !quote && !text.bytes().any(special) {
+            out.put_slice(text.as_bytes());
+            return;
+        }
+        out.put_u8(self.shape.quote);
+        for byte in text.bytes() {
+            if byte == self.shape.quote || byte == self.shape.escape {
+                out.put_u8(self.shape.escape);
+            }
+            out.put_u8(byte);
+        }
+        out.put_u8(self.shape.quote);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{shape, some, split};
+    use super::*;
+
+    fn written(format: CopyFormat, row: &[Datum]) -> String {
+        let writer = TextWriter::new(shape(format), TypeContext::default());
+        let mut out = BytesMut::new();
+        writer.row(row, &vec![SqlType::Text; row.len()], &mut out);
+        String::from_utf8(out.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let rows = ["", "a\tb", "\\N", "x,\"y\"\nz", "\\."];
+        for format in [CopyFormat::Text, CopyFormat::Csv] {
+            for text in rows {
+                let line = written(format, &[text.into(), Datum::Null]);
+                let line = line.strip_suffix('\n').unwrap();
+                assert_eq!(split(format, line), some(&[Some(text), None]), "{format:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_line_of_csv_is_taken_for_the_end_of_the_data() {
+        assert_eq!(written(CopyFormat::Csv, &["\\.".into()]), "\"\\.\"\n");
+        let two = written(CopyFormat::Csv, &["\\.".into(), "a".into()]);
+        assert_eq!(two, "\\.,a\n");
+    }
+}
