@@ -123,8 +123,16 @@ struct Reader<'a> {
     month: Option<i64>,
     day: Option<i64>,
     time: Option<i64>,
+    /// `AM` or `PM`.
+    half: Option<Half>,
     zone: Option<Zone>,
     before_christ: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Half {
+    Am,
+    Pm,
 }
 
 const MONTHS: [&str; 12] = [
@@ -140,22 +148,37 @@ impl Reader<'_> {
         digits.parse().map_err(|_| self.invalid())
     }
 
-    /// `HH:MM[:SS[.ffffff]]`, with a zone at its end perhaps.
+    /// `HH:MM[:SS[.ffffff]]` or ISO's `HHMM`, `HHMMSS[.ffffff]`, with a zone or a half of the day
+    /// at its end perhaps.
     fn time_field(&mut self, field: &str) -> SqlResult<()> {
         let end = field
             .find(|c: char| !c.is_ascii_digit() && c != ':' && c != '.')
             .unwrap_or(field.len());
         let (clock, rest) = field.split_at(end);
-        let mut parts = clock.split(':');
-        let hour = self.number(parts.next().unwrap_or_default())?;
-        let minute = self.number(parts.next().unwrap_or_default())?;
-        let (second, micros) = match parts.next() {
-            None => (0, 0),
-            Some(seconds) => self.seconds(seconds)?,
+        let parts: Vec<&str> = match clock.split_at_checked(2) {
+            Some((hour, minute)) if clock.len() == 4 && !clock.contains([':', '.']) => {
+                vec![hour, minute]
+            }
+            Some((hour, rest)) if clock.len() >= 6 && !clock.contains(':') => {
+                let (minute, second) = rest.split_at(2);
+                let whole = second.split('.').next().unwrap_or_default();
+                if whole.len() != 2 {
+                    return Err(self.invalid());
+                }
+                vec![hour, minute, second]
+            }
+            _ => clock.split(':').collect(),
         };
-        if parts.next().is_some() || self.time.is_some() {
+        let (hour, minute, second) = match parts[..] {
+            [hour, minute] => (hour, minute, "0"),
+            [hour, minute, second] => (hour, minute, second),
+            _ => return Err(self.invalid()),
+        };
+        if self.time.is_some() {
             return Err(self.invalid());
         }
+        let (hour, minute) = (self.number(hour)?, self.number(minute)?);
+        let (second, micros) = self.seconds(second)?;
         let at_midnight = hour == 24 && minute == 0 && second == 0 && micros == 0;
         if (hour > 23 && !at_midnight) || minute > 59 || second > 60 {
             return Err(field_overflow(self.text));
@@ -227,14 +250,7 @@ impl Reader<'_> {
     /// Digits alone: `20201231`, or a part of a date written with a month's name.
     fn digits_field(&mut self, field: &str) -> SqlResult<()> {
         if self.day.is_some() && self.year.is_some() {
-            if self.time.is_none() && (field.len() == 6 || field.len() == 4) {
-                let clock = |range: std::ops::Range<usize>| self.number(&field[range]);
-                let seconds = if field.len() == 6 { clock(4..6)? } else { 0 };
-                let total = clock(0..2)? * 3600 + clock(2..4)? * 60 + seconds;
-                self.time = Some(total * MICROS_PER_SECOND);
-                return Ok(());
-            }
-            return Err(self.invalid());
+            return self.time_field(field);
         }
         if field.len() >= 6 && self.month.is_none() {
             let (rest, day) = field.split_at(field.len() - 2);
@@ -250,12 +266,15 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A zone, an era, a month's or a weekday's name.
+    /// A zone, an era, a half of the day, a month's or a weekday's name.
     fn other_field(&mut self, field: &str) -> SqlResult<()> {
         let lower = field.to_ascii_lowercase();
         match lower.as_str() {
             "bc" => self.before_christ = true,
             "ad" | "t" => {}
+            "am" | "pm" if self.half.is_some() => return Err(self.invalid()),
+            "am" => self.half = Some(Half::Am),
+            "pm" => self.half = Some(Half::Pm),
             "z" | "utc" | "gmt" => self.zone = Some(Zone::Offset(0)),
             _ if field.starts_with(['+', '-']) => {
                 self.zone = Some(Zone::Offset(self.offset(field)?));
@@ -330,11 +349,27 @@ impl Reader<'_> {
         if field.bytes().all(|b| b.is_ascii_digit()) {
             return self.digits_field(field);
         }
+        if self.day.is_some() && self.year.is_some() {
+            return self.time_field(field);
+        }
         self.date_field(field)
     }
 
-    fn finish(self, needs_date: bool) -> SqlResult<Parsed> {
+    /// The time of the day in 24 hours; midnight if there is none.
+    fn clock(&self) -> SqlResult<i64> {
+        const HOUR: i64 = 3600 * MICROS_PER_SECOND;
         let micros = self.time.unwrap_or(0);
+        let hour = micros / HOUR;
+        match self.half {
+            Some(_) if hour > 12 => Err(field_overflow(self.text)),
+            Some(Half::Am) if hour == 12 => Ok(micros - 12 * HOUR),
+            Some(Half::Pm) if hour != 12 => Ok(micros + 12 * HOUR),
+            _ => Ok(micros),
+        }
+    }
+
+    fn finish(self, needs_date: bool) -> SqlResult<Parsed> {
+        let micros = self.clock()?;
         if !needs_date && self.day.is_none() {
             self.time.ok_or_else(|| self.invalid())?;
             return Ok(Parsed::Civil {
@@ -431,6 +466,7 @@ fn parse(text: &str, type_name: &str, cx: &TypeContext, needs_date: bool) -> Sql
         month: None,
         day: None,
         time: None,
+        half: None,
         zone: None,
         before_christ: false,
     };
