@@ -37,7 +37,7 @@ pub fn update(binder: &Binder<'_>, mut update: Update) -> SqlResult<Compiled> {
                         binder.infer_param(index, ty);
                     }
                 }
-                SqlValue::SingleQuotedString(_) => from = Some(SqlType::Unknown),
+                SqlValue::SingleQuotedString(_) | SqlValue::Null => from = Some(SqlType::Unknown),
                 _ => {}
             }
         }

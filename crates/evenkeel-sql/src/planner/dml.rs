@@ -75,7 +75,9 @@ pub fn insert<'a>(
     let plan = query::plan_query(&binder, &query)?;
     check_width(plan.types.len(), &columns, named)?;
     let mut row = defaults(&binder, &table)?;
-    for (source, column) in columns.iter().take(plan.types.len()).enumerate() {
+    for (source, (column, ty)) in columns.iter().zip(query::assigned_types(&plan)).enumerate() {
+        let info = &table.columns[*column];
+        check_assignable(ty, info.ty, &info.name)?;
         row[*column] = Typed {
             value: Value::Column(source),
             ty: plan.types[source],

@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Values};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, LogicalPlanBuilder, Values};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::sql::sqlparser::ast;
 
-use super::binder::{Binder, small_literal};
+use super::binder::{Binder, is_untyped, small_literal};
 use super::names::{self, ItemName};
 use super::unique::{make_names_unique, original};
 use super::unnest;
@@ -42,6 +43,45 @@ pub fn plan_query(binder: &Binder<'_>, query: &ast::Query) -> SqlResult<QueryPla
         types,
         columns,
     })
+}
+
+/// The types of a query's columns as an assignment takes them: what was written as a bare string,
+/// NULL or a parameter is of no type yet.
+pub fn assigned_types(plan: &QueryPlan) -> Vec<SqlType> {
+    let mut top = &plan.plan;
+    loop {
+        top = match top {
+            LogicalPlan::Sort(sort) => &sort.input,
+            LogicalPlan::Limit(limit) => &limit.input,
+            LogicalPlan::Distinct(Distinct::All(input)) => input,
+            _ => break,
+        };
+    }
+    let rows = match top {
+        LogicalPlan::Projection(projection) => std::slice::from_ref(&projection.expr),
+        LogicalPlan::Values(values) => &values.values,
+        _ => &[],
+    };
+    let mut types = plan.types.to_vec();
+    for row in rows {
+        for (ty, _) in types
+            .iter_mut()
+            .zip(row)
+            .filter(|(_, expr)| has_no_type(expr))
+        {
+            *ty = SqlType::Unknown;
+        }
+    }
+    types
+}
+
+fn has_no_type(expr: &Expr) -> bool {
+    match expr {
+        Expr::Alias(alias) => has_no_type(&alias.expr),
+        Expr::Literal(value, _) => matches!(value, ScalarValue::Utf8(_) | ScalarValue::Null),
+        Expr::Placeholder(param) => is_untyped(param),
+        _ => false,
+    }
 }
 
 /// Binds and coerces a statement, and types its parameters.
