@@ -8,13 +8,13 @@ use datafusion::arrow::array::{
     Int32Builder, Int64Builder, IntervalMonthDayNanoBuilder, NullBuilder, StringBuilder,
     Time64MicrosecondBuilder, TimestampMicrosecondBuilder, UInt32Builder,
 };
-use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano};
+use datafusion::arrow::datatypes::{DataType, IntervalMonthDayNano, i256};
 use datafusion::scalar::ScalarValue;
 
 use super::UTC;
 use super::read::datum_at;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::types::{Datum, Interval, Numeric, SqlType};
+use crate::types::{Datum, Interval, Numeric, NumericMod, SqlType};
 
 const UUID_BYTES: i32 = 16;
 const NANOS_PER_MICRO: i64 = 1000;
@@ -119,18 +119,10 @@ impl ColumnBuilder {
             (ColumnBuilder::Float32(b), Datum::Float4(v)) => b.append_value(*v),
             (ColumnBuilder::Float64(b), Datum::Float8(v)) => b.append_value(*v),
             (ColumnBuilder::Decimal128(b, precision, scale), Datum::Numeric(v)) => {
-                let unscaled = v
-                    .to_i128(*scale)
-                    .filter(|n| fits(n.unsigned_abs(), *precision));
-                b.append_value(unscaled.ok_or_else(|| no_decimal(v))?);
+                b.append_value(decimal_128(v, *precision, *scale).ok_or_else(|| no_decimal(v))?);
             }
             (ColumnBuilder::Decimal256(b, precision, scale), Datum::Numeric(v)) => {
-                let unscaled = v.to_i256(*scale).ok_or_else(|| no_decimal(v))?;
-                let digits = unscaled.to_string().trim_start_matches('-').len();
-                if digits > usize::from(*precision) {
-                    return Err(no_decimal(v));
-                }
-                b.append_value(unscaled);
+                b.append_value(decimal_256(v, *precision, *scale).ok_or_else(|| no_decimal(v))?);
             }
             (ColumnBuilder::Utf8(b), Datum::Text(v)) => b.append_value(v),
             (ColumnBuilder::Date(b), Datum::Date(v)) => b.append_value(*v),
@@ -175,10 +167,52 @@ impl ColumnBuilder {
     }
 }
 
-fn fits(magnitude: u128, precision: u8) -> bool {
-    10u128
-        .checked_pow(u32::from(precision))
-        .is_none_or(|bound| magnitude < bound)
+fn decimal_128(value: &Numeric, precision: u8, scale: i8) -> Option<i128> {
+    let bound = 10u128.checked_pow(u32::from(precision));
+    let fits = |magnitude: u128| bound.is_none_or(|bound| magnitude < bound);
+    let unscaled = value.to_i128(scale)?;
+    fits(unscaled.unsigned_abs()).then_some(unscaled)
+}
+
+fn decimal_256(value: &Numeric, precision: u8, scale: i8) -> Option<i256> {
+    let unscaled = value.to_i256(scale)?;
+    let digits = unscaled.to_string().trim_start_matches('-').len();
+    (digits <= usize::from(precision)).then_some(unscaled)
+}
+
+/// Refuses a `numeric` that no plan could read from a column with this modifier: 0A000 for NaN
+/// and the infinities, which no decimal stands for, otherwise 22003.
+pub fn check_stored_numeric(value: &Numeric, modifier: Option<NumericMod>) -> SqlResult<()> {
+    if !value.is_finite() {
+        return Err(SqlError::unsupported(format!(
+            "the numeric value {value} in a column"
+        )));
+    }
+    // 56 digits before the point and 20 behind it, in groups of four.
+    let before = i64::from(value.weight()) + 1;
+    let behind = value.digits().len() as i64 - before;
+    if modifier.is_none() && before <= 14 && behind <= 5 {
+        return Ok(());
+    }
+    let fits = match SqlType::Numeric(modifier).arrow_type() {
+        DataType::Decimal128(precision, scale) => decimal_128(value, precision, scale).is_some(),
+        DataType::Decimal256(precision, scale) => decimal_256(value, precision, scale).is_some(),
+        _ => false,
+    };
+    if fits {
+        return Ok(());
+    }
+    let error = SqlError::new(
+        SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
+        format!("numeric value {value} is out of range for a column"),
+    );
+    Err(match modifier {
+        None => error.detail(
+            "A numeric without precision has at most 56 digits before the decimal point and 20 \
+             behind it.",
+        ),
+        Some(_) => error.detail("A numeric column has at most 76 digits."),
+    })
 }
 
 fn no_decimal(value: &Numeric) -> SqlError {

@@ -18,7 +18,7 @@ use std::collections::HashMap;
 
 use datafusion::arrow::datatypes::{DataType, Field, IntervalUnit, TimeUnit};
 
-pub use build::{ColumnBuilder, datum_from_scalar, scalar_from_datum};
+pub use build::{ColumnBuilder, check_stored_numeric, datum_from_scalar, scalar_from_datum};
 pub use read::{datum_at, put_field};
 
 use crate::types::{NumericMod, SqlType};

@@ -8,6 +8,7 @@ use evenkeel_engine::Transaction;
 use super::conflict::{Inserter, OnConflict};
 use super::expr::{Env, RowRef, Typed};
 use super::select::encode_row;
+use crate::arrow::check_stored_numeric;
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::StatementCx;
@@ -52,7 +53,8 @@ pub struct RowMemory {
     bytes: Vec<u8>,
 }
 
-/// Makes rows of a table out of values: assignment casts, NOT NULL, encoding.
+/// Makes rows of a table out of values: assignment casts, NOT NULL, what plans can read,
+/// encoding.
 pub struct RowMaker<'a> {
     table: &'a TableInfo,
     types: &'a TypeContext,
@@ -136,6 +138,10 @@ impl<'a> RowMaker<'a> {
         for (column, datum) in self.table.columns.iter().zip(&self.data) {
             if column.not_null && datum.is_null() {
                 return Err(self.null_violation(&column.name));
+            }
+            if let (SqlType::Numeric(modifier), Datum::Numeric(value)) = (column.ty, datum) {
+                check_stored_numeric(value, modifier)
+                    .map_err(|error| error.table(&*self.table.name).column(&*column.name))?;
             }
         }
         self.bytes.clear();
