@@ -4,7 +4,7 @@
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray};
-use datafusion::arrow::compute::kernels::numeric::{add, div, mul, sub};
+use datafusion::arrow::compute::kernels::numeric::{add, div, mul, neg, sub};
 use datafusion::arrow::datatypes::{DataType, Float32Type, Float64Type, i256};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::Result as DfResult;
@@ -53,6 +53,46 @@ pub(super) fn checked(operator: Operator, ty: &DataType) -> Option<Arc<ScalarUDF
         _ => return None,
     };
     (integer || float).then(|| Arc::clone(&ALL[at]))
+}
+
+/// `-` before a number.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Negation {
+    signature: Signature,
+}
+
+/// The function for a sign; `None` where DataFusion's own does what PostgreSQL's does.
+pub(super) fn negation(ty: &DataType) -> Option<Arc<ScalarUDF>> {
+    static ONE: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+        let signature = Signature::any(1, Volatility::Immutable);
+        Arc::new(ScalarUDF::new_from_impl(Negation { signature }))
+    });
+    let integer = matches!(ty, DataType::Int16 | DataType::Int32 | DataType::Int64);
+    integer.then(|| Arc::clone(&ONE))
+}
+
+impl ScalarUDFImpl for Negation {
+    fn name(&self) -> &str {
+        "checked_negate"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> DfResult<DataType> {
+        Ok(arg_types.first().cloned().unwrap_or(DataType::Int64))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
+        let [value] = args.args.as_slice() else {
+            return Err(SqlError::internal("a sign has one number").into());
+        };
+        let scalar = matches!(value, ColumnarValue::Scalar(_));
+        let array = value.to_array(if scalar { 1 } else { args.number_rows })?;
+        let negated = neg(&array).map_err(|error| from_kernel(error, array.data_type()))?;
+        one_if(scalar, negated)
+    }
 }
 
 /// Digits after the point that a quotient has at least.
@@ -213,6 +253,15 @@ fn division_by_zero() -> SqlError {
     SqlError::new(SqlState::DIVISION_BY_ZERO, "division by zero")
 }
 
+/// An error of Arrow's arithmetic on values of a type.
+fn from_kernel(error: ArrowError, ty: &DataType) -> SqlError {
+    match error {
+        ArrowError::DivideByZero => division_by_zero(),
+        ArrowError::ArithmeticOverflow(_) => out_of_range(ty),
+        other => SqlError::internal(other.to_string()),
+    }
+}
+
 impl Checked {
     fn compute(&self, left: &ArrayRef, right: &ArrayRef) -> SqlResult<ArrayRef> {
         let kernel = match self.operator {
@@ -221,11 +270,7 @@ impl Checked {
             Operator::Multiply => mul,
             _ => div,
         };
-        let result = kernel(left, right).map_err(|error| match error {
-            ArrowError::DivideByZero => division_by_zero(),
-            ArrowError::ArithmeticOverflow(_) => out_of_range(left.data_type()),
-            other => SqlError::internal(other.to_string()),
-        })?;
+        let result = kernel(left, right).map_err(|error| from_kernel(error, left.data_type()))?;
         match left.data_type() {
             DataType::Float64 => {
                 let value = |array: &ArrayRef, row| array.as_primitive::<Float64Type>().value(row);

@@ -9,6 +9,8 @@ mod arithmetic;
 mod cast;
 mod clock;
 mod define;
+mod evaluation;
+mod floats;
 mod info;
 mod round;
 mod semantics;
@@ -29,6 +31,7 @@ use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::execution::FunctionRegistry;
 
 pub use define::{Body, Call, PgFunction, Result as FunctionResult};
+pub use evaluation::{finish_expr, finish_plan};
 pub use semantics::{PgSemantics, pg_semantics};
 pub use series::GENERATE_SERIES;
 

@@ -12,8 +12,9 @@ use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Operator};
 use datafusion::optimizer::AnalyzerRule;
 
-use super::arithmetic::{are_decimals, checked, quotient};
+use super::arithmetic::{are_decimals, checked, negation, quotient};
 use super::cast::pg_cast;
+use super::floats::{self, Operands};
 use crate::types::SqlType;
 
 /// The analyzer rule; it comes after type coercion.
@@ -79,7 +80,20 @@ fn rewrite_expr(expr: Expr, schema: &dyn ExprSchema) -> DfResult<Transformed<Exp
                     function,
                     vec![*left, *right],
                 ))),
-                None => Transformed::no(Expr::BinaryExpr(BinaryExpr { left, op, right })),
+                None => {
+                    let expr = Expr::BinaryExpr(BinaryExpr { left, op, right });
+                    floats::comparison(expr, schema, Operands::Computed)?
+                }
+            })
+        }
+        Expr::Negative(inner) => {
+            let function = inner.get_type(schema).ok().and_then(|ty| negation(&ty));
+            Ok(match function {
+                Some(function) => Transformed::yes(Expr::ScalarFunction(ScalarFunction::new_udf(
+                    function,
+                    vec![*inner],
+                ))),
+                None => Transformed::no(Expr::Negative(inner)),
             })
         }
         Expr::Cast(Cast { expr: inner, field }) => {
@@ -103,6 +117,6 @@ fn rewrite_expr(expr: Expr, schema: &dyn ExprSchema) -> DfResult<Transformed<Exp
                 None => Transformed::no(Expr::Cast(Cast { expr: inner, field })),
             })
         }
-        other => Ok(Transformed::no(other)),
+        other => floats::comparison(other, schema, Operands::Computed),
     }
 }

@@ -135,7 +135,7 @@ fn condition(
     if value::needs_plan(&expr) {
         return Err(needs_plan());
     }
-    value::row_expr(binder, &expr, schema)
+    value::row_expr(binder, &expr, schema, true)
 }
 
 fn needs_plan() -> SqlError {

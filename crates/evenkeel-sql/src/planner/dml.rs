@@ -419,7 +419,7 @@ fn modify(
         .as_ref()
         .map(|returning| Arc::clone(&returning.columns));
     let condition = match &found.expr {
-        Some(expr) => Some(value::row_expr(binder, expr, &target.schema)?),
+        Some(expr) => Some(value::row_expr(binder, expr, &target.schema, true)?),
         None => None,
     };
     let modify = Modify {

@@ -119,7 +119,7 @@ pub fn compile(binder: &Binder<'_>, query: &Query) -> SqlResult<Option<Select>> 
     };
     let (limit, offset) = limits(binder, query)?;
     let condition = match condition {
-        Some(expr) => Some(value::row_expr(binder, &expr, schema)?),
+        Some(expr) => Some(value::row_expr(binder, &expr, schema, true)?),
         None => None,
     };
     Ok(Some(Select {

@@ -13,7 +13,7 @@ use super::binder::{Binder, param_field, param_index};
 use crate::arrow::datum_from_scalar;
 use crate::error::{SqlError, SqlResult};
 use crate::exec::oltp::expr::{Input, RowExpr, Typed, Value};
-use crate::functions::pg_semantics;
+use crate::functions::{finish_expr, pg_semantics};
 use crate::types::SqlType;
 
 /// Whether an expression is beyond the compiled executor: it needs other rows.
@@ -75,7 +75,7 @@ pub fn compile(binder: &Binder<'_>, expr: &Expr, schema: &DFSchema) -> SqlResult
             ty: SqlType::Timestamptz(None),
         }),
         _ => {
-            let expr = row_expr(binder, expr, schema)?;
+            let expr = row_expr(binder, expr, schema, false)?;
             let ty = expr.ty;
             Ok(Typed {
                 value: Value::Expr(Box::new(expr)),
@@ -89,8 +89,14 @@ fn is_now(name: &str) -> bool {
     matches!(name, "now" | "current_timestamp" | "transaction_timestamp")
 }
 
-/// Compiles an expression for the evaluator.
-pub fn row_expr(binder: &Binder<'_>, expr: &Expr, schema: &DFSchema) -> SqlResult<RowExpr> {
+/// Compiles an expression for the evaluator; of a `condition` it only matters whether it is
+/// true.
+pub fn row_expr(
+    binder: &Binder<'_>,
+    expr: &Expr,
+    schema: &DFSchema,
+    condition: bool,
+) -> SqlResult<RowExpr> {
     let (columns, params) = inputs(expr, schema)?;
     let mut fields = Vec::with_capacity(columns.len() + params.len());
     let mut input_types = Vec::with_capacity(fields.capacity());
@@ -114,6 +120,7 @@ pub fn row_expr(binder: &Binder<'_>, expr: &Expr, schema: &DFSchema) -> SqlResul
     let expr = expr.clone().transform_up(|e| Ok(param_to_column(e)))?.data;
     let needs_session = looks_at_session(&expr, &inner);
     let expr = pg_semantics(expr, &inner)?.data;
+    let expr = finish_expr(expr, &inner, condition)?.data;
     let (_, field) = expr.to_field(&inner)?;
     let props = binder.state().execution_props();
     let physical = create_physical_expr(&expr, &inner, props, &PhysicalPlanningContext::default())?;

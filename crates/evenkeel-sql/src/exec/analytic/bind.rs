@@ -19,6 +19,7 @@ use super::series::Series;
 use crate::arrow::scalar_from_datum;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::StatementCx;
+use crate::functions::finish_plan;
 use crate::planner::source::{CatalogSource, SeriesSource};
 use crate::types::{Datum, SqlType};
 
@@ -164,7 +165,9 @@ impl Binding {
         state: &SessionState,
     ) -> SqlResult<Arc<dyn ExecutionPlan>> {
         let bound = self.bind(plan, state)?;
-        Ok(state.create_physical_plan(&bound).await?)
+        let optimised = finish_plan(state.optimize(&bound)?)?;
+        let planner = state.query_planner();
+        Ok(planner.create_physical_plan(&optimised, state).await?)
     }
 
     /// Starts the plan.
