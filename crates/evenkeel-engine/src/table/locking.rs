@@ -86,7 +86,7 @@ impl Table {
 
     /// Locks the row at `tid`, a version that the transaction's snapshot sees. `Done` means
     /// that this very version is locked and is the newest; under READ COMMITTED a newer version
-    /// is locked instead and reported as `Changed`.
+    /// is locked instead and reported as `Changed`. A row that is skipped is left as it was.
     ///
     /// # Errors
     /// `SerializationFailure` under REPEATABLE READ when the row has changed;
@@ -98,9 +98,10 @@ impl Table {
         mode: RowLockMode,
         policy: WaitPolicy,
     ) -> EngineResult<Modified> {
+        let before = txn.locks_mark();
         let mut walk = self.walk(txn, tid, None, mode)?;
         loop {
-            let (at, expected) = match walk {
+            let at = match walk {
                 Walk::Locked(at) if at == tid => return Ok(Modified::Done(tid)),
                 Walk::Locked(newest) => {
                     Self::changed(txn, "update")?;
@@ -113,23 +114,27 @@ impl Table {
                 }
                 Walk::Contended(at) => {
                     if !txn.lock_row(self.def.heap, at, mode, policy).await? {
+                        // Key-share locks of the versions on the way here.
+                        txn.release_locks_to(before);
                         return Ok(Modified::Skipped);
                     }
-                    (at, None)
+                    at
                 }
                 Walk::Busy(at, xid) => {
                     if !self.wait_for_change(txn, at, xid, mode, policy).await? {
+                        txn.release_locks_to(before);
                         return Ok(Modified::Skipped);
                     }
-                    (at, None)
+                    at
                 }
             };
-            walk = self.walk(txn, at, expected, mode)?;
+            walk = self.walk(txn, at, None, mode)?;
         }
     }
 
     /// Waits until the transaction that is changing a tuple has ended. The row lock is taken
-    /// first, so that of many waiters one goes on at a time, in the order they came.
+    /// first, so that of many waiters one goes on at a time, in the order they came; who does not
+    /// wait takes none. `false` if it is still running and the policy is to skip.
     pub(super) async fn wait_for_change(
         &self,
         txn: &mut Transaction,
@@ -138,8 +143,10 @@ impl Table {
         mode: RowLockMode,
         policy: WaitPolicy,
     ) -> EngineResult<bool> {
-        Ok(txn.lock_row(self.def.heap, tid, mode, policy).await?
-            && txn.wait_for_xid(xid, policy).await?)
+        if policy == WaitPolicy::Block {
+            txn.lock_row(self.def.heap, tid, mode, policy).await?;
+        }
+        txn.wait_for_xid(xid, policy).await
     }
 
     /// READ COMMITTED goes on with a row's newest version; a fixed snapshot cannot.

@@ -16,7 +16,7 @@ use super::subs::{Level, MadeFile, Marks, Subtransaction};
 use super::system::TxnSystem;
 use crate::database::Database;
 use crate::error::{EngineError, EngineResult};
-use crate::lock::{LockKey, RowLockMode, TableLockMode, WaitOptions, WaitPolicy};
+use crate::lock::{LockKey, LockMark, RowLockMode, TableLockMode, WaitOptions, WaitPolicy};
 use crate::ticket::{CancelFlag, WakeList};
 use crate::types::{CommandId, Isolation, Tid, Xid};
 
@@ -338,6 +338,19 @@ impl Transaction {
     pub fn row_conflict(&self, file: FileId, tid: Tid, mode: RowLockMode) -> bool {
         let locks = &self.system().core.locks;
         locks.conflicts(self.shared.locks(), &LockKey::Row(file, tid), mode.into())
+    }
+
+    /// A position in the order in which this transaction takes locks.
+    pub(crate) fn locks_mark(&self) -> LockMark {
+        self.shared.locks().mark()
+    }
+
+    /// Gives up the locks taken since `mark`.
+    pub(crate) fn release_locks_to(&self, mark: LockMark) {
+        let locks = &self.system().core.locks;
+        let mut wakes = WakeList::default();
+        locks.release_to(self.shared.locks(), mark, &mut wakes);
+        wakes.wake();
     }
 
     /// Waits until `xid` is committed or aborted, visibly. `false` if it is still running and

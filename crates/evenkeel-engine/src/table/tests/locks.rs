@@ -161,6 +161,44 @@ fn row_locks_conflict_as_in_postgresql() {
 }
 
 #[test]
+fn a_row_that_is_skipped_or_refused_is_not_locked() {
+    let f = Fixture::new(1);
+    let tid = f.put("a:0");
+    for (mode, policy) in [
+        (RowLockMode::Update, WaitPolicy::SkipLocked),
+        (RowLockMode::Update, WaitPolicy::NoWait),
+        (RowLockMode::KeyShare, WaitPolicy::SkipLocked),
+    ] {
+        let mut changing = f.begin();
+        f.set(&mut changing, "a:1");
+        // A key-share lock passes the update and stops at the delete of the new version.
+        let (newest, _) = {
+            changing.begin_statement().unwrap();
+            f.find(&mut changing, b"a").unwrap()
+        };
+        assert!(matches!(
+            f.delete(&mut changing, newest).unwrap(),
+            Modified::Done(_)
+        ));
+        let mut skipping = f.begin();
+        skipping.begin_statement().unwrap();
+        match block_on(f.table.lock_row(&mut skipping, tid, mode, policy)) {
+            Ok(outcome) => assert_eq!(outcome, Modified::Skipped),
+            Err(error) => assert!(matches!(error, EngineError::LockNotAvailable { .. })),
+        }
+        assert!(f.db.locks().is_empty(), "{mode:?} {policy:?}");
+        changing.rollback();
+        let mut third = f.begin();
+        third.begin_statement().unwrap();
+        let update = RowLockMode::Update;
+        let locked = f
+            .table
+            .lock_row(&mut third, tid, update, WaitPolicy::NoWait);
+        assert_eq!(block_on(locked).unwrap(), Modified::Done(tid));
+    }
+}
+
+#[test]
 fn a_change_waits_for_the_lock_of_another() {
     let f = Fixture::new(1);
     let tid = f.put("a:0");
