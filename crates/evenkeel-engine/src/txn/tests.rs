@@ -200,6 +200,37 @@ fn a_subtransactions_locks_and_hooks_go_with_it() {
 }
 
 #[test]
+fn a_subtransaction_undone_may_leave_its_locks_to_the_level_below() {
+    let db = open(&SimDisk::new(1));
+    let mut txn = begin(&db);
+    txn.savepoint("outer");
+    let sub = txn.begin_sub();
+    let undone = txn.xid().unwrap();
+    block_on(txn.lock_table(1, TableLockMode::Exclusive, WaitPolicy::Block)).unwrap();
+    txn.abort_sub_keeping_locks(sub);
+    assert!(!txn.owns(undone));
+    assert_eq!(db.locks().len(), 1);
+    txn.rollback_to("outer").unwrap();
+    assert!(db.locks().is_empty());
+}
+
+#[test]
+fn the_isolation_level_changes_in_place() {
+    let db = open(&SimDisk::new(1));
+    let mut txn = begin(&db);
+    block_on(txn.lock_table(1, TableLockMode::Exclusive, WaitPolicy::Block)).unwrap();
+    assert!(txn.set_isolation(Isolation::Serializable).is_err());
+    assert_eq!(txn.isolation(), Isolation::ReadCommitted);
+    txn.set_isolation(Isolation::RepeatableRead).unwrap();
+    assert_eq!(db.locks().len(), 1, "its locks stay");
+    let first = txn.snapshot().unwrap().lsn();
+    let xid = commit_one(&db, Durability::Sync);
+    txn.begin_statement().unwrap();
+    let snapshot = txn.snapshot().unwrap();
+    assert!(snapshot.lsn() == first && !sees(&snapshot, xid));
+}
+
+#[test]
 fn dropping_a_transaction_rolls_it_back() {
     let db = open(&SimDisk::new(1));
     let xid = {

@@ -51,13 +51,25 @@ pub(super) struct Hooks {
     pub(super) on_abort: Vec<EndHook>,
 }
 
+/// What becomes of the locks of a level that is rolled back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Locks {
+    Release,
+    Keep,
+}
+
+fn check_supported(isolation: Isolation) -> EngineResult<()> {
+    match isolation {
+        Isolation::ReadCommitted | Isolation::RepeatableRead => Ok(()),
+        Isolation::Serializable => Err(EngineError::Unsupported {
+            what: "isolation level SERIALIZABLE",
+        }),
+    }
+}
+
 impl Transaction {
     pub(crate) fn new(db: &Database, isolation: Isolation) -> EngineResult<Transaction> {
-        if isolation == Isolation::Serializable {
-            return Err(EngineError::Unsupported {
-                what: "isolation level SERIALIZABLE",
-            });
-        }
+        check_supported(isolation)?;
         let locks = db.system().core.locks.new_owner();
         Ok(Transaction {
             db: db.clone(),
@@ -91,6 +103,18 @@ impl Transaction {
     /// The isolation level.
     pub fn isolation(&self) -> Isolation {
         self.isolation
+    }
+
+    /// Changes the isolation level, for the statements to come; locks and savepoints stay. To be
+    /// called before the first statement: a snapshot that there is goes.
+    ///
+    /// # Errors
+    /// As `Database::begin` for a level that there is not.
+    pub fn set_isolation(&mut self, isolation: Isolation) -> EngineResult<()> {
+        check_supported(isolation)?;
+        self.isolation = isolation;
+        self.snapshot = None;
+        Ok(())
     }
 
     /// The number by which `pg_locks` knows this transaction.
@@ -413,7 +437,16 @@ impl Transaction {
     #[expect(clippy::needless_pass_by_value, reason = "ending it uses it up")]
     pub fn abort_sub(&mut self, sub: Subtransaction) {
         if let Some(at) = self.levels.iter().position(|level| level.id == sub.0) {
-            self.abort_levels(at);
+            self.abort_levels(at, Locks::Release);
+        }
+    }
+
+    /// As [`Transaction::abort_sub`], but its locks become the level's below: for who does the
+    /// same work again, and would have to wait for them anew.
+    #[expect(clippy::needless_pass_by_value, reason = "ending it uses it up")]
+    pub fn abort_sub_keeping_locks(&mut self, sub: Subtransaction) {
+        if let Some(at) = self.levels.iter().position(|level| level.id == sub.0) {
+            self.abort_levels(at, Locks::Keep);
         }
     }
 
@@ -433,7 +466,7 @@ impl Transaction {
     /// Rolls back to a savepoint, which stays.
     pub fn rollback_to(&mut self, name: &str) -> EngineResult<()> {
         let at = self.find_savepoint(name)?;
-        self.abort_levels(at);
+        self.abort_levels(at, Locks::Release);
         self.push_level(Some(name.to_owned()));
         Ok(())
     }
@@ -451,7 +484,7 @@ impl Transaction {
         self.levels.len()
     }
 
-    fn abort_levels(&mut self, at: usize) {
+    fn abort_levels(&mut self, at: usize, locks: Locks) {
         let marks = self.levels[at].marks;
         self.levels.truncate(at);
         self.counts_rolled_back(at);
@@ -471,8 +504,10 @@ impl Transaction {
         aborted
             .iter()
             .for_each(|xid| core.locks.end_xid(*xid, &mut wakes));
-        core.locks
-            .release_to(self.shared.locks(), marks.locks, &mut wakes);
+        if locks == Locks::Release {
+            core.locks
+                .release_to(self.shared.locks(), marks.locks, &mut wakes);
+        }
         wakes.wake();
         // Changes made from here on are told from those rolled back.
         if self.command_used.load(Ordering::Relaxed) {
