@@ -44,7 +44,12 @@ pub(crate) struct Connection<'w, T> {
 
 /// Serves one connection from its first byte to its last.
 pub(crate) async fn serve<T: Transport>(transport: T, client: Client, shared: Arc<Shared>) {
-    let mut wire = Wire::new(transport);
+    let mut stopping = shared.stopping.subscribe();
+    let told = async move {
+        stopped(&mut stopping).await;
+        shutting_down()
+    };
+    let mut wire = Wire::new(transport, Box::pin(told));
     match start(&mut wire, client, &shared).await {
         Err(ConnectionError::Fatal(error)) => {
             tracing::info!(
@@ -96,9 +101,10 @@ async fn run_session<T: Transport>(
     parameters: StartupParameters,
 ) -> Result<(), ConnectionError> {
     let _slot = shared.connection_slot()?;
+    parameters.check_database()?;
     let pid = shared.registry.next_pid();
     let instance = shared.instance()?;
-    let mut failed = instance.failed.clone();
+    let failed = instance.failed.clone();
     let session = instance
         .engine
         .session(SessionParams {
@@ -115,6 +121,8 @@ async fn run_session<T: Transport>(
         .registry
         .add(pid, parameters.long_cancel_key, session.cancel_handle());
     let _registered = Registered { shared, pid };
+    let told = told_to_end(shared.stopping.subscribe(), failed, session.end_flag());
+    wire.ends_when(Box::pin(told));
     let mut connection = Connection {
         wire,
         session,
@@ -133,19 +141,12 @@ async fn run_session<T: Transport>(
         pid, secret_key,
     )));
     connection.ready_for_query();
-    connection.run(shared, &mut failed).await
+    connection.run(shared).await
 }
 
 impl<T: Transport> Connection<'_, T> {
-    async fn run(
-        &mut self,
-        shared: &Shared,
-        failed: &mut watch::Receiver<Option<String>>,
-    ) -> Result<(), ConnectionError> {
+    async fn run(&mut self, shared: &Shared) -> Result<(), ConnectionError> {
         let ending = self.session.end_flag();
-        // One future for the whole session: what it waits for is entered once, not per message.
-        let told = told_to_end(shared.stopping.subscribe(), failed, &ending);
-        let mut told = std::pin::pin!(told);
         loop {
             while let Some(message) = self.buffered().await? {
                 if let Next::Close = self.message(message).await? {
@@ -162,7 +163,6 @@ impl<T: Transport> Connection<'_, T> {
             let open = tokio::select! {
                 biased;
                 open = self.wire.fill(bulk) => open?,
-                error = &mut told => return Err(error),
                 error = idle_for(idle) => return Err(ConnectionError::Fatal(error)),
             };
             if !open {
@@ -255,11 +255,12 @@ impl<T: Transport> Connection<'_, T> {
     }
 }
 
-/// Waits until the server stops, its database fails, or another session ends this one.
+/// Waits until the server stops, its database fails, or another session ends this one. One future
+/// for the whole session: what it waits for is entered once, not per message.
 async fn told_to_end(
     mut stopping: watch::Receiver<bool>,
-    failed: &mut watch::Receiver<Option<String>>,
-    ending: &EndFlag,
+    mut failed: watch::Receiver<Option<String>>,
+    ending: Arc<EndFlag>,
 ) -> ConnectionError {
     tokio::select! {
         () = stopped(&mut stopping) => shutting_down(),

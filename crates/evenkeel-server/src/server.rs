@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evenkeel_sql::{Client, SqlEngine, SqlError, SqlState};
-use tokio::net::{TcpListener, UnixListener};
+use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -16,6 +16,11 @@ use crate::cancel::Registry;
 use crate::connection;
 use crate::error::ConnectionError;
 use crate::instance::{Instance, Instances, Reopen};
+
+/// How long sessions may take to end when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+/// How often those that run a statement are told again.
+const REMIND: Duration = Duration::from_millis(100);
 
 /// Where and how the server listens.
 #[derive(Debug, Clone)]
@@ -147,7 +152,7 @@ impl Server {
         let tcp = TcpListener::bind(address).await.map_err(tcp_error)?;
         let port = tcp.local_addr().map_err(tcp_error)?.port();
         let unix = match &config.socket_directory {
-            Some(directory) => Some(unix_listener(directory, port)?),
+            Some(directory) => Some(unix_listener(directory, port).await?),
             None => None,
         };
         let shared = Shared {
@@ -218,14 +223,7 @@ impl Server {
         self.shared.stopping.send_replace(true);
         drop(self.tcp);
         drop(self.unix);
-        while !connections.is_empty() {
-            // A statement that began just as the others were cancelled is cancelled here.
-            self.shared.registry.cancel_all();
-            let wait = tokio::time::timeout(Duration::from_millis(100), connections.join_next());
-            if let Ok(Some(ended)) = wait.await {
-                report(ended);
-            }
-        }
+        end_all(connections, &self.shared.registry).await;
         outcome?;
         // Stopped while it was recovering: that is finished first.
         let instance = loop {
@@ -238,6 +236,29 @@ impl Server {
             }
         };
         Ok(instance.engine)
+    }
+}
+
+/// Waits until every connection has ended. Those that do not within `GRACE` are dropped where they
+/// wait, which rolls their transactions back.
+async fn end_all(mut connections: JoinSet<()>, registry: &Registry) {
+    let begun = Instant::now();
+    let mut dropped = false;
+    while !connections.is_empty() {
+        if begun.elapsed() > GRACE && !dropped {
+            tracing::warn!(
+                "{} connections do not end: dropping them",
+                connections.len()
+            );
+            connections.abort_all();
+            dropped = true;
+        }
+        // A statement that began just as the others were cancelled is cancelled here.
+        registry.cancel_all();
+        let ended = tokio::time::timeout(REMIND, connections.join_next()).await;
+        if let Ok(Some(ended)) = ended {
+            report(ended);
+        }
     }
 }
 
@@ -262,18 +283,27 @@ async fn accept_failed(error: &io::Error) {
     tokio::time::sleep(Duration::from_millis(50)).await;
 }
 
-async fn accept_unix(
-    unix: Option<&(UnixListener, SocketFile)>,
-) -> io::Result<tokio::net::UnixStream> {
+async fn accept_unix(unix: Option<&(UnixListener, SocketFile)>) -> io::Result<UnixStream> {
     match unix {
         Some((listener, _)) => listener.accept().await.map(|(stream, _)| stream),
         None => std::future::pending().await,
     }
 }
 
-fn unix_listener(directory: &Path, port: u16) -> Result<(UnixListener, SocketFile), ServerError> {
+async fn unix_listener(
+    directory: &Path,
+    port: u16,
+) -> Result<(UnixListener, SocketFile), ServerError> {
     let path = directory.join(format!(".s.PGSQL.{port}"));
-    // The TCP port is ours, so a socket file of that number is left over from a dead server.
+    // Whoever answers there is alive, though it does not have this TCP port; a file that nobody
+    // answers at is left over from a dead server.
+    let answer = UnixStream::connect(&path).await;
+    // So does one that has too many callers waiting.
+    if answer.map_or_else(|e| e.kind() == io::ErrorKind::WouldBlock, |_| true) {
+        let why = "address already in use: another server answers there";
+        let source = io::Error::new(io::ErrorKind::AddrInUse, why);
+        return Err(ServerError::Unix { path, source });
+    }
     let _ = std::fs::remove_file(&path);
     match UnixListener::bind(&path) {
         Ok(listener) => Ok((listener, SocketFile(path))),

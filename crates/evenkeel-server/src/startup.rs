@@ -18,6 +18,9 @@ const MINOR_MAX: u32 = 2;
 /// Protocol 3.1 does not exist.
 const MINOR_UNUSED: u32 = 1;
 
+/// The name of the one database that a server has; `pg_database` lists no other.
+const DATABASE: &str = "postgres";
+
 /// What a new connection wants.
 pub(crate) enum Request {
     /// To be a session.
@@ -35,6 +38,20 @@ pub(crate) struct StartupParameters {
     pub settings: Vec<(String, String)>,
     /// Protocol 3.2 or later: the cancel key may be long.
     pub long_cancel_key: bool,
+}
+
+impl StartupParameters {
+    /// # Errors
+    /// 3D000 when there is no such database.
+    pub fn check_database(&self) -> Result<(), ConnectionError> {
+        if self.database == DATABASE {
+            return Ok(());
+        }
+        let message = format!("database \"{}\" does not exist", self.database);
+        let error = SqlError::new(SqlState::INVALID_CATALOG_NAME, message);
+        let hint = format!("A server has one database, whose name is \"{DATABASE}\".");
+        Err(ConnectionError::Fatal(error.hint(hint)))
+    }
 }
 
 /// Reads packets until one says what the connection is for. Encryption is refused: the server

@@ -6,6 +6,8 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
 use pgwire::messages::{DecodeContext, PgWireBackendMessage, PgWireFrontendMessage};
@@ -25,6 +27,8 @@ const INPUT_BYTES: usize = 4 * 1024;
 const BULK_INPUT_BYTES: usize = 64 * 1024;
 /// Buffers that once grew beyond this are given back when idle.
 const KEPT_BYTES_MAX: usize = 1 << 20;
+/// How long a client may take for what is left to be said when its connection ends.
+const FAREWELL: Duration = Duration::from_secs(1);
 
 /// Type byte and length.
 const FRAME_HEADER: usize = 5;
@@ -58,16 +62,23 @@ fn frame(input: &[u8]) -> Result<Option<Frame>, ConnectionError> {
 pub(crate) trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
 
+/// Comes when the connection has to end, whatever its client does; says why.
+pub(crate) type Told = Pin<Box<dyn Future<Output = ConnectionError> + Send>>;
+
 /// A connection's two buffers around its transport.
 pub(crate) struct Wire<T> {
     transport: T,
     input: BytesMut,
     output: BytesMut,
+    /// Bytes of `output` that have been sent.
+    sent: usize,
     context: DecodeContext,
+    /// Looked at whenever the client keeps the connection waiting, in either direction.
+    told: Told,
 }
 
 impl<T: Transport> Wire<T> {
-    pub fn new(transport: T) -> Wire<T> {
+    pub fn new(transport: T, told: Told) -> Wire<T> {
         let mut context = DecodeContext::new(pgwire::messages::ProtocolVersion::PROTOCOL3_0);
         context.awaiting_frontend_ssl = false;
         context.awaiting_frontend_startup = false;
@@ -75,8 +86,15 @@ impl<T: Transport> Wire<T> {
             transport,
             input: BytesMut::with_capacity(8 * 1024),
             output: BytesMut::with_capacity(8 * 1024),
+            sent: 0,
             context,
+            told,
         }
+    }
+
+    /// What ends the connection from now on.
+    pub fn ends_when(&mut self, told: Told) {
+        self.told = told;
     }
 
     /// The body of the next start-up packet (those have no type byte); `None` at the end of
@@ -145,10 +163,23 @@ impl<T: Transport> Wire<T> {
 
     /// Reads more, with much room for a load; `false` when the client has closed the connection.
     /// Cancel safe.
-    pub async fn fill(&mut self, bulk: bool) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// The connection's, or that it has to end.
+    pub async fn fill(&mut self, bulk: bool) -> Result<bool, ConnectionError> {
         self.input
             .reserve(if bulk { BULK_INPUT_BYTES } else { INPUT_BYTES });
-        Ok(self.transport.read_buf(&mut self.input).await? > 0)
+        tokio::select! {
+            biased;
+            read = self.transport.read_buf(&mut self.input) => Ok(read? > 0),
+            error = &mut self.told => Err(self.ended(error)),
+        }
+    }
+
+    /// The connection was told to end, which it is only once.
+    fn ended(&mut self, error: ConnectionError) -> ConnectionError {
+        self.told = Box::pin(std::future::pending());
+        error
     }
 
     /// Puts `message` into the output buffer.
@@ -183,7 +214,7 @@ impl<T: Transport> Wire<T> {
     }
 
     /// Sends what has gathered once it is worth a system call.
-    pub async fn flush_if_full(&mut self) -> io::Result<()> {
+    pub async fn flush_if_full(&mut self) -> Result<(), ConnectionError> {
         if self.output.len() >= OUTPUT_BYTES {
             self.flush().await
         } else {
@@ -192,21 +223,39 @@ impl<T: Transport> Wire<T> {
     }
 
     /// Sends everything in the output buffer.
-    pub async fn flush(&mut self) -> io::Result<()> {
-        if !self.output.is_empty() {
-            self.transport.write_all(&self.output).await?;
-            self.output.clear();
-            if self.output.capacity() > KEPT_BYTES_MAX {
-                self.output = BytesMut::with_capacity(8 * 1024);
+    ///
+    /// # Errors
+    /// The connection's; or that it has to end, while the client does not take more.
+    pub async fn flush(&mut self) -> Result<(), ConnectionError> {
+        while let Some(left) = self.output.get(self.sent..)
+            && !left.is_empty()
+        {
+            let written = tokio::select! {
+                biased;
+                written = self.transport.write(left) => written?,
+                error = &mut self.told => return Err(self.ended(error)),
+            };
+            if written == 0 {
+                return Err(io::Error::from(io::ErrorKind::WriteZero).into());
             }
+            self.sent += written;
         }
-        self.transport.flush().await
+        self.output.clear();
+        self.sent = 0;
+        if self.output.capacity() > KEPT_BYTES_MAX {
+            self.output = BytesMut::with_capacity(8 * 1024);
+        }
+        Ok(self.transport.flush().await?)
     }
 
-    /// Sends what is left and closes the sending side.
+    /// Sends what is left, if the client takes it soon, and closes the sending side.
     pub async fn close(&mut self) {
-        if self.flush().await.is_ok() {
-            let _ = self.transport.shutdown().await;
-        }
+        self.ends_when(Box::pin(std::future::pending()));
+        let _ = tokio::time::timeout(FAREWELL, async {
+            if self.flush().await.is_ok() {
+                let _ = self.transport.shutdown().await;
+            }
+        })
+        .await;
     }
 }

@@ -246,6 +246,45 @@ fn malformed_and_oversized_messages_end_only_their_connection() {
     assert_eq!(server.psql("SELECT 1").ok().trim(), "1");
 }
 
+/// Asks for a large result and reads none of it.
+fn stuck_connection(server: &TestServer) -> TcpStream {
+    let mut stream = raw_connection(server);
+    let query = b"SELECT repeat('x', 1000) FROM generate_series(1, 1000000)\0";
+    let length = u32::try_from(query.len() + 4).unwrap().to_be_bytes();
+    stream
+        .write_all(&[b"Q", &length[..], query].concat())
+        .unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    stream
+}
+
+#[test]
+fn a_client_that_does_not_read_does_not_keep_the_server_from_stopping() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let server = TestServer::start(&data, &["fsync=off"]);
+    let stuck = stuck_connection(&server);
+    assert!(server.stop().success());
+    drop(stuck);
+    // The second signal does not even wait for that.
+    let server = TestServer::start(&data, &["fsync=off"]);
+    server.psql("CREATE TABLE t (a int)").ok();
+    let stuck = stuck_connection(&server);
+    let pid = server.pid().to_string();
+    let sent = std::process::Command::new("kill")
+        .args(["-TERM", &pid])
+        .status();
+    assert!(sent.unwrap().success());
+    // The log is that of both servers.
+    while server.log().matches("received SIGTERM").count() < 2 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(server.stop().code(), Some(1));
+    drop(stuck);
+    let server = TestServer::start(&data, &["fsync=off"]);
+    assert_eq!(server.psql("SELECT count(*) FROM t").ok().trim(), "0");
+}
+
 #[test]
 fn a_bad_line_far_into_a_copy_undoes_all_of_it_and_names_the_line() {
     let dir = tempfile::tempdir().unwrap();

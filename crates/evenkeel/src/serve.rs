@@ -1,4 +1,5 @@
-//! `evenkeel serve`: opens the database, listens, and stops cleanly on SIGTERM or SIGINT.
+//! `evenkeel serve`: opens the database, listens, and stops cleanly on SIGTERM or SIGINT. The second
+//! such signal ends it at once, as a crash would.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -142,11 +143,18 @@ fn serve_database(
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         tokio::spawn(async move {
-            tokio::select! {
-                _ = terminate.recv() => tracing::info!("received SIGTERM: shutting down"),
-                _ = interrupt.recv() => tracing::info!("received SIGINT: shutting down"),
-            }
+            let mut told = async || {
+                tokio::select! {
+                    _ = terminate.recv() => "SIGTERM",
+                    _ = interrupt.recv() => "SIGINT",
+                }
+            };
+            let name = told().await;
+            tracing::info!("received {name}: shutting down");
             stop.stop();
+            let name = told().await;
+            tracing::warn!("received {name} again: ending at once, the next start will recover");
+            std::process::exit(1);
         });
         let reopen: Reopen = Arc::new(move || opener.reopen());
         Ok(server.run(reopen).await?)

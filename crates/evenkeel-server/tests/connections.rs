@@ -1,0 +1,176 @@
+//! How connections begin and how they end, whatever their clients do.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_engine::{Config, Database};
+use evenkeel_io::SimDisk;
+use evenkeel_server::{Reopen, Server, ServerConfig, StopHandle};
+use evenkeel_sql::{SqlConfig, SqlEngine};
+use tokio::task::JoinHandle;
+use tokio_postgres::{Client, Error, NoTls};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const LARGE: &str = "SELECT repeat('x', 1000) FROM generate_series(1, 1000000)";
+
+struct Running {
+    address: SocketAddr,
+    stop: StopHandle,
+    server: JoinHandle<()>,
+}
+
+fn engine() -> Arc<SqlEngine> {
+    let disk = Arc::new(SimDisk::new(1));
+    let database = Database::open(disk, Path::new("data"), Config::default()).expect("opens");
+    SqlEngine::open(database, SqlConfig::default()).expect("opens")
+}
+
+async fn start() -> Running {
+    let config = ServerConfig {
+        port: 0,
+        socket_directory: None,
+        ..ServerConfig::default()
+    };
+    let server = Server::bind(engine(), &config).await.expect("listens");
+    let reopen: Reopen = Arc::new(|| Err("it did not fail".into()));
+    Running {
+        address: server.address().expect("an address"),
+        stop: server.stop_handle(),
+        server: tokio::spawn(async move {
+            server.run(reopen).await.map(drop).expect("ends well");
+        }),
+    }
+}
+
+impl Running {
+    async fn connect(&self, to: &str) -> Result<Client, Error> {
+        let url = format!("host=127.0.0.1 port={} {to}", self.address.port());
+        let (client, connection) = tokio_postgres::connect(&url, NoTls).await?;
+        tokio::spawn(connection);
+        Ok(client)
+    }
+
+    async fn client(&self) -> Client {
+        let client = self.connect("user=postgres dbname=postgres").await;
+        client.expect("connects")
+    }
+
+    /// A connection whose client has asked for a large result and does not read it.
+    async fn stuck(&self) -> TcpStream {
+        let address = self.address;
+        let asked = tokio::task::spawn_blocking(move || ask(address)).await;
+        // What fits into the buffers of both sides is soon in them.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        asked.expect("no panic")
+    }
+}
+
+/// Starts a session and sends a query.
+fn ask(address: SocketAddr) -> TcpStream {
+    let mut stream = TcpStream::connect(address).expect("connects");
+    let parameters = b"user\0postgres\0database\0postgres\0\0";
+    let mut packet = (parameters.len() as u32 + 8).to_be_bytes().to_vec();
+    packet.extend(196_608_u32.to_be_bytes());
+    packet.extend(parameters);
+    stream.write_all(&packet).expect("sends");
+    loop {
+        let mut head = [0; 5];
+        stream.read_exact(&mut head).expect("reads");
+        let length = u32::from_be_bytes([head[1], head[2], head[3], head[4]]) as usize;
+        let mut body = vec![0; length - 4];
+        stream.read_exact(&mut body).expect("reads");
+        if head[0] == b'Z' {
+            break;
+        }
+    }
+    let mut query = vec![b'Q'];
+    query.extend((LARGE.len() as u32 + 5).to_be_bytes());
+    query.extend(LARGE.as_bytes());
+    query.push(0);
+    stream.write_all(&query).expect("sends");
+    stream
+}
+
+/// Server rule 9; the user's name stands for a database that is not given.
+#[tokio::test]
+async fn only_the_database_that_there_is_can_be_connected_to() {
+    let running = start().await;
+    for (to, missing) in [
+        ("user=postgres dbname=shop", "shop"),
+        ("user=ann", "ann"),
+        ("user=ann dbname=template1", "template1"),
+    ] {
+        let error = running.connect(to).await.map(drop).expect_err(to);
+        let error = error.as_db_error().expect("an error of the server");
+        assert_eq!(error.code().code(), "3D000");
+        assert_eq!(error.severity(), "FATAL");
+        assert_eq!(
+            error.message(),
+            format!("database \"{missing}\" does not exist")
+        );
+    }
+    for to in ["user=postgres", "user=ann dbname=postgres"] {
+        let client = running.connect(to).await.expect(to);
+        let row = client.query_one("SELECT current_database()", &[]).await;
+        assert_eq!(row.expect("answers").get::<_, String>(0), "postgres");
+    }
+}
+
+/// Server rule 6.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_client_that_does_not_read_keeps_nobody_from_ending_it() {
+    let running = start().await;
+    let stuck = running.stuck().await;
+    let other = running.client().await;
+    let listed = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT repeat%'";
+    let count = async || -> i64 { other.query_one(listed, &[]).await.expect("reads").get(0) };
+    assert_eq!(count().await, 1);
+    let end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+               WHERE query LIKE 'SELECT repeat%'";
+    let ended: bool = other.query_one(end, &[]).await.expect("ends").get(0);
+    assert!(ended);
+    let gone = async {
+        while count().await > 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, gone).await.expect("it ends");
+
+    // One that does not even say who it is, and one that does not read.
+    let silent = TcpStream::connect(running.address).expect("connects");
+    let again = running.stuck().await;
+    running.stop.stop();
+    let ended = tokio::time::timeout(PATIENCE, running.server).await;
+    ended.expect("it stops").expect("no panic");
+    drop((stuck, silent, again));
+}
+
+#[tokio::test]
+async fn the_socket_of_a_living_server_is_left_alone() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = free.local_addr().expect("an address").port();
+    drop(free);
+    let config = ServerConfig {
+        port,
+        socket_directory: Some(directory.path().to_owned()),
+        ..ServerConfig::default()
+    };
+    let path = directory.path().join(format!(".s.PGSQL.{port}"));
+    let living = UnixListener::bind(&path).expect("a socket");
+    let error = Server::bind(engine(), &config).await.map(drop);
+    let text = error.expect_err("somebody has it").to_string();
+    assert!(
+        text.contains("already in use") && text.contains(&path.display().to_string()),
+        "{text}"
+    );
+    assert!(UnixStream::connect(&path).is_ok(), "it is as it was");
+    drop(living);
+    let server = Server::bind(engine(), &config).await;
+    let server = server.expect("a socket left behind is in nobody's way");
+    assert_eq!(server.socket_directory(), Some(directory.path()));
+}
