@@ -27,6 +27,7 @@ pub mod vm;
 pub use evenkeel_storage::stats::BackendType;
 pub use evenkeel_storage::{BlockNumber, FileId};
 
+pub use check::PageStep;
 pub use config::Config;
 pub use database::Database;
 pub use error::{EngineError, EngineResult};

@@ -10,6 +10,9 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;
 
+/// Blocks between two looks at how far it has come.
+const TELL_EVERY: u64 = 1024;
+
 /// Opens the database as a server would (a crashed one is recovered first), checks the checksum
 /// of every page, then every table with its indexes.
 pub fn check(data: &Path) -> Result<(), Failure> {
@@ -31,9 +34,10 @@ pub fn check(data: &Path) -> Result<(), Failure> {
 
 fn check_database(database: &Database) -> Result<u64, Failure> {
     let bar = progress_bar();
-    let pages = database.check_pages(&mut |page| {
-        if page.block.0 % 1024 == 0 {
-            bar.set_message(format!("reading pages: {page}"));
+    let pages = database.check_pages(&mut |step| {
+        if step.pages_done.is_multiple_of(TELL_EVERY) {
+            let done = percent(step.pages_done, step.pages);
+            bar.set_message(format!("reading pages, {done}: {}", step.page));
             bar.tick();
         }
     })?;
@@ -44,14 +48,30 @@ fn check_database(database: &Database) -> Result<u64, Failure> {
     let system = engine.catalog().system_tables();
     let system = system.map(|(name, table): (&str, _)| (name, table));
     for (name, table) in system.chain(tables) {
-        bar.set_message(format!("checking table {name}"));
-        bar.tick();
-        let found = table.check()?;
+        let found = table.check_telling(&mut |step| {
+            // The first block of an index is number one.
+            if u64::from(step.blocks_done) % TELL_EVERY <= 1 {
+                let part = match step.index {
+                    None => "heap".to_owned(),
+                    Some(index) => format!("index {index}"),
+                };
+                let (done, blocks) = (step.blocks_done, step.blocks);
+                let percent = percent(done.into(), blocks.into());
+                bar.set_message(format!(
+                    "checking table {name}: {part}, block {done} of {blocks}, {percent}"
+                ));
+                bar.tick();
+            }
+        })?;
         problems += report(&bar, name, &found.problems, found.problem_count);
     }
     engine.close()?;
     bar.finish_and_clear();
     Ok(problems)
+}
+
+fn percent(done: u64, all: u64) -> String {
+    format!("{} %", done * 100 / all.max(1))
 }
 
 fn report(bar: &ProgressBar, what: &str, problems: &[String], count: u64) -> u64 {

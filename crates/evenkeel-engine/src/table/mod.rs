@@ -26,7 +26,7 @@ use std::sync::Arc;
 use evenkeel_storage::Store;
 use evenkeel_storage::buffer::ForkHandle;
 
-pub use check::CheckReport;
+pub use check::{CheckReport, CheckStep};
 pub use def::{
     Arbiter, Direction, IndexDef, InsertOptions, Inserted, KeyExtractor, KeyHint, KeyKind,
     KeyRange, Modified, TableDef,

@@ -2,6 +2,7 @@
 //! the value.
 
 mod basic;
+mod check;
 mod concurrent;
 mod crash;
 mod locks;

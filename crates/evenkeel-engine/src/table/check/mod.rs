@@ -1,21 +1,19 @@
 //! Verification of a table: page layouts, HOT chains, the visibility map, and agreement of heap
 //! and indexes.
 
-use std::collections::HashMap;
-use std::ops::Bound;
+mod indexes;
 
 use evenkeel_storage::BlockNumber;
 use evenkeel_storage::page::{PAGE_SIZE, PageRead};
 
-use super::{KeyKind, Table};
-use crate::btree::{Direction, LeafBatch};
+use self::indexes::RowKeys;
+use super::Table;
 use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::*;
 use crate::heap::prune::{Fate, xmax_hint, xmin_hint};
-use crate::heap::read::{Entry, chain};
 use crate::txn::Horizon;
 use crate::types::Tid;
-use crate::vm::{ALL_FROZEN, ALL_VISIBLE};
+use crate::vm::{ALL_FROZEN, ALL_VISIBLE, BLOCKS_PER_PAGE};
 
 /// Problems reported at most; the rest is only counted.
 const PROBLEMS_MAX: usize = 100;
@@ -49,8 +47,16 @@ impl CheckReport {
     }
 }
 
-/// Keys that rows should have in one index, by chain root, with a mark for those found.
-type Expected = HashMap<Tid, Vec<(Vec<u8>, bool)>>;
+/// How far a check has come.
+#[derive(Clone, Copy, Debug)]
+pub struct CheckStep<'a> {
+    /// The index that is read; none for the heap.
+    pub index: Option<&'a str>,
+    /// Blocks seen.
+    pub blocks_done: u32,
+    /// Blocks there are.
+    pub blocks: u32,
+}
 
 impl Table {
     /// Verifies the table. Meant for one that nobody changes meanwhile; damage that an
@@ -59,22 +65,57 @@ impl Table {
     /// # Errors
     /// Failures that keep the check itself from going on.
     pub fn check(&self) -> EngineResult<CheckReport> {
+        self.check_telling(&mut |_| {})
+    }
+
+    /// As [`Table::check`]; `progress` is told of each block of the heap and the indexes.
+    ///
+    /// # Errors
+    /// As [`Table::check`].
+    pub fn check_telling(
+        &self,
+        progress: &mut dyn FnMut(CheckStep<'_>),
+    ) -> EngineResult<CheckReport> {
         let mut report = CheckReport {
             blocks: self.blocks(),
             ..CheckReport::default()
         };
         let horizon = self.db.horizon();
-        let mut expected: Vec<Expected> = vec![Expected::new(); self.indexes.len()];
-        for block in (0..self.blocks()).map(BlockNumber) {
-            match self.check_block(block, &horizon, &mut report, &mut expected) {
+        let mut keys = RowKeys::new(self);
+        for block in 0..report.blocks {
+            progress(CheckStep {
+                index: None,
+                blocks_done: block,
+                blocks: report.blocks,
+            });
+            match self.check_block(BlockNumber(block), &horizon, &mut report, &mut keys) {
                 Err(error @ EngineError::Storage(_)) => report.add(error.to_string()),
                 other => other?,
             }
         }
-        for (index, keys) in expected.iter_mut().enumerate() {
-            self.check_index(index, keys, &mut report)?;
-        }
+        self.check_map_end(&mut report)?;
+        self.check_indexes(keys, &mut report, progress)?;
         Ok(report)
+    }
+
+    /// Verifies that the map knows nothing of blocks behind the heap's end: whoever shortens a
+    /// heap clears its map first.
+    fn check_map_end(&self, report: &mut CheckReport) -> EngineResult<()> {
+        let end = self.blocks();
+        let mut bits = Vec::new();
+        for page in end / BLOCKS_PER_PAGE..self.vm.pages() {
+            let first = end.max(page.saturating_mul(BLOCKS_PER_PAGE));
+            let behind = page.saturating_add(1).saturating_mul(BLOCKS_PER_PAGE);
+            self.vm.bits_of(first..behind, &mut bits)?;
+            if let Some(at) = bits.iter().rposition(|bits| *bits != 0) {
+                report.add(format!(
+                    "file {} has {end} blocks, but had block {} when its visibility map was written",
+                    self.def.heap,
+                    first + at as u32
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn place(&self, block: BlockNumber, slot: u16) -> String {
@@ -86,7 +127,7 @@ impl Table {
         block: BlockNumber,
         horizon: &Horizon,
         report: &mut CheckReport,
-        expected: &mut [Expected],
+        keys: &mut RowKeys,
     ) -> EngineResult<()> {
         let bits = self.vm.bits(block)?;
         let _frames = self.reserve_for_reading();
@@ -119,7 +160,7 @@ impl Table {
                     report.add(format!("{}: {problem}", self.place(block, slot)));
                 }
             }
-            self.check_chain(&guard, block, slot, horizon, report, expected)?;
+            self.check_chain(&guard, Tid::new(block, slot), horizon, report, keys)?;
         }
         Ok(())
     }
@@ -175,28 +216,20 @@ impl Table {
     fn check_chain(
         &self,
         page: &impl PageRead,
-        block: BlockNumber,
-        slot: u16,
+        tid: Tid,
         horizon: &Horizon,
         report: &mut CheckReport,
-        expected: &mut [Expected],
+        keys: &mut RowKeys,
     ) -> EngineResult<()> {
-        let lp = page.line_pointer(slot);
+        let lp = page.line_pointer(tid.slot);
         let root = match lp.state {
-            LpState::Unused => return Ok(()),
-            LpState::Dead => {
-                let tid = Tid::new(block, slot);
-                expected.iter_mut().for_each(|keys| {
-                    keys.insert(tid, Vec::new());
-                });
-                return Ok(());
-            }
+            LpState::Unused | LpState::Dead => false,
             LpState::Redirect => {
                 let heap_only = page
                     .tuple_at(lp.offset)
                     .is_some_and(|(offset, _)| page.header(offset).is(HEAP_ONLY));
                 if !heap_only {
-                    let place = self.place(block, slot);
+                    let place = self.place(tid.block, tid.slot);
                     report.add(format!(
                         "{place}: redirect to slot {} leads nowhere",
                         lp.offset
@@ -205,84 +238,11 @@ impl Table {
                 heap_only
             }
             LpState::Normal => page
-                .tuple_at(slot)
+                .tuple_at(tid.slot)
                 .is_some_and(|(offset, _)| !page.header(offset).is(HEAP_ONLY)),
         };
         if root {
-            self.note_keys(page, Tid::new(block, slot), horizon, expected)?;
-        }
-        Ok(())
-    }
-
-    /// Notes each distinct key of a chain; one that a live version has must be in the index.
-    fn note_keys(
-        &self,
-        page: &impl PageRead,
-        tid: Tid,
-        horizon: &Horizon,
-        expected: &mut [Expected],
-    ) -> EngineResult<()> {
-        let mut fate = self.fates(horizon);
-        for link in chain(page, tid.block, tid.slot, Entry::Index) {
-            let header = &link.header;
-            // An insert may have ended before all its index entries were in.
-            let sure = header.frozen()
-                || matches!(
-                    fate(header.xmin, xmin_hint(header))?,
-                    Fate::Old | Fate::Recent
-                );
-            let gone = header.xmax.is_some() && fate(header.xmax, xmax_hint(header))? == Fate::Old;
-            for (index, keys) in expected.iter_mut().enumerate() {
-                let mut key = Vec::new();
-                let row = page.row(link.offset, link.length);
-                // A version without a key still is what entries of earlier ones lead to.
-                let known = keys.entry(tid).or_default();
-                if self.def.indexes[index].key.key(row, &mut key) == KeyKind::Absent {
-                    continue;
-                }
-                if !known.iter().any(|(other, _)| *other == key) {
-                    known.push((key, !sure || gone));
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Verifies the tree, then that its entries and the heap's rows have each other.
-    fn check_index(
-        &self,
-        index: usize,
-        expected: &mut Expected,
-        report: &mut CheckReport,
-    ) -> EngineResult<()> {
-        let name = &self.def.indexes[index].name;
-        let tree = &self.indexes[index];
-        if let Err(error) = tree.check(&mut |_| Ok(())) {
-            report.add(format!("index \"{name}\": {error}"));
-            return Ok(());
-        }
-        let mut scan = tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward);
-        let mut batch = LeafBatch::with_keys();
-        while scan.next_page(&mut batch)? {
-            for at in 0..batch.len() {
-                report.index_entries += 1;
-                let (tid, key) = (batch.tids()[at], batch.key(at));
-                match expected.get_mut(&tid) {
-                    None => report.add(format!("index \"{name}\": entry for {tid}, no row there")),
-                    Some(keys) => {
-                        let found = keys.iter_mut().find(|(known, _)| known == key);
-                        if let Some((_, found)) = found {
-                            *found = true;
-                        }
-                    }
-                }
-            }
-        }
-        let missing = expected
-            .iter()
-            .flat_map(|(tid, keys)| keys.iter().filter(|(_, found)| !found).map(move |_| tid));
-        for tid in missing {
-            report.add(format!("index \"{name}\": no entry for the row at {tid}"));
+            keys.note(self, page, tid, horizon)?;
         }
         Ok(())
     }
