@@ -215,8 +215,15 @@ impl Session {
                     "SET TRANSACTION ISOLATION LEVEL must be called before any query",
                 ));
             }
+            if self.tx.level() > 0 {
+                return Err(SqlError::new(
+                    SqlState::ACTIVE_SQL_TRANSACTION,
+                    "SET TRANSACTION ISOLATION LEVEL must not be called in a subtransaction",
+                ));
+            }
+            // In place: the transaction may hold locks already.
+            self.tx.txn()?.set_isolation(isolation)?;
             self.tx.isolation = isolation;
-            self.begin_engine()?;
         }
         Ok(())
     }
