@@ -380,12 +380,14 @@ impl Session {
                 let cx = Arc::new(cx);
                 self.set_vars(&cx);
                 let cancel = self.cancel.clone();
+                let engine = Arc::clone(&self.engine);
                 let (state, txn) = self.state_and_txn()?;
                 let run = ChangeCx {
                     cx,
                     params: data,
                     param_types: &compiled.param_types,
                     state,
+                    pool: engine.pool(),
                     cancel,
                     formats,
                 };

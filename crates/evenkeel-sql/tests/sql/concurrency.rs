@@ -1,6 +1,7 @@
 //! What sessions see of each other.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use evenkeel_sql::{SqlEngine, SqlResult};
@@ -66,6 +67,100 @@ async fn a_planned_update_starts_over() {
                   WHERE t.id = x.id";
     let (tag, n) = count_on_newest(update).await;
     assert_eq!((tag.as_str(), n.as_str()), ("UPDATE 2", "16"));
+}
+
+const PLANNED: &str = "UPDATE t SET n = t.n + 100 WHERE id IN (SELECT max(id) - 1 FROM t)";
+
+#[tokio::test]
+async fn a_planned_update_that_starts_over_keeps_the_row_it_waited_for() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(&mut main, "BEGIN; UPDATE t SET n = n + 5 WHERE id = 1")
+        .await
+        .unwrap();
+    let mut planned = session(&engine);
+    let planned = tokio::spawn(async move {
+        run(&mut planned, "BEGIN").await.unwrap();
+        let tag = run(&mut planned, PLANNED).await.unwrap().1;
+        (planned, tag)
+    });
+    until_blocked(&engine).await;
+    let next = background(&engine, "UPDATE t SET n = n + 1 WHERE id = 1");
+    while engine.database().txn_statistics().waiting < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    run(&mut main, "COMMIT").await.unwrap();
+    let (mut planned, tag) = planned.await.unwrap();
+    assert_eq!(tag, "UPDATE 1");
+    assert!(!next.is_finished(), "nobody got in between");
+    run(&mut planned, "COMMIT").await.unwrap();
+    assert_eq!(next.await.unwrap().unwrap(), "UPDATE 1");
+    assert_eq!(number(&mut main).await, "116");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_planned_update_finishes_among_many_others_of_its_row() {
+    let (engine, mut main) = table_with_a_row().await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let others: Vec<JoinHandle<u32>> = (0..4)
+        .map(|_| {
+            let (mut session, stop) = (session(&engine), Arc::clone(&stop));
+            tokio::spawn(async move {
+                let mut updates = 0;
+                while !stop.load(Ordering::Relaxed) {
+                    let update = "UPDATE t SET n = n + 1 WHERE id = 1";
+                    run(&mut session, update).await.unwrap();
+                    updates += 1;
+                }
+                updates
+            })
+        })
+        .collect();
+    for _ in 0..20 {
+        let update = tokio::time::timeout(Duration::from_secs(60), run(&mut main, PLANNED));
+        let (_, tag) = update.await.expect("it finishes").unwrap();
+        assert_eq!(tag, "UPDATE 1");
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut expected = 10 + 20 * 100;
+    for other in others {
+        expected += other.await.unwrap();
+    }
+    assert_eq!(number(&mut main).await, expected.to_string());
+}
+
+/// Exec rule 8: on one thread, so that nobody could cancel it if it did not let go.
+#[tokio::test]
+async fn a_planned_change_of_many_rows_lets_others_run_and_can_be_cancelled() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(
+        &mut main,
+        "INSERT INTO t SELECT g, 0 FROM generate_series(3, 8000) g",
+    )
+    .await
+    .unwrap();
+    let changes = [
+        "UPDATE t SET n = t.n + 1 FROM (SELECT id FROM t ORDER BY n, id) x WHERE x.id = t.id",
+        "DELETE FROM t WHERE id IN (SELECT id FROM t ORDER BY n, id)",
+        "INSERT INTO t SELECT id + 100000, n FROM t ORDER BY n, id",
+    ];
+    for change in changes {
+        let before = engine.database().next_xid();
+        let handle = main.cancel_handle();
+        let other = Arc::clone(&engine);
+        let cancel = tokio::spawn(async move {
+            while other.database().next_xid() == before {
+                tokio::task::yield_now().await;
+            }
+            handle.cancel();
+        });
+        let error = run(&mut main, change).await.expect_err(change);
+        assert_eq!(error.sqlstate.as_str(), "57014", "{change}");
+        cancel.await.unwrap();
+    }
+    let (rows, _) = run(&mut main, "SELECT count(*), sum(n) FROM t")
+        .await
+        .unwrap();
+    assert_eq!(rows, ["8000|30"]);
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ use evenkeel_engine::{BlockNumber, CancelFlag, Isolation, Tid, Transaction};
 
 use super::batches::BatchRows;
 use super::bind::Binding;
+use super::pool::Pool;
 use super::scan::unpack;
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult};
@@ -24,6 +25,8 @@ use crate::types::{Datum, SqlType};
 
 /// Bytes of rows that a bulk insert gathers before it writes them.
 const BULK_BYTES: usize = 64 << 10;
+/// Rows after which a change lets other tasks run.
+const ROWS_AT_A_TIME: u32 = 1024;
 
 /// A column set by a planned UPDATE.
 #[derive(Debug)]
@@ -88,6 +91,8 @@ pub struct ChangeCx<'a> {
     pub param_types: &'a [SqlType],
     /// Functions and rules.
     pub state: &'a SessionState,
+    /// The threads that the plan runs on.
+    pub pool: &'a Pool,
     /// The session's cancel flag.
     pub cancel: CancelFlag,
     /// Result formats, for RETURNING.
@@ -104,6 +109,7 @@ impl ChangeCx<'_> {
             self.param_types,
         )?;
         let stream = binding.start(&change.plan.plan, self.state).await?;
+        let stream = self.pool.run(stream);
         Ok(BatchRows::new(
             stream,
             Arc::clone(&change.plan.types),
@@ -112,9 +118,27 @@ impl ChangeCx<'_> {
     }
 }
 
+/// A long loop over rows that are at hand: it can be cancelled, and lets other sessions have the
+/// thread now and then.
+#[derive(Default)]
+struct Pace(u32);
+
+impl Pace {
+    async fn step(&mut self, txn: &Transaction) -> SqlResult<()> {
+        txn.check_cancel()?;
+        self.0 += 1;
+        if self.0 == ROWS_AT_A_TIME {
+            self.0 = 0;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+}
+
 /// Runs a planned change. Under READ COMMITTED, if it meets a row that another transaction
 /// changed since the snapshot, it waits, undoes what it did and begins anew with a new
-/// snapshot (exec rule 4).
+/// snapshot. It keeps the locks that it has waited for, so that nobody changes those rows again
+/// before it comes back to them (exec rule 4).
 pub async fn run(
     change: &PlannedChange,
     run: &ChangeCx<'_>,
@@ -129,7 +153,7 @@ pub async fn run(
                     return Ok(changed);
                 }
                 Ok(None) => {
-                    txn.abort_sub(sub);
+                    txn.abort_sub_keeping_locks(sub);
                     txn.begin_statement()?;
                 }
                 Err(error) => {
@@ -167,7 +191,9 @@ async fn insert(
         Some(conflict) => Some(Inserter::new(table, conflict, env, txn.snapshot()?)),
         None => None,
     };
+    let mut pace = Pace::default();
     while rows.next_row(&mut data).await? {
+        pace.step(txn).await?;
         maker.begin();
         for item in template {
             let datum = match &item.value {
@@ -197,7 +223,6 @@ async fn insert(
         }
         bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes);
         if bulk.bytes() >= BULK_BYTES {
-            txn.check_cancel()?;
             table.table.insert_many(txn, &bulk, &options).await?;
             bulk.clear();
         }
@@ -224,7 +249,9 @@ async fn modify(
     let mut data = Vec::new();
     let mut maker = RowMaker::new(table, &run.cx.types);
     let mut changed = Changed::default();
+    let mut pace = Pace::default();
     while rows.next_row(&mut data).await? {
+        pace.step(txn).await?;
         let Some(Datum::Int8(id)) = data.first() else {
             return Err(SqlError::internal("a planned change without a row id"));
         };
