@@ -77,6 +77,8 @@ pub struct Session {
     environment: u64,
     tx: TxState,
     cancel: CancelFlag,
+    /// Parse was the last call, so that Execute goes on with its statement.
+    parsed: bool,
     timed_out: Arc<AtomicBool>,
     failed: FailFlag,
     /// Whether a simple query of several statements is under way.
@@ -116,6 +118,7 @@ impl Session {
             tx: TxState::new(),
             registered,
             cancel,
+            parsed: false,
             timed_out: Arc::default(),
             failed: FailFlag::default(),
             in_batch: false,
@@ -135,7 +138,8 @@ impl Session {
     /// # Errors
     /// What PostgreSQL reports at Parse: syntax, names, types; 25P02 in a failed block.
     pub async fn prepare(&mut self, sql: &str, param_types: &[Oid]) -> SqlResult<Arc<Prepared>> {
-        self.begin_call();
+        self.begin_statement();
+        self.parsed = true;
         let prepared = self.prepare_text(sql, param_types);
         self.settle(prepared)
     }
@@ -151,7 +155,13 @@ impl Session {
         param_formats: &[Format],
         result_formats: &[Format],
     ) -> SqlResult<StatementResult> {
-        self.begin_call();
+        if self.parsed {
+            // Parse has begun the statement, and it may have been cancelled since.
+            self.parsed = false;
+            self.begin_call();
+        } else {
+            self.begin_statement();
+        }
         self.registered.runs(&prepared.text, self.statement_start);
         let arguments = Arguments::Wire {
             values: params,
@@ -190,6 +200,7 @@ impl Session {
 
     /// From here on the session waits for its client; the state for ReadyForQuery.
     pub fn wait_for_client(&mut self) -> TransactionStatus {
+        self.parsed = false;
         let status = self.tx.status();
         self.registered.waits(status);
         status
@@ -264,11 +275,17 @@ impl Session {
         self.notice("WARNING", sqlstate, message);
     }
 
-    /// A call of the client begins: a cancel request that came too late for the last one is
-    /// dropped.
+    /// A call of the client begins, with a statement of its own: a cancel request that came too
+    /// late for the last one is dropped.
+    fn begin_statement(&mut self) {
+        self.begin_call();
+        self.cancel.reset();
+        self.parsed = false;
+    }
+
+    /// A call of the client begins.
     fn begin_call(&mut self) {
         self.note_stream_failure();
-        self.cancel.reset();
         self.statement_start = now_micros();
     }
 

@@ -39,7 +39,7 @@ impl Session {
         query: &mut SimpleQuery,
     ) -> SqlResult<Option<StatementResult>> {
         match query.left {
-            None => self.begin_call(),
+            None => self.begin_statement(),
             Some(_) => self.note_stream_failure(),
         }
         let result = self.next_of(query).await;

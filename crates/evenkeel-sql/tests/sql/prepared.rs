@@ -252,3 +252,32 @@ async fn statements_until_sync_are_one_transaction() {
         ["1"]
     );
 }
+
+#[tokio::test]
+async fn a_cancel_request_between_parse_and_execute_is_not_lost() {
+    let engine = open();
+    let mut main = session(&engine);
+    let sql = "CREATE TABLE t (n int); INSERT INTO t VALUES (1)";
+    run(&mut main, sql).await.unwrap();
+    let handle = main.cancel_handle();
+    let sum = "SELECT sum(n) FROM t";
+    let prepared = main.prepare(sum, &[]).await.unwrap();
+    handle.cancel();
+    let outcome = match main.execute(&prepared, &[], &[], &[]).await {
+        Ok(StatementResult::Rows(mut rows)) => rows.next_batch(1).await.map(drop),
+        other => other.map(drop),
+    };
+    assert_eq!(outcome.unwrap_err().sqlstate.as_str(), "57014");
+    main.sync().await.unwrap();
+    // One that comes while nothing runs is dropped.
+    main.wait_for_client();
+    handle.cancel();
+    let prepared = main.prepare(sum, &[]).await.unwrap();
+    main.wait_for_client();
+    handle.cancel();
+    let result = main.execute(&prepared, &[], &[], &[]).await.unwrap();
+    let StatementResult::Rows(mut rows) = result else {
+        panic!("no rows");
+    };
+    assert_eq!(rows.next_batch(1).await.unwrap().unwrap().len(), 1);
+}
