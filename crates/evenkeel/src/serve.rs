@@ -1,5 +1,5 @@
-//! `evenkeel serve`: opens the database, listens, and stops cleanly on SIGTERM or SIGINT. The second
-//! such signal ends it at once, as a crash would.
+//! `evenkeel serve`: opens the database, listens, and stops cleanly on SIGTERM or SIGINT. The
+//! second such signal ends it at once, as a crash would.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

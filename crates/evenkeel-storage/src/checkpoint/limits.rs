@@ -7,8 +7,8 @@ use crate::store::Core;
 
 /// How often the disk is asked for its free space.
 const ASK: Duration = Duration::from_secs(1);
-/// Of the log that can be redone in `max_recovery_time`, less what restoring torn pages took, so much may be there: measurements of
-/// the past do not bind the future.
+/// Of the log that can be redone in `max_recovery_time`, less what restoring torn pages took, so
+/// much may be there: measurements of the past do not bind the future.
 const MARGIN: f64 = 0.8;
 /// Segments that are not counted as space for log: those being made, and for others' use.
 const SPARE_SEGMENTS: u64 = 4;
