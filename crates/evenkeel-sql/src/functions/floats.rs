@@ -153,17 +153,6 @@ pub(super) fn operand(
     }
 }
 
-fn boxed(
-    expr: Box<Expr>,
-    schema: &dyn ExprSchema,
-    which: Operands,
-    changed: &mut bool,
-) -> DfResult<Box<Expr>> {
-    let operand = operand(*expr, schema, which)?;
-    *changed |= operand.transformed;
-    Ok(Box::new(operand.data))
-}
-
 fn compares(op: Operator) -> bool {
     matches!(
         op,
@@ -185,7 +174,12 @@ pub(super) fn comparison(
     which: Operands,
 ) -> DfResult<Transformed<Expr>> {
     let mut changed = false;
-    let mut part = |expr| boxed(expr, schema, which, &mut changed);
+    let mut item = |expr| -> DfResult<Expr> {
+        let operand = operand(expr, schema, which)?;
+        changed |= operand.transformed;
+        Ok(operand.data)
+    };
+    let mut part = |expr: Box<Expr>| item(*expr).map(Box::new);
     let expr = match expr {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) if compares(op) => {
             let (left, right) = (part(left)?, part(right)?);
@@ -198,12 +192,11 @@ pub(super) fn comparison(
             ..between
         }),
         Expr::InList(list) => {
-            let items = list.list.into_iter().map(|item| part(Box::new(item)));
-            let items = items.map(|item| item.map(|item| *item));
-            let items = items.collect::<DfResult<Vec<_>>>()?;
+            let expr = part(list.expr)?;
+            let items = list.list.into_iter().map(&mut item);
             Expr::InList(InList {
-                expr: part(list.expr)?,
-                list: items,
+                expr,
+                list: items.collect::<DfResult<_>>()?,
                 negated: list.negated,
             })
         }

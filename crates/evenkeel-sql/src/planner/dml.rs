@@ -72,6 +72,7 @@ pub fn insert<'a>(
     let Some(query) = insert.source else {
         return Err(SqlError::internal("an INSERT without a source"));
     };
+    let query = as_select(*query)?;
     let plan = query::plan_query(&binder, &query)?;
     check_width(plan.types.len(), &columns, named)?;
     let mut row = defaults(&binder, &table)?;
@@ -163,6 +164,15 @@ fn values_of(query: &Query) -> Option<&[ast::Parens<Vec<ast::Expr>>]> {
         SetExpr::Values(values) if bare => Some(&values.rows),
         _ => None,
     }
+}
+
+/// One row of VALUES as a SELECT: DataFusion evaluates VALUES before any subquery has run.
+fn as_select(query: Query) -> SqlResult<Query> {
+    let Some([row]) = values_of(&query) else {
+        return Ok(query);
+    };
+    let items = row.content.iter().cloned().map(SelectItem::UnnamedExpr);
+    super::change::select(items.collect(), Vec::new(), None)
 }
 
 /// Compiles the rows of a VALUES; `None` if an item needs a plan.
