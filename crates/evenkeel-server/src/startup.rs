@@ -41,10 +41,13 @@ pub(crate) struct StartupParameters {
 }
 
 impl StartupParameters {
+    /// That the client asks for the one database, or for none: those that name none send the
+    /// user's name.
+    ///
     /// # Errors
     /// 3D000 when there is no such database.
     pub fn check_database(&self) -> Result<(), ConnectionError> {
-        if self.database == DATABASE {
+        if self.database == DATABASE || self.database == self.user {
             return Ok(());
         }
         let message = format!("database \"{}\" does not exist", self.database);
