@@ -223,7 +223,7 @@ impl Server {
         self.shared.stopping.send_replace(true);
         drop(self.tcp);
         drop(self.unix);
-        end_all(connections, &self.shared.registry).await;
+        end_all(connections, &self.shared.registry, GRACE).await;
         outcome?;
         // Stopped while it was recovering: that is finished first.
         let instance = loop {
@@ -239,13 +239,13 @@ impl Server {
     }
 }
 
-/// Waits until every connection has ended. Those that do not within `GRACE` are dropped where they
+/// Waits until every connection has ended. Those that do not within `grace` are dropped where they
 /// wait, which rolls their transactions back.
-async fn end_all(mut connections: JoinSet<()>, registry: &Registry) {
+async fn end_all(mut connections: JoinSet<()>, registry: &Registry, grace: Duration) {
     let begun = Instant::now();
     let mut dropped = false;
     while !connections.is_empty() {
-        if begun.elapsed() > GRACE && !dropped {
+        if begun.elapsed() > grace && !dropped {
             tracing::warn!(
                 "{} connections do not end: dropping them",
                 connections.len()
@@ -308,5 +308,28 @@ async fn unix_listener(
     match UnixListener::bind(&path) {
         Ok(listener) => Ok((listener, SocketFile(path))),
         Err(source) => Err(ServerError::Unix { path, source }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_connection_that_does_not_end_is_dropped_after_a_while() {
+        struct Session(watch::Sender<bool>);
+        impl Drop for Session {
+            fn drop(&mut self) {
+                self.0.send_replace(true);
+            }
+        }
+        let (rolled_back, seen) = watch::channel(false);
+        let mut connections = JoinSet::new();
+        connections.spawn(async move {
+            let _session = Session(rolled_back);
+            std::future::pending::<()>().await;
+        });
+        end_all(connections, &Registry::new(), Duration::from_millis(1)).await;
+        assert!(*seen.borrow());
     }
 }
