@@ -360,12 +360,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let (ready, told) = (dir.path().join("ready"), dir.path().join("told"));
         let script = format!(
-            "trap 'touch {}; exit 0' QUIT; touch {}; while :; do sleep 0.02; done",
+            "trap 'touch {}; exit 0' TERM; touch {}; while :; do sleep 0.02; done",
             told.display(),
             ready.display()
         );
         let mut subject = Scripted::new("fake", &script);
-        subject.stop_signal = Some(Signal::QUIT);
+        // Not QUIT: what a shell starts in the background ignores it, and so would this one.
+        subject.stop_signal = Some(Signal::TERM);
         let spawn = || {
             let _ = std::fs::remove_file(&ready);
             let server = Server::spawn(&subject, dir.path(), 0, &Settings::new()).unwrap();

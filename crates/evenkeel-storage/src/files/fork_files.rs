@@ -6,7 +6,7 @@ use evenkeel_io::{IoErrorKind, OpenOptions};
 use parking_lot::RwLock;
 
 use super::FileSpace;
-use super::lengths;
+use super::lengths::{self, Cut};
 use super::segment::Segment;
 use crate::error::{StorageError, StorageResult};
 use crate::ids::{BlockNumber, FileId, Fork, PageId};
@@ -18,6 +18,8 @@ pub(crate) struct ForkFiles {
     file: FileId,
     fork: Fork,
     segments: RwLock<Vec<Arc<Segment>>>,
+    /// Its end is lost: it keeps its length, and blocks that are gone cannot be read.
+    cut: Option<Cut>,
 }
 
 impl ForkFiles {
@@ -31,7 +33,7 @@ impl ForkFiles {
         fork: Fork,
     ) -> StorageResult<(Self, u32)> {
         const PAGE: u64 = PAGE_SIZE as u64;
-        lengths::check(space, file, fork)?;
+        let cut = lengths::cut(space, file, fork)?;
         let full = u64::from(space.segment_blocks) * PAGE;
         let mut segments: Vec<Arc<Segment>> = Vec::new();
         let mut last = 0;
@@ -43,12 +45,12 @@ impl ForkFiles {
                 Err(error) if error.kind() == IoErrorKind::NotFound => break,
                 Err(error) => return Err(error.into()),
             };
-            if let Some(before) = segments.last().filter(|_| last < full) {
+            if let Some(before) = segments.last().filter(|_| last < full && cut.is_none()) {
                 before.file().allocate(last, full - last)?;
             }
             let len = opened.len()?;
             last = (len / PAGE * PAGE).min(full);
-            if last < len {
+            if last < len && cut.is_none() {
                 opened.set_len(last)?;
             }
             segments.push(space.sync.register(opened));
@@ -60,15 +62,18 @@ impl ForkFiles {
             reason: format!("{blocks} blocks are more than a fork can have"),
         })?;
         let segments = RwLock::new(segments);
-        Ok((
-            ForkFiles {
-                space: Arc::clone(space),
-                file,
-                fork,
-                segments,
-            },
-            blocks,
-        ))
+        let files = ForkFiles {
+            space: Arc::clone(space),
+            file,
+            fork,
+            segments,
+            cut,
+        };
+        if let Some(cut) = cut {
+            tracing::error!("{}", cut.error(space, file, fork));
+            return Ok((files, cut.expected));
+        }
+        Ok((files, blocks))
     }
 
     /// The segment that holds `block` and the block's offset in it.
@@ -94,12 +99,25 @@ impl ForkFiles {
 
     /// Reads the pages from `block` on, all in one segment.
     pub(crate) fn read(&self, block: BlockNumber, buf: &mut [u8]) -> StorageResult<()> {
+        let end = u64::from(block.0) + (buf.len() / PAGE_SIZE) as u64;
+        if let Some(cut) = self.cut.filter(|cut| end > u64::from(cut.found)) {
+            return Err(cut.error(&self.space, self.file, self.fork));
+        }
         let (segment, offset) = self.segment(block)?;
         Ok(segment.file().read_exact_at(buf, offset)?)
     }
 
+    /// An error if the fork has lost its end: its length is not to be changed.
+    fn check_whole(&self) -> StorageResult<()> {
+        match self.cut {
+            Some(cut) => Err(cut.error(&self.space, self.file, self.fork)),
+            None => Ok(()),
+        }
+    }
+
     /// Allocates zeroed space for the blocks from `from` to before `to`.
     pub(crate) fn extend(&self, from: u32, to: u32) -> StorageResult<()> {
+        self.check_whole()?;
         let mut at = from;
         while at < to {
             let segment = self.segment_or_create(at / self.space.segment_blocks)?;
@@ -139,6 +157,7 @@ impl ForkFiles {
 
     /// Cuts the fork to `blocks`. Nobody reads or writes the blocks beyond.
     pub(crate) fn truncate(&self, blocks: u32) -> StorageResult<()> {
+        self.check_whole()?;
         let mut segments = self.segments.write();
         let keep = (blocks.div_ceil(self.space.segment_blocks) as usize).max(1);
         // From the end, so that a crash midway leaves no gap before a segment.

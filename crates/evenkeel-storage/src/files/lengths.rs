@@ -122,23 +122,40 @@ fn blocks(space: &FileSpace, file: FileId, fork: Fork) -> StorageResult<u32> {
     Ok(blocks)
 }
 
-/// That a fork is as long as it was, before anything is done with it.
-pub(super) fn check(space: &FileSpace, file: FileId, fork: Fork) -> StorageResult<()> {
+/// A fork that has lost its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cut {
+    /// Blocks that are there.
+    pub(super) found: u32,
+    /// Blocks that were.
+    pub(super) expected: u32,
+}
+
+impl Cut {
+    /// What is wrong with `file`'s fork.
+    pub(super) fn error(self, space: &FileSpace, file: FileId, fork: Fork) -> StorageError {
+        let Cut { found, expected } = self;
+        StorageError::FileDamaged {
+            path: space.path(file, fork, found / space.segment_blocks),
+            offset: u64::from(found % space.segment_blocks) * PAGE_SIZE as u64,
+            reason: format!(
+                "{found} blocks are there, and {expected} were when the database was shut down"
+            ),
+        }
+    }
+}
+
+/// Whether a fork is shorter than it was, looked at before anything is done with it.
+pub(super) fn cut(space: &FileSpace, file: FileId, fork: Fork) -> StorageResult<Option<Cut>> {
     let Some(expected) = space.lengths.read().get(&(file, fork)).copied() else {
-        return Ok(());
+        return Ok(None);
     };
     let found = blocks(space, file, fork)?;
-    if found >= expected {
-        space.lengths.write().remove(&(file, fork));
-        return Ok(());
+    if found < expected {
+        return Ok(Some(Cut { found, expected }));
     }
-    Err(StorageError::FileDamaged {
-        path: space.path(file, fork, found / space.segment_blocks),
-        offset: u64::from(found % space.segment_blocks) * PAGE_SIZE as u64,
-        reason: format!(
-            "{found} blocks are there, and {expected} were when the database was shut down"
-        ),
-    })
+    space.lengths.write().remove(&(file, fork));
+    Ok(None)
 }
 
 #[cfg(test)]

@@ -3,12 +3,13 @@
 
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_plan::PhysicalExpr;
 use evenkeel_engine::heap::rows::RowBatch;
+use smallvec::SmallVec;
 
 use crate::arrow::{datum_from_scalar, scalar_from_datum};
 use crate::error::{SqlError, SqlResult};
@@ -157,13 +158,25 @@ impl RowExpr {
         Ok(matches!(self.eval(None, env)?, Datum::Bool(true)))
     }
 
-    /// The condition's value for every row of a page.
-    pub fn select(
+    /// The rows of a page that the condition is true for.
+    pub fn wanted(
         &self,
         layout: &RowLayout,
         rows: &RowBatch,
         env: Env<'_>,
-    ) -> SqlResult<BooleanArray> {
+    ) -> SqlResult<SmallVec<[usize; 8]>> {
+        if rows.len() == 1 {
+            let bytes = rows.row(0);
+            let holds = self.holds(RowRef { layout, bytes }, env)?;
+            return Ok((0..1).filter(|_| holds).collect());
+        }
+        let flags = self.select(layout, rows, env)?;
+        let holds = |row: &usize| flags.is_valid(*row) && flags.value(*row);
+        Ok((0..rows.len()).filter(holds).collect())
+    }
+
+    /// The condition's value for every row of a page.
+    fn select(&self, layout: &RowLayout, rows: &RowBatch, env: Env<'_>) -> SqlResult<BooleanArray> {
         let count = rows.len();
         let mut arrays: Vec<ArrayRef> = Vec::with_capacity(self.inputs.len());
         if !self.projection.is_empty() {

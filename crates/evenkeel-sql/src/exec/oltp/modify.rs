@@ -90,25 +90,12 @@ pub async fn run(
 impl Run<'_> {
     /// The rows of a page that the condition is true for.
     fn wanted(&self, page: &RowBatch) -> SqlResult<smallvec::SmallVec<[usize; 8]>> {
-        let all = 0..page.len();
-        let condition = match &self.modify.condition {
-            Some(condition) if !self.modify.exact => condition,
-            _ => return Ok(all.collect()),
-        };
-        let layout = &self.modify.table.layout;
-        if page.len() == 1 {
-            let row = RowRef {
-                layout,
-                bytes: page.row(0),
-            };
-            let holds = condition.holds(row, self.env)?;
-            return Ok(all.filter(|_| holds).collect());
+        match &self.modify.condition {
+            Some(condition) if !self.modify.exact => {
+                condition.wanted(&self.modify.table.layout, page, self.env)
+            }
+            _ => Ok((0..page.len()).collect()),
         }
-        let flags = condition.select(layout, page, self.env)?;
-        use datafusion::arrow::array::Array;
-        Ok(all
-            .filter(|row| flags.is_valid(*row) && flags.value(*row))
-            .collect())
     }
 
     async fn row(&mut self, txn: &mut Transaction, tid: Tid, bytes: &[u8]) -> SqlResult<()> {

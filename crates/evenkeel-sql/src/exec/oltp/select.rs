@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use evenkeel_engine::heap::rows::RowBatch;
 use evenkeel_engine::table::{Direction, Modified};
 use evenkeel_engine::{CancelFlag, RowLockMode, Snapshot, Transaction, WaitPolicy};
+use smallvec::SmallVec;
 
 use super::access::{Access, Rows, lookup};
 use super::expr::{Env, RowExpr, RowRef, Typed, Value};
@@ -14,6 +15,9 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::StatementCx;
 use crate::session::api::{Column, Format};
 use crate::types::Datum;
+
+/// From so many rows on a page's are tested together.
+const MANY: u64 = 16;
 
 /// FOR UPDATE or FOR SHARE.
 #[derive(Debug, Clone, Copy)]
@@ -70,6 +74,24 @@ impl Select {
         formats: &[Format],
     ) -> SqlResult<BytesMut> {
         encode_row(&self.output, row, env, formats)
+    }
+
+    /// The rows of a page that the condition is true for; `None`: they are to be tested one by
+    /// one, because few are wanted, or because one that may not be wanted fails it.
+    fn wanted(
+        &self,
+        table: &TableInfo,
+        page: &RowBatch,
+        rows: u64,
+        env: Env<'_>,
+    ) -> Option<SmallVec<[usize; 8]>> {
+        match &self.condition {
+            Some(condition) if !self.exact => {
+                let many = rows >= MANY;
+                many.then(|| condition.wanted(&table.layout, page, env).ok())?
+            }
+            _ => Some((0..page.len()).collect()),
+        }
     }
 
     fn accepts(&self, row: RowRef<'_>, env: Env<'_>) -> SqlResult<bool> {
@@ -132,6 +154,9 @@ pub struct Cursor {
     formats: Box<[Format]>,
     rows: Rows,
     page: RowBatch,
+    /// The rows of the page that are wanted, if that is known.
+    wanted: Option<SmallVec<[usize; 8]>>,
+    /// Which of them, or of all, comes next.
     next: usize,
     skip: u64,
     left: u64,
@@ -164,6 +189,7 @@ impl Cursor {
             formats: formats.into(),
             rows,
             page: RowBatch::new(),
+            wanted: None,
             next: 0,
             skip,
             left,
@@ -176,15 +202,6 @@ impl Cursor {
     pub async fn read(&mut self, max_rows: usize, out: &mut Vec<BytesMut>) -> SqlResult<bool> {
         let wanted = out.len() + max_rows;
         while out.len() < wanted && self.left > 0 {
-            if self.next == self.page.len() {
-                self.next = 0;
-                tokio::task::consume_budget().await;
-                self.cancel.check()?;
-                if !self.rows.next_page(&mut self.page)? {
-                    self.left = 0;
-                    break;
-                }
-            }
             let env = Env {
                 params: &self.params,
                 cx: &self.cx,
@@ -192,13 +209,26 @@ impl Cursor {
             let Some(table) = &self.select.table else {
                 break;
             };
-            let bytes = self.page.row(self.next);
+            let count = self.wanted.as_ref().map_or(self.page.len(), SmallVec::len);
+            if self.next == count {
+                self.next = 0;
+                tokio::task::consume_budget().await;
+                self.cancel.check()?;
+                if !self.rows.next_page(&mut self.page)? {
+                    self.left = 0;
+                    break;
+                }
+                let rows = self.skip.saturating_add(self.left);
+                self.wanted = self.select.wanted(table, &self.page, rows, env);
+                continue;
+            }
+            let number = self.wanted.as_ref().map_or(self.next, |all| all[self.next]);
             self.next += 1;
             let row = RowRef {
                 layout: &table.layout,
-                bytes,
+                bytes: self.page.row(number),
             };
-            if !self.select.exact && !self.select.accepts(row, env)? {
+            if self.wanted.is_none() && !self.select.accepts(row, env)? {
                 continue;
             }
             if self.skip > 0 {

@@ -81,9 +81,14 @@ fn a_file_cut_while_the_database_was_closed_is_named() {
             None => disk.remove(&path).expect("removed"),
         }
         let (store, _) = open(&disk);
-        let error = store.pool().fork(COUNTERS, Fork::Main).map(|_| ());
-        let text = error.expect_err("damaged").to_string();
         let found = cut.unwrap_or(0) / 8192;
+        let fork = counters(&store);
+        if found > 0 {
+            fork.read(BlockNumber(found as u32 - 1)).expect("there");
+        }
+        let text = fork.read(BlockNumber(found as u32)).map(|_| ());
+        let text = text.expect_err("gone").to_string();
+        fork.extend(1).expect_err("its length stays");
         assert!(text.contains("/db/base/1"), "{text}");
         let both = format!("{found} blocks are there, and 100 were");
         assert!(text.contains(&both), "{text}");
@@ -93,8 +98,8 @@ fn a_file_cut_while_the_database_was_closed_is_named() {
         store.shutdown().expect("shutdown");
         drop((fork, store));
         let (store, _) = open(&disk);
-        let error = store.pool().fork(COUNTERS, Fork::Main).map(|_| ());
-        error.expect_err("a clean end does not heal it");
+        let gone = counters(&store).read(BlockNumber(99)).map(|_| ());
+        gone.expect_err("a clean end does not heal it");
         let fork = store.pool().fork(other, Fork::Main).expect("whole");
         assert_eq!(fork.len(), 3);
         store
