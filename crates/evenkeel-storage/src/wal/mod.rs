@@ -391,7 +391,7 @@ impl Log {
         reservation.publish(&record.bytes()[8..], mark);
         let bytes = aligned(len) as u64;
         usage::made_record(bytes);
-        self.backpressure.wrote(self.incarnation, lsn, bytes);
+        self.backpressure.wrote(lsn, bytes);
         if self.asleep.load(Ordering::Relaxed) && self.ring.backlog() >= self.pile {
             self.wake_flusher();
         }
@@ -491,7 +491,7 @@ impl Log {
             self.ring.wait_for_backlog(most, || self.ring_is_full());
             self.poison.check()?;
         }
-        match self.backpressure.admit(self.incarnation) {
+        match self.backpressure.admit() {
             Wait::Nothing => Ok(()),
             Wait::Durable(lsn) => self.flush(lsn),
         }

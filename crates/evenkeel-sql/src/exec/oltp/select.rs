@@ -207,6 +207,7 @@ impl Cursor {
                 cx: &self.cx,
             };
             let Some(table) = &self.select.table else {
+                self.left = 0;
                 break;
             };
             let count = self.wanted.as_ref().map_or(self.page.len(), SmallVec::len);
