@@ -101,7 +101,7 @@ async fn run_session<T: Transport>(
     parameters: StartupParameters,
 ) -> Result<(), ConnectionError> {
     let _slot = shared.connection_slot()?;
-    parameters.check_database()?;
+    let database = parameters.known_database()?;
     let pid = shared.registry.next_pid();
     let instance = shared.instance()?;
     let failed = instance.failed.clone();
@@ -109,7 +109,7 @@ async fn run_session<T: Transport>(
         .engine
         .session(SessionParams {
             user: parameters.user,
-            database: parameters.database,
+            database,
             settings: parameters.settings,
             pid,
             client,

@@ -41,14 +41,14 @@ pub(crate) struct StartupParameters {
 }
 
 impl StartupParameters {
-    /// That the client asks for the one database, or for none: those that name none send the
+    /// The one database, if the client asks for it, or for none: those that name none send the
     /// user's name.
     ///
     /// # Errors
     /// 3D000 when there is no such database.
-    pub fn check_database(&self) -> Result<(), ConnectionError> {
+    pub fn known_database(&self) -> Result<String, ConnectionError> {
         if self.database == DATABASE || self.database == self.user {
-            return Ok(());
+            return Ok(DATABASE.to_owned());
         }
         let message = format!("database \"{}\" does not exist", self.database);
         let error = SqlError::new(SqlState::INVALID_CATALOG_NAME, message);
