@@ -1,7 +1,7 @@
 //! Recovery of a crashed server (Munro and Wartak, 2020).
 
 use super::{DIRTY_PAGES, LOG_DISTANCE, less, plain};
-use crate::plan::{Case, Experiment, Reason, Recovery, Seed, Step, Work, Workload, own};
+use crate::plan::{Case, Experiment, Recovery, Seed, Step, Work, Workload, own};
 use crate::record::Extent;
 
 pub const REDO: Experiment = Experiment {
@@ -27,12 +27,7 @@ pub const REDO: Experiment = Experiment {
     ],
     plots: &[LOG_DISTANCE, DIRTY_PAGES],
     headlines: &[("TPC-B", "128MB, cold")],
-    reasons: &[Reason {
-        case: "UUID inserts",
-        label: "",
-        figures: &["ready_s", "after_redo_s"],
-        why: "Opening makes and syncs the second double-write area before the first answer, a fixed cost that a short log does not hide.",
-    }],
+    reasons: &[],
     work: Work::Servers {
         rounds: |extent| match extent {
             Extent::Quick => 1,
