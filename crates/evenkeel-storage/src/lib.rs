@@ -14,6 +14,7 @@ pub mod ids;
 pub mod invariant;
 pub mod mutant;
 pub mod page;
+mod parallel;
 pub mod poison;
 pub mod recovery;
 pub mod stats;

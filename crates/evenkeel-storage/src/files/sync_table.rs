@@ -11,8 +11,8 @@ use parking_lot::Mutex;
 
 use super::segment::Segment;
 use crate::error::StorageResult;
+use crate::parallel;
 use crate::poison::Poison;
-use crate::stats::BackendType;
 
 /// Most syncs in flight at once.
 const PARALLEL_SYNCS: usize = 8;
@@ -200,37 +200,17 @@ impl SyncTable {
 
     fn sync_in_parallel(&self, segments: &[Arc<Segment>]) -> Result<SyncPass, IoError> {
         let next = AtomicUsize::new(0);
-        let who = BackendType::current();
         let work = || {
-            let _who = who.enter();
             let mut pass = SyncPass::default();
             while let Some(segment) = segments.get(next.fetch_add(1, Ordering::Relaxed)) {
                 pass.add(self.sync_one(segment)?);
             }
             Ok(pass)
         };
-        std::thread::scope(|scope| {
-            let helpers: Vec<_> = (1..segments.len().min(PARALLEL_SYNCS))
-                .filter_map(|_| {
-                    std::thread::Builder::new()
-                        .name("evenkeel-sync".into())
-                        .spawn_scoped(scope, work)
-                        .ok()
-                })
-                .collect();
-            let mut result: Result<SyncPass, IoError> = work();
-            for helper in helpers {
-                match helper.join() {
-                    Ok(theirs) => {
-                        result = result.and_then(|mut pass| {
-                            pass.add(theirs?);
-                            Ok(pass)
-                        });
-                    }
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            result
+        let helpers = segments.len().min(PARALLEL_SYNCS).saturating_sub(1);
+        parallel::share("evenkeel-sync", helpers, work, |mut ours, theirs| {
+            ours.add(theirs);
+            ours
         })
     }
 

@@ -15,6 +15,7 @@ use crate::error::StorageResult;
 use crate::ids::{BlockNumber, Fork, PageId};
 use crate::page::checksum::{self, Verdict};
 use crate::page::{PAGE_SIZE, PageBytes};
+use crate::parallel;
 
 /// Most pages of one read and one write.
 const RUN_PAGES: usize = 128;
@@ -36,7 +37,7 @@ pub struct RestoreStats {
 }
 
 impl RestoreStats {
-    fn and(self, other: &RestoreStats) -> RestoreStats {
+    fn and(self, other: RestoreStats) -> RestoreStats {
         RestoreStats {
             checked: self.checked + other.checked,
             restored: self.restored + other.restored,
@@ -224,25 +225,8 @@ fn restore_runs(runs: &[Run]) -> StorageResult<RestoreStats> {
         }
         Ok(stats)
     };
-    std::thread::scope(|scope| {
-        let helpers: Vec<_> = (0..(runs.len() / RUNS_EACH).min(HELPERS))
-            .filter_map(|_| {
-                let name = "evenkeel-restore".to_owned();
-                let thread = std::thread::Builder::new().name(name);
-                thread.spawn_scoped(scope, work).ok()
-            })
-            .collect();
-        let mut result: StorageResult<RestoreStats> = work();
-        for helper in helpers {
-            match helper.join() {
-                Ok(theirs) => {
-                    result = result.and_then(|ours| Ok(ours.and(&theirs?)));
-                }
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-        result
-    })
+    let helpers = (runs.len() / RUNS_EACH).min(HELPERS);
+    parallel::share("evenkeel-restore", helpers, work, RestoreStats::and)
 }
 
 /// Reads a run, puts images in the place of torn pages, and writes it home.
