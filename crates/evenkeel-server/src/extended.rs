@@ -37,7 +37,9 @@ struct Portal {
 
 enum Progress {
     Bound,
-    Suspended(RowStream),
+    /// A query's rows, as far as they have not been sent.
+    Open(RowStream),
+    /// It was not a query, or it failed.
     Done,
 }
 
@@ -176,11 +178,14 @@ impl<T: Transport> Connection<'_, T> {
             .get_mut(&name)
             .ok_or_else(|| no_portal(&name))?;
         let rows = match std::mem::replace(&mut portal.progress, Progress::Done) {
-            Progress::Suspended(rows) => rows,
+            Progress::Open(mut rows) => {
+                rows.call_again();
+                rows
+            }
             Progress::Done => {
                 return Err(ConnectionError::Fatal(SqlError::new(
                     SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
-                    format!("portal \"{name}\" cannot be run anymore"),
+                    format!("portal \"{name}\" cannot be run"),
                 )));
             }
             Progress::Bound => {
@@ -221,11 +226,11 @@ impl<T: Transport> Connection<'_, T> {
                 self.command_complete(rows.tag());
             }
             RowsEnd::Limit => {
-                if let Some(portal) = self.named.portals.get_mut(name) {
-                    portal.progress = Progress::Suspended(rows);
-                }
                 self.put(PgWireBackendMessage::PortalSuspended(PortalSuspended::new()));
             }
+        }
+        if let Some(portal) = self.named.portals.get_mut(name) {
+            portal.progress = Progress::Open(rows);
         }
         Ok(())
     }

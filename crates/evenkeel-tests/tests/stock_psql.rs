@@ -1,6 +1,7 @@
 //! psql's own commands, and a driver that speaks the extended protocol with binary values.
 
 use evenkeel_tests::server::{TestServer, client_runtime};
+use futures::StreamExt;
 use tokio_postgres::NoTls;
 
 fn psql(server: &TestServer, command: &str) -> String {
@@ -116,13 +117,23 @@ fn a_portal_gives_its_rows_in_portions() {
         let query = "SELECT g::int FROM generate_series(1, 25) g ORDER BY 1";
         let portal = transaction.bind(query, &[]).await.unwrap();
         let mut seen = Vec::new();
-        for expected in [10, 10, 5] {
-            let rows = transaction.query_portal(&portal, 10).await.unwrap();
-            assert_eq!(rows.len(), expected);
-            seen.extend(rows.iter().map(|row| row.get::<_, i32>(0)));
+        // Each tag counts the rows of its own call, and a portal without more has none to give.
+        for (expected, tag) in [(10, None), (10, None), (5, Some(5)), (0, Some(0))] {
+            let rows = transaction.query_portal_raw(&portal, 10).await.unwrap();
+            let mut rows = std::pin::pin!(rows);
+            let before = seen.len();
+            while let Some(row) = rows.next().await {
+                seen.push(row.unwrap().get::<_, i32>(0));
+            }
+            assert_eq!(seen.len() - before, expected);
+            assert_eq!(rows.rows_affected(), tag);
         }
         assert_eq!(seen, (1..=25).collect::<Vec<_>>());
-        transaction.commit().await.unwrap();
+        let command = transaction.bind("SET extra_float_digits = 1", &[]).await;
+        let command = command.unwrap();
+        transaction.query_portal(&command, 0).await.unwrap();
+        let error = transaction.query_portal(&command, 0).await.unwrap_err();
+        assert_eq!(error.code().unwrap().code(), "55000");
     });
 }
 

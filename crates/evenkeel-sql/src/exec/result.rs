@@ -166,6 +166,14 @@ impl RowStream {
         Ok((!out.is_empty()).then_some(out))
     }
 
+    /// The client asks for more rows: the tag of a query counts those of each call, that of a
+    /// change all.
+    pub fn call_again(&mut self) {
+        if self.verb == "SELECT" {
+            self.given = 0;
+        }
+    }
+
     /// The command tag for the rows given out so far (`SELECT 5`).
     pub fn tag(&self) -> String {
         if self.counted {

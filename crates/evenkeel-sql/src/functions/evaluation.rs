@@ -8,11 +8,10 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, ExprSchema, ScalarValue};
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::expr::{BinaryExpr, Case};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 
 use super::floats::{self, COMPARABLE, Operands};
+use super::semantics::map_node;
 
 /// Deeper expressions are left as they are.
 const MAX_DEPTH: usize = 200;
@@ -35,15 +34,6 @@ pub fn finish_plan(plan: LogicalPlan) -> DfResult<LogicalPlan> {
 }
 
 fn finish_node(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
-    if matches!(plan, LogicalPlan::TableScan(_) | LogicalPlan::Limit(_)) {
-        return Ok(Transformed::no(plan));
-    }
-    let inputs = plan.inputs();
-    let schema = if inputs.is_empty() {
-        plan.schema().as_ref().clone()
-    } else {
-        merge_schema(&inputs)
-    };
     let condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
     let groups = match &plan {
         LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.len(),
@@ -51,18 +41,15 @@ fn finish_node(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
         LogicalPlan::Sort(_) | LogicalPlan::Join(_) => usize::MAX,
         _ => 0,
     };
-    let preserver = NamePreserver::new(&plan);
     let mut number = 0;
-    plan.map_expressions(|expr| {
-        let name = preserver.save(&expr);
+    map_node(plan, |expr, schema| {
         let is_key = number < groups;
         number += 1;
-        let finished = finish_expr(expr, &schema, condition)?;
-        let finished = match is_key {
-            true => finished.transform_data(|expr| key(expr, &schema))?,
-            false => finished,
-        };
-        Ok(finished.update_data(|expr| name.restore(expr)))
+        let finished = finish_expr(expr, schema, condition)?;
+        match is_key {
+            true => finished.transform_data(|expr| key(expr, schema)),
+            false => Ok(finished),
+        }
     })
 }
 

@@ -33,6 +33,20 @@ impl AnalyzerRule for PgSemantics {
 }
 
 fn rewrite_node(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
+    let node = map_node(plan, pg_semantics)?;
+    if node.transformed {
+        node.map_data(LogicalPlan::recompute_schema)
+    } else {
+        Ok(node)
+    }
+}
+
+/// Rewrites the expressions of one node, each under the schema of the node's inputs; their names
+/// stay.
+pub(super) fn map_node(
+    plan: LogicalPlan,
+    mut rewrite: impl FnMut(Expr, &DFSchema) -> DfResult<Transformed<Expr>>,
+) -> DfResult<Transformed<LogicalPlan>> {
     // A scan's filters are those of a plan that has been through here; LIMIT wants constants.
     if matches!(plan, LogicalPlan::TableScan(_) | LogicalPlan::Limit(_)) {
         return Ok(Transformed::no(plan));
@@ -44,16 +58,11 @@ fn rewrite_node(plan: LogicalPlan) -> DfResult<Transformed<LogicalPlan>> {
         merge_schema(&inputs)
     };
     let preserver = NamePreserver::new(&plan);
-    let node = plan.map_expressions(|expr| {
+    plan.map_expressions(|expr| {
         let name = preserver.save(&expr);
-        let changed = pg_semantics(expr, &schema)?;
+        let changed = rewrite(expr, &schema)?;
         Ok(changed.update_data(|expr| name.restore(expr)))
-    })?;
-    if node.transformed {
-        node.map_data(LogicalPlan::recompute_schema)
-    } else {
-        Ok(node)
-    }
+    })
 }
 
 /// Gives an expression whose types have been coerced PostgreSQL's arithmetic and casts.
