@@ -102,7 +102,7 @@ impl ForkHandle {
                 Counters::add(&self.core.counters.reads, 1);
                 Counters::add(&self.reads, 1);
                 let _context = context_of(strategy).enter();
-                let read = evenkeel_io::blocking(|| self.files.read(block, page));
+                let read = self.files.read(block, page);
                 read.map_err(|error| self.unreadable(block, error))?;
                 self.judge(block, page)?;
             }
