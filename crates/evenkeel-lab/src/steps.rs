@@ -1,20 +1,18 @@
 //! Carries out the steps of one case on one subject.
 
 mod recovery;
+mod workload;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::client::Client;
 use crate::context::Context;
 use crate::environment::DiskGroup;
 use crate::error::LabError;
-use crate::pgbench::{Log, failed, printed_rate};
-use crate::plan::{Case, Set, Step, Workload};
+use crate::plan::{Case, Set, Step};
 use crate::record::{self, Row};
-use crate::sample::{Sampler, Usage};
+use crate::sample::{Processors, Sampler, Usage};
 use crate::server::{self, Server};
 use crate::subject::{Settings, Subject, enterable_dir};
 use crate::views::{self, Counters};
@@ -47,6 +45,7 @@ pub struct Bench<'a> {
 
 /// What a measurement compares itself with.
 struct Before {
+    processors: Option<Processors>,
     usage: Usage,
     counters: Counters,
     log: Option<f64>,
@@ -216,6 +215,7 @@ impl<'a> Bench<'a> {
         Ok(Before {
             counters: views::read(&mut client),
             log: views::log_position(&mut client),
+            processors: Processors::now(),
             usage: Usage::of(server.pid(), server.group()),
         })
     }
@@ -224,6 +224,10 @@ impl<'a> Bench<'a> {
         let server = self.server()?;
         let usage = Usage::of(server.pid(), server.group());
         usage.since(&before.usage).put(&mut row.figures);
+        let processors = Processors::now().zip(before.processors);
+        if let Some(stolen) = processors.and_then(|(now, then)| now.stolen_since(&then)) {
+            row.figures.insert("stolen_pct".to_owned(), stolen);
+        }
         let mut client = server.client()?;
         row.counters = views::difference(&before.counters, &views::read_settled(&mut client));
         let log = views::log_position(&mut client).zip(before.log);
@@ -307,65 +311,6 @@ impl<'a> Bench<'a> {
         self.after(&before, &mut row)?;
         Ok(row)
     }
-
-    fn pgbench(&mut self, workload: &Workload) -> Result<Row, LabError> {
-        self.say(&format!("pgbench {}", workload.label));
-        let port = self.server()?.port;
-        let logs = tempfile::tempdir_in(log_parent(self.context.work))
-            .map_err(LabError::file("writing in", self.context.work))?;
-        let mut pgbench = self.context.client("pgbench", port);
-        pgbench.args(["-n", "-l"]);
-        pgbench.arg(format!(
-            "--log-prefix={}",
-            logs.path().join("log").display()
-        ));
-        if let Some(seconds) = workload.seconds {
-            pgbench.args(["-T", &seconds.to_string()]);
-        }
-        pgbench.args(&workload.args);
-        if let Some(script) = workload.script {
-            let file = self.dir.join("script.sql");
-            std::fs::write(&file, script).map_err(LabError::file("writing", &file))?;
-            self.context.note_text(&format!(
-                "# script.sql: {}",
-                script.trim().replace('\n', " ")
-            ));
-            pgbench.arg("-f").arg(&file);
-        }
-        let before = self.before()?;
-        let sampler = Sampler::start(self.server()?);
-        let checkpoint = workload.checkpoint_at.map(|at| {
-            self.context
-                .note_text(&format!("# beside the next, {at} s into it: CHECKPOINT"));
-            checkpoint_later(port, at)
-        });
-        let started = Instant::now();
-        let outcome = self.client(&mut pgbench);
-        let seconds = started.elapsed().as_secs_f64();
-        let series = sampler.finish();
-        let checkpoint = checkpoint.map(|thread| thread.join().unwrap_or(Ok(())));
-        let text = outcome?;
-        // What was to be measured has not happened without it.
-        checkpoint.unwrap_or(Ok(()))?;
-        let mut log = Log::new(workload.limit_ms)?;
-        log.read(logs.path())?;
-        let duration = workload.seconds.map(|s| s as usize);
-        let mut row = Row {
-            figures: log.figures(duration),
-            series,
-            ..Row::new(&workload.label)
-        };
-        log.series(duration, &mut row.series);
-        row.figures.insert("seconds".to_owned(), seconds);
-        if let Some(rate) = printed_rate(&text) {
-            row.figures.insert("tps".to_owned(), rate);
-        }
-        if let Some(failed) = failed(&text).filter(|failed| *failed > 0.0) {
-            row.figures.insert("failed".to_owned(), failed);
-        }
-        self.after(&before, &mut row)?;
-        Ok(row)
-    }
 }
 
 impl Drop for Bench<'_> {
@@ -403,29 +348,6 @@ fn known<'s>(
         }
     }
     (settings, missing)
-}
-
-/// Asks for a checkpoint beside the load.
-fn checkpoint_later(port: u16, seconds: u32) -> JoinHandle<Result<(), LabError>> {
-    std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_secs(seconds.into()));
-        let client = Client::connect(port, Duration::from_secs(5));
-        let mut client = client.map_err(|message| LabError::Sql {
-            statement: "CHECKPOINT".to_owned(),
-            message,
-        })?;
-        client.ask("CHECKPOINT").map(drop)
-    })
-}
-
-/// Memory rather than the disk under test, where the machine has it.
-fn log_parent(work: &Path) -> PathBuf {
-    let memory = PathBuf::from("/dev/shm");
-    if memory.is_dir() {
-        memory
-    } else {
-        work.to_owned()
-    }
 }
 
 /// Milliseconds of the last `Time:` line that `psql` printed.
@@ -487,14 +409,6 @@ fn directory_size(dir: &Path) -> u64 {
 mod tests {
     use super::*;
     use crate::subject::tests_support::Scripted;
-
-    #[test]
-    fn a_checkpoint_that_fails_beside_the_load_is_told() {
-        let port = crate::client::tests_support::serve(|_| None);
-        let error = checkpoint_later(port, 0).join().unwrap().unwrap_err();
-        assert_eq!(error.reason(), "CHECKPOINT: ERROR: refused");
-        assert!(error.is_local(), "a hole in its row, and the case goes on");
-    }
 
     #[test]
     fn the_last_time_counts() {

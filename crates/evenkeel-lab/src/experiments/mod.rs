@@ -1,6 +1,7 @@
 //! The table of experiments.
 
 mod embedded;
+mod even;
 mod flush;
 mod freeze;
 mod hints;
@@ -11,8 +12,9 @@ mod redo;
 use crate::plan::{Better, Experiment, Figure, Plot};
 
 /// Every experiment, in the order in which they run.
-pub const ALL: [&Experiment; 7] = [
+pub const ALL: [&Experiment; 8] = [
     &flush::FLUSH,
+    &even::EVEN,
     &redo::REDO,
     &prefetch::PREFETCH,
     &hints::HINTS,
@@ -62,6 +64,13 @@ const DIRTY_PAGES: Plot = Plot {
     key: "dirty_pages",
     label: "dirty pages",
     unit: "pages",
+};
+
+/// What the machine did not have to give.
+const STOLEN: Plot = Plot {
+    key: "stolen_pct",
+    label: "stolen processor time",
+    unit: "%",
 };
 
 const fn less(key: &'static str, label: &'static str, unit: &'static str) -> Figure {
