@@ -21,6 +21,8 @@ const SECONDS_MAX: usize = 1 << 20;
 /// Stolen processor time, in percent, above which a second says more of the machine than of the
 /// server.
 const CALM_MAX: f64 = 3.0;
+/// A shorter part of a run, in seconds, has no rate worth telling.
+const PART_MIN: f64 = 0.2;
 
 /// One second of a run.
 struct Second {
@@ -39,6 +41,10 @@ pub struct Log {
     seconds: Vec<Second>,
     late: u64,
     skipped: u64,
+    /// Unix times at which the run is cut into parts, in order.
+    cuts: Vec<f64>,
+    /// Transactions that ended in each part.
+    parts: Vec<u64>,
 }
 
 /// A line's fields: (Unix time of the end in seconds, latency in microseconds; `None`: skipped).
@@ -90,7 +96,16 @@ impl Log {
             seconds: Vec::new(),
             late: 0,
             skipped: 0,
+            cuts: Vec::new(),
+            parts: vec![0],
         })
+    }
+
+    /// Counts what is read from here on by the part of the run in which it ended: before, between
+    /// and after `cuts`, Unix times in order.
+    pub fn cut(&mut self, cuts: &[f64]) {
+        self.cuts = cuts.to_vec();
+        self.parts = vec![0; cuts.len() + 1];
     }
 
     /// Reads every file of the directory `dir`, and empties it.
@@ -138,6 +153,10 @@ impl Log {
         match latency {
             Some(latency) => {
                 second.done += 1;
+                let part = self.cuts.partition_point(|cut| *cut <= end);
+                if let Some(part) = self.parts.get_mut(part) {
+                    *part += 1;
+                }
                 second.latencies.saturating_record(latency.max(1));
                 self.all.saturating_record(latency.max(1));
                 self.late += u64::from(late);
@@ -180,6 +199,20 @@ impl Log {
         let empty = rates.iter().filter(|rate| **rate < 0.5).count();
         put("empty_seconds", empty as f64);
         figures
+    }
+
+    /// Transactions a second in each part; a part too short to tell has none.
+    #[must_use]
+    pub fn part_rates(&self, duration: Option<usize>) -> Vec<Option<f64>> {
+        let seconds = duration.unwrap_or(self.seconds.len()) as f64;
+        let ends = self.cuts.iter().copied().chain([self.start + seconds]);
+        let mut from = self.start;
+        let parts = self.parts.iter().zip(ends).map(|(done, end)| {
+            let span = end - from;
+            from = end;
+            (span >= PART_MIN).then(|| *done as f64 / span)
+        });
+        parts.collect()
     }
 
     /// How many seconds of the run were calm, and how deep the worst of them is. `stolen` is
@@ -347,6 +380,28 @@ mod tests {
         assert!(log.calm(Some(6), 999.5, &[]).is_empty());
         let figures = log.calm(Some(6), 999.5, &[(9.0, 5.0)]);
         assert_eq!(figures.keys().collect::<Vec<_>>(), ["calm_seconds"]);
+    }
+
+    #[test]
+    fn a_run_is_cut_at_the_times_given() {
+        let dir = tempfile::tempdir().unwrap();
+        let ends = ["1000 500000", "1000 999999", "1001 0", "1002 400000"];
+        let lines = ends.map(|end| format!("0 1 500000 0 {end}\n"));
+        std::fs::write(dir.path().join("log.1"), lines.concat()).unwrap();
+        let mut log = Log::new(None).unwrap();
+        log.cut(&[1_001.0, 1_002.0]);
+        log.read(dir.path()).unwrap();
+        assert_eq!(
+            log.part_rates(Some(4)),
+            [Some(2.0), Some(1.0), Some(0.5)],
+            "from the first transaction's start to the end of the run"
+        );
+        log.cut(&[1_002.9]);
+        assert_eq!(
+            log.part_rates(None),
+            [Some(0.0), None],
+            "0.1 s are too short"
+        );
     }
 
     #[test]

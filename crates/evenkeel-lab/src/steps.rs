@@ -1,5 +1,6 @@
 //! Carries out the steps of one case on one subject.
 
+mod beside;
 mod recovery;
 mod workload;
 
@@ -192,10 +193,22 @@ impl<'a> Bench<'a> {
 
     /// Runs a client to its end, ending it when the server dies.
     fn client(&mut self, command: &mut Command) -> Result<String, LabError> {
+        self.client_beside(command, |_| Ok(()))
+    }
+
+    /// As `client`, calling `beside` now and then, whose error ends the client too.
+    fn client_beside(
+        &mut self,
+        command: &mut Command,
+        mut beside: impl FnMut(Duration) -> Result<(), LabError>,
+    ) -> Result<String, LabError> {
         let Some(server) = &mut self.server else {
             return Err(LabError::Usage("a step needs a server".to_owned()));
         };
-        let outcome = self.context.run(command, |_| server.alive());
+        let outcome = self.context.run(command, |elapsed| {
+            server.alive()?;
+            beside(elapsed)
+        });
         // A client that fails because its server died says less than the server.
         if outcome.as_ref().is_err_and(LabError::is_local) {
             server.alive()?;

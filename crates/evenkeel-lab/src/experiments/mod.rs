@@ -1,5 +1,6 @@
 //! The table of experiments.
 
+mod beside;
 mod embedded;
 mod even;
 mod flush;
@@ -12,9 +13,10 @@ mod redo;
 use crate::plan::{Better, Experiment, Figure, Plot};
 
 /// Every experiment, in the order in which they run.
-pub const ALL: [&Experiment; 8] = [
+pub const ALL: [&Experiment; 9] = [
     &flush::FLUSH,
     &even::EVEN,
+    &beside::BESIDE,
     &redo::REDO,
     &prefetch::PREFETCH,
     &hints::HINTS,
@@ -37,6 +39,10 @@ const fn more(key: &'static str, label: &'static str, unit: &'static str) -> Fig
         better: Better::More,
     }
 }
+
+/// What to know of experiments whose subjects are to take no checkpoint by themselves.
+const NO_RECOVERY_BOUND: &str = "evenkeel's max_recovery_time is 0: it would make checkpoints \
+                                 that max_wal_size does not ask for.";
 
 /// The rate over time.
 const RATE: Plot = Plot {

@@ -6,12 +6,14 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::Bench;
+use super::beside::Operation;
 use crate::client::Client;
 use crate::error::LabError;
 use crate::pgbench::{Log, failed, printed_rate};
 use crate::plan::Workload;
 use crate::record::Row;
 use crate::sample::Sampler;
+use crate::views::Accesses;
 
 impl Bench<'_> {
     pub(super) fn pgbench(&mut self, workload: &Workload) -> Result<Row, LabError> {
@@ -19,6 +21,8 @@ impl Bench<'_> {
         let port = self.server()?.port;
         let logs = tempfile::tempdir_in(log_parent(self.context.work))
             .map_err(LabError::file("writing in", self.context.work))?;
+        let operation = workload.beside.as_ref();
+        let mut operation = operation.map(|beside| self.operation(beside)).transpose()?;
         let mut pgbench = self.pgbench_command(workload, logs.path())?;
         let before = self.before()?;
         let sampler = Sampler::start(self.server()?);
@@ -27,16 +31,23 @@ impl Bench<'_> {
                 .note_text(&format!("# beside the next, {at} s into it: CHECKPOINT"));
             checkpoint_later(port, at)
         });
+        let context = self.context;
         let started = Instant::now();
-        let outcome = self.client(&mut pgbench);
+        let outcome = self.client_beside(&mut pgbench, |elapsed| match &mut operation {
+            Some(operation) => operation.watch(context, elapsed),
+            None => Ok(()),
+        });
         let seconds = started.elapsed().as_secs_f64();
         let sampled_from = sampler.begun;
         let series = sampler.finish();
         let checkpoint = checkpoint.map(|thread| thread.join().unwrap_or(Ok(())));
+        let cuts = operation.as_mut().map(Operation::finish);
         let text = outcome?;
-        // What was to be measured has not happened without it.
+        // What was to be measured has not happened without them.
         checkpoint.unwrap_or(Ok(()))?;
+        let cuts = cuts.transpose()?;
         let mut log = Log::new(workload.limit_ms)?;
+        log.cut(cuts.as_ref().map_or(&[], |cuts| cuts.as_slice()));
         log.read(logs.path())?;
         let duration = workload.seconds.map(|s| s as usize);
         let mut row = Row {
@@ -50,13 +61,12 @@ impl Bench<'_> {
         }
         log.series(duration, &mut row.series);
         row.figures.insert("seconds".to_owned(), seconds);
-        if let Some(rate) = printed_rate(&text) {
-            row.figures.insert("tps".to_owned(), rate);
-        }
-        if let Some(failed) = failed(&text).filter(|failed| *failed > 0.0) {
-            row.figures.insert("failed".to_owned(), failed);
-        }
+        printed(&text, &mut row);
         self.after(&before, &mut row)?;
+        if let Some(operation) = operation {
+            let last = Accesses::read(&mut self.server()?.client()?);
+            operation.put(&log.part_rates(duration), last, &mut row.figures);
+        }
         Ok(row)
     }
 
@@ -79,6 +89,16 @@ impl Bench<'_> {
             pgbench.arg("-f").arg(&file);
         }
         Ok(pgbench)
+    }
+}
+
+/// The figures that `pgbench` prints.
+fn printed(text: &str, row: &mut Row) {
+    if let Some(rate) = printed_rate(text) {
+        row.figures.insert("tps".to_owned(), rate);
+    }
+    if let Some(failed) = failed(text).filter(|failed| *failed > 0.0) {
+        row.figures.insert("failed".to_owned(), failed);
     }
 }
 
