@@ -182,6 +182,9 @@ pub enum Step {
     Crash,
     /// A server is started over a copy of the image.
     Recover(Recovery),
+    /// A server is started over the crashed directory itself, and serves the steps that follow;
+    /// the row's label.
+    Restart(String),
 }
 
 /// A setting of one session.

@@ -127,6 +127,7 @@ impl<'a> Bench<'a> {
             Step::Pgbench(workload) => Some((&workload.label, self.pgbench(workload))),
             Step::Statement { label, set, sql } => Some((label, self.statement(label, set, sql))),
             Step::Recover(recovery) => Some((&recovery.label, self.recover(recovery))),
+            Step::Restart(label) => Some((label, self.restart(label))),
             _ => None,
         };
         if let Some((label, outcome)) = measured {
@@ -171,7 +172,9 @@ impl<'a> Bench<'a> {
                 Ok(())
             }
             Step::Crash => self.crash(),
-            Step::Pgbench(_) | Step::Statement { .. } | Step::Recover(_) => Ok(()),
+            Step::Pgbench(_) | Step::Statement { .. } | Step::Recover(_) | Step::Restart(_) => {
+                Ok(())
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! The table of experiments.
 
 mod beside;
+mod bound;
 mod embedded;
 mod even;
 mod flush;
@@ -13,11 +14,12 @@ mod redo;
 use crate::plan::{Better, Experiment, Figure, Plot};
 
 /// Every experiment, in the order in which they run.
-pub const ALL: [&Experiment; 9] = [
+pub const ALL: [&Experiment; 10] = [
     &flush::FLUSH,
     &even::EVEN,
     &beside::BESIDE,
     &redo::REDO,
+    &bound::BOUND,
     &prefetch::PREFETCH,
     &hints::HINTS,
     &freeze::FREEZE,
@@ -125,9 +127,32 @@ mod tests {
     fn label(step: &Step) -> Option<&str> {
         match step {
             Step::Pgbench(run) => Some(&run.label),
-            Step::Statement { label, .. } => Some(label),
+            Step::Statement { label, .. } | Step::Restart(label) => Some(label),
             Step::Recover(recovery) => Some(&recovery.label),
             _ => None,
+        }
+    }
+
+    #[test]
+    fn no_step_needs_a_server_that_has_crashed() {
+        for experiment in ALL {
+            let Work::Servers { cases, .. } = &experiment.work else {
+                continue;
+            };
+            for case in [Extent::Quick, Extent::Full].into_iter().flat_map(cases) {
+                let mut runs = true;
+                for step in &case.steps {
+                    runs = match step {
+                        Step::Crash => false,
+                        Step::Restart(_) => true,
+                        Step::Recover(_) => runs,
+                        _ => {
+                            assert!(runs, "{}, {}", experiment.name, case.name);
+                            true
+                        }
+                    };
+                }
+            }
         }
     }
 
