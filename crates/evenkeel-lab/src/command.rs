@@ -29,7 +29,7 @@ pub struct RunArguments {
     /// The experiments
     #[arg(value_name = "NAME")]
     names: Vec<String>,
-    /// A first answer in about five minutes: small data, short runs, one round (the default)
+    /// A first answer in less than ten minutes: small data, short runs, one round (the default)
     #[arg(long, conflicts_with = "full")]
     quick: bool,
     /// The figures to publish: the seeds' sizes, several rounds, hours

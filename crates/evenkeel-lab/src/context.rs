@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::ProgressBar;
 use rustix::process::{Pid, Signal, kill_process_group};
+use tempfile::NamedTempFile;
 
 use crate::error::{LabError, telling_line};
 
@@ -71,49 +72,41 @@ impl Context<'_> {
         command: &mut Command,
         mut watch: impl FnMut(Duration) -> Result<(), LabError>,
     ) -> Result<String, LabError> {
-        use std::os::unix::process::CommandExt;
         self.note(command);
+        let mut running = self.start(command)?;
+        let started = Instant::now();
+        loop {
+            if let Some(outcome) = running.outcome() {
+                return outcome;
+            }
+            self.go_on()?;
+            watch(started.elapsed())?;
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// Starts a program.
+    ///
+    /// # Errors
+    /// When it is not to be started.
+    pub fn start(&self, command: &mut Command) -> Result<Running, LabError> {
+        use std::os::unix::process::CommandExt;
         let name = PathBuf::from(command.get_program());
         let (out, err) = (self.scratch()?, self.scratch()?);
         let copy = |file: &std::fs::File| file.try_clone().map_err(LabError::file("using", &name));
         command
             .stdout(copy(out.as_file())?)
             .stderr(copy(err.as_file())?);
-        let mut child = command
+        let child = command
             .stdin(Stdio::null())
             .process_group(0)
             .spawn()
             .map_err(LabError::file("starting", &name))?;
-        let started = Instant::now();
-        let status = loop {
-            if let Some(status) = child
-                .try_wait()
-                .map_err(LabError::file("awaiting", &name))?
-            {
-                break status;
-            }
-            if let Err(error) = self.go_on().and_then(|()| watch(started.elapsed())) {
-                let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
-                let _ = child.wait();
-                return Err(error);
-            }
-            std::thread::sleep(POLL);
-        };
-        let read = |file: &Path| std::fs::read(file).unwrap_or_default();
-        let stdout = String::from_utf8_lossy(&read(out.path())).into_owned();
-        if status.success() {
-            return Ok(stdout);
-        }
-        let stderr = String::from_utf8_lossy(&read(err.path())).into_owned();
-        let file = name.file_name().unwrap_or_default().to_string_lossy();
-        Err(LabError::Program {
-            program: file.into_owned(),
-            status: status.to_string(),
-            last: telling_line(if stderr.trim().is_empty() {
-                &stdout
-            } else {
-                &stderr
-            }),
+        Ok(Running {
+            name,
+            child,
+            out,
+            err,
         })
     }
 
@@ -130,8 +123,65 @@ impl Context<'_> {
         Ok(())
     }
 
-    fn scratch(&self) -> Result<tempfile::NamedTempFile, LabError> {
-        tempfile::NamedTempFile::new_in(self.work).map_err(LabError::file("writing in", self.work))
+    fn scratch(&self) -> Result<NamedTempFile, LabError> {
+        NamedTempFile::new_in(self.work).map_err(LabError::file("writing in", self.work))
+    }
+}
+
+/// A program under way; it does not outlive this.
+pub struct Running {
+    name: PathBuf,
+    child: Child,
+    out: NamedTempFile,
+    err: NamedTempFile,
+}
+
+impl Running {
+    /// Once it has ended, what it printed, or why it failed.
+    pub fn outcome(&mut self) -> Option<Result<String, LabError>> {
+        let status = match self.child.try_wait() {
+            Ok(status) => status?,
+            Err(error) => return Some(Err(LabError::file("awaiting", &self.name)(error))),
+        };
+        let read = |file: &NamedTempFile| {
+            let bytes = std::fs::read(file.path()).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let stdout = read(&self.out);
+        if status.success() {
+            return Some(Ok(stdout));
+        }
+        let stderr = read(&self.err);
+        let file = self.name.file_name().unwrap_or_default().to_string_lossy();
+        Some(Err(LabError::Program {
+            program: file.into_owned(),
+            status: status.to_string(),
+            last: telling_line(if stderr.trim().is_empty() {
+                &stdout
+            } else {
+                &stderr
+            }),
+        }))
+    }
+
+    /// Interrupts it, as the terminal does, and waits until it has ended, at most `patience`.
+    pub fn interrupt(mut self, patience: Duration) {
+        if self.outcome().is_none() {
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::INT);
+        }
+        let asked = Instant::now();
+        while asked.elapsed() < patience && self.outcome().is_none() {
+            std::thread::sleep(POLL);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.outcome().is_none() {
+            let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+            let _ = self.child.wait();
+        }
     }
 }
 
@@ -154,11 +204,12 @@ pub fn command_line(command: &Command) -> String {
     line
 }
 
+/// A context in a directory of its own.
 #[cfg(test)]
-mod tests {
+pub mod tests_support {
     use super::*;
 
-    fn with_context<T>(stop: &AtomicBool, body: impl FnOnce(&Context<'_>) -> T) -> T {
+    pub fn with_context<T>(stop: &AtomicBool, body: impl FnOnce(&Context<'_>) -> T) -> T {
         let dir = tempfile::tempdir().unwrap();
         body(&Context {
             work: dir.path(),
@@ -169,6 +220,12 @@ mod tests {
             commands: RefCell::default(),
         })
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::tests_support::with_context;
+    use super::*;
 
     #[test]
     fn an_interrupt_kills_the_program() {
@@ -189,6 +246,32 @@ mod tests {
             })
         });
         assert!(matches!(outcome, Err(LabError::PortInUse(1))));
+    }
+
+    #[test]
+    fn a_program_is_interrupted_before_it_is_killed() {
+        let dir = tempfile::tempdir().unwrap();
+        let [ready, told] = ["ready", "told"].map(|name| dir.path().join(name));
+        let script = format!(
+            "trap 'touch {}; exit 0' INT; touch {}; while :; do sleep 0.02; done",
+            told.display(),
+            ready.display()
+        );
+        // What a shell starts in the background ignores the signal, and so would this.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=INT", "sh", "-c", &script]);
+        with_context(&AtomicBool::new(false), |context| {
+            let running = context.start(&mut command).unwrap();
+            while !ready.exists() {
+                std::thread::sleep(POLL);
+            }
+            running.interrupt(Duration::from_secs(100));
+            assert!(told.exists());
+            let running = context.start(Command::new("sleep").arg("1000")).unwrap();
+            let pid = Pid::from_child(&running.child);
+            drop(running);
+            assert!(rustix::process::test_kill_process(pid).is_err());
+        });
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use hdrhistogram::Histogram;
 
 use crate::error::LabError;
+use crate::record::median;
 use crate::sample::SeriesSet;
 
 /// Longest latency that is told apart: an hour, in microseconds.
@@ -17,6 +18,11 @@ const DIGITS: u8 = 3;
 const DIGITS_OF_A_SECOND: u8 = 2;
 const MS: f64 = 1_000.0;
 const SECONDS_MAX: usize = 1 << 20;
+/// Stolen processor time, in percent, above which a second says more of the machine than of the
+/// server.
+const CALM_MAX: f64 = 3.0;
+/// A shorter part of a run, in seconds, has no rate worth telling.
+const PART_MIN: f64 = 0.2;
 
 /// One second of a run.
 struct Second {
@@ -35,6 +41,10 @@ pub struct Log {
     seconds: Vec<Second>,
     late: u64,
     skipped: u64,
+    /// Unix times at which the run is cut into parts, in order.
+    cuts: Vec<f64>,
+    /// Transactions that ended in each part.
+    parts: Vec<u64>,
 }
 
 /// A line's fields: (Unix time of the end in seconds, latency in microseconds; `None`: skipped).
@@ -86,7 +96,16 @@ impl Log {
             seconds: Vec::new(),
             late: 0,
             skipped: 0,
+            cuts: Vec::new(),
+            parts: vec![0],
         })
+    }
+
+    /// Counts what is read from here on by the part of the run in which it ended: before, between
+    /// and after `cuts`, Unix times in order.
+    pub fn cut(&mut self, cuts: &[f64]) {
+        self.cuts = cuts.to_vec();
+        self.parts = vec![0; cuts.len() + 1];
     }
 
     /// Reads every file of the directory `dir`, and empties it.
@@ -134,6 +153,10 @@ impl Log {
         match latency {
             Some(latency) => {
                 second.done += 1;
+                let part = self.cuts.partition_point(|cut| *cut <= end);
+                if let Some(part) = self.parts.get_mut(part) {
+                    *part += 1;
+                }
                 second.latencies.saturating_record(latency.max(1));
                 self.all.saturating_record(latency.max(1));
                 self.late += u64::from(late);
@@ -153,9 +176,11 @@ impl Log {
         }
         let mut put = |name: &str, value: f64| figures.insert(name.to_owned(), value);
         put("transactions", done as f64);
-        for (name, quantile) in [("p50_ms", 0.5), ("p99_ms", 0.99), ("p999_ms", 0.999)] {
-            put(name, self.all.value_at_quantile(quantile) as f64 / MS);
+        let quantile = |of: f64| self.all.value_at_quantile(of).max(1) as f64 / MS;
+        for (name, of) in [("p50_ms", 0.5), ("p99_ms", 0.99), ("p999_ms", 0.999)] {
+            put(name, quantile(of));
         }
+        put("p999_times", quantile(0.999) / quantile(0.5));
         put("max_ms", self.all.max() as f64 / MS);
         if self.limit.is_some() {
             let late = (self.late + self.skipped) as f64;
@@ -168,8 +193,61 @@ impl Log {
         if let Some(worst) = rates.iter().copied().reduce(f64::min) {
             put("worst_second_tps", worst);
         }
+        if let Some(worst) = worst_of_median(&rates) {
+            put("worst_second_pct", worst);
+        }
         let empty = rates.iter().filter(|rate| **rate < 0.5).count();
         put("empty_seconds", empty as f64);
+        figures
+    }
+
+    /// Transactions a second in each part; a part too short to tell has none.
+    #[must_use]
+    pub fn part_rates(&self, duration: Option<usize>) -> Vec<Option<f64>> {
+        let seconds = duration.unwrap_or(self.seconds.len()) as f64;
+        let ends = self.cuts.iter().copied().chain([self.start + seconds]);
+        let mut from = self.start;
+        let parts = self.parts.iter().zip(ends).map(|(done, end)| {
+            let span = end - from;
+            from = end;
+            (span >= PART_MIN).then(|| *done as f64 / span)
+        });
+        parts.collect()
+    }
+
+    /// How many seconds of the run were calm, and how deep the worst of them is. `stolen` is
+    /// sampled since the Unix time `begun`, each value for the time since the one before it. A
+    /// second is calm when it was sampled, and little was stolen in all samples that it shares
+    /// time with: the two clocks do not tick together.
+    #[must_use]
+    pub fn calm(
+        &self,
+        duration: Option<usize>,
+        begun: f64,
+        stolen: &[(f64, f64)],
+    ) -> BTreeMap<String, f64> {
+        let shift = begun - self.start;
+        let mut from = shift;
+        let mut samples = Vec::new();
+        for (at, share) in stolen {
+            samples.push((from, at + shift, *share));
+            from = at + shift;
+        }
+        let is_calm = |second: f64| {
+            let shared = |(from, to, _): &&(f64, f64, f64)| *from < second + 1.0 && *to > second;
+            let mut shared = samples.iter().filter(shared).peekable();
+            shared.peek().is_some() && shared.all(|(_, _, share)| *share <= CALM_MAX)
+        };
+        let rates = self.rates(duration).into_iter().enumerate();
+        let calm = rates.filter(|(second, _)| is_calm(*second as f64));
+        let calm: Vec<f64> = calm.map(|(_, rate)| rate).collect();
+        let mut figures = BTreeMap::new();
+        if !samples.is_empty() {
+            figures.insert("calm_seconds".to_owned(), calm.len() as f64);
+        }
+        if let Some(worst) = worst_of_median(&calm) {
+            figures.insert("worst_calm_pct".to_owned(), worst);
+        }
         figures
     }
 
@@ -203,6 +281,13 @@ impl Log {
             }
         }
     }
+}
+
+/// The least of `rates`, in percent of the one in the middle.
+fn worst_of_median(rates: &[f64]) -> Option<f64> {
+    let worst = rates.iter().copied().reduce(f64::min)?;
+    let middle = median(rates.to_vec()).filter(|middle| *middle > 0.0)?;
+    Some(100.0 * worst / middle)
 }
 
 /// The rate that `pgbench` itself prints.
@@ -261,6 +346,62 @@ mod tests {
         log.series(Some(3), &mut series);
         assert_eq!(series["tps"], vec![(0.5, 1.0), (1.5, 1.0), (2.5, 0.0)]);
         assert_eq!(series["p99_ms"].len(), 2);
+    }
+
+    /// Transactions of a millisecond that end in each second from 1000 on.
+    fn with_rates(rates: &[usize]) -> Log {
+        let mut lines = vec!["0 1 1000 0 1000 1000".to_owned()];
+        for (second, rate) in rates.iter().enumerate() {
+            let (second, first) = (1_000 + second, usize::from(second == 0));
+            let line = format!("0 1 1000 0 {second} 500000");
+            lines.extend(std::iter::repeat_n(line, rate - first));
+        }
+        log(&lines.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn the_worst_second_is_a_share_of_the_median_second() {
+        let figures = with_rates(&[10, 4, 12, 8]).figures(Some(4));
+        assert!((figures["worst_second_pct"] - 400.0 / 9.0).abs() < 1e-9);
+        assert!((figures["p999_times"] - 1.0).abs() < 1e-9);
+        assert_eq!(worst_of_median(&[0.0, 0.0, 7.0]), None);
+        assert_eq!(worst_of_median(&[]), None);
+    }
+
+    #[test]
+    fn seconds_are_calm_when_little_was_stolen_in_all_samples_they_share() {
+        let log = with_rates(&[10, 2, 12, 8, 11, 10]);
+        // From half a second before the run on, and not to its end.
+        let stolen = [(1.0, 0.0), (2.0, 9.0), (3.0, 3.0), (4.0, 0.0), (5.0, 0.0)];
+        let figures = log.calm(Some(6), 999.5, &stolen);
+        // The first two share time with the sample that is not calm; the last was not sampled.
+        assert!((figures["calm_seconds"] - 3.0).abs() < 1e-9, "{figures:?}");
+        assert!((figures["worst_calm_pct"] - 800.0 / 11.0).abs() < 1e-9);
+        assert!(log.calm(Some(6), 999.5, &[]).is_empty());
+        let figures = log.calm(Some(6), 999.5, &[(9.0, 5.0)]);
+        assert_eq!(figures.keys().collect::<Vec<_>>(), ["calm_seconds"]);
+    }
+
+    #[test]
+    fn a_run_is_cut_at_the_times_given() {
+        let dir = tempfile::tempdir().unwrap();
+        let ends = ["1000 500000", "1000 999999", "1001 0", "1002 400000"];
+        let lines = ends.map(|end| format!("0 1 500000 0 {end}\n"));
+        std::fs::write(dir.path().join("log.1"), lines.concat()).unwrap();
+        let mut log = Log::new(None).unwrap();
+        log.cut(&[1_001.0, 1_002.0]);
+        log.read(dir.path()).unwrap();
+        assert_eq!(
+            log.part_rates(Some(4)),
+            [Some(2.0), Some(1.0), Some(0.5)],
+            "from the first transaction's start to the end of the run"
+        );
+        log.cut(&[1_002.9]);
+        assert_eq!(
+            log.part_rates(None),
+            [Some(0.0), None],
+            "0.1 s are too short"
+        );
     }
 
     #[test]

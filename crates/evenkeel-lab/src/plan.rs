@@ -182,6 +182,9 @@ pub enum Step {
     Crash,
     /// A server is started over a copy of the image.
     Recover(Recovery),
+    /// A server is started over the crashed directory itself, and serves the steps that follow;
+    /// the row's label.
+    Restart(String),
 }
 
 /// A setting of one session.
@@ -209,6 +212,18 @@ pub struct Workload {
     pub script: Option<&'static str>,
     /// A checkpoint is asked for this many seconds into the run.
     pub checkpoint_at: Option<u32>,
+    /// A statement of one more session, which must end with the run at the latest.
+    pub beside: Option<Beside>,
+}
+
+/// A statement beside a run of `pgbench`.
+pub struct Beside {
+    /// How many seconds into the run it begins.
+    pub at: u32,
+    /// What `psql` is given.
+    pub sql: String,
+    /// Megabytes of rows in the file `copy.txt` that `psql` finds in its directory.
+    pub file_mb: Option<u64>,
 }
 
 impl Workload {

@@ -1,12 +1,12 @@
-//! What a server uses, second by second: CPU and I/O of all its processes from `/proc`, and what
-//! its own views say of log and pool.
+//! What a server uses, second by second: CPU and I/O of all its processes from `/proc`, what its
+//! own views say of log and pool, and what the machine has lost to others meanwhile.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::process::Pid;
 
@@ -92,6 +92,47 @@ fn cpu_seconds(stat: &str) -> f64 {
     ticks / rustix::param::clock_ticks_per_second() as f64
 }
 
+/// Processor time of the whole machine since it was started, in clock ticks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Processors {
+    all: f64,
+    stolen: f64,
+}
+
+impl Processors {
+    /// As it is now, where the kernel tells.
+    #[must_use]
+    pub fn now() -> Option<Processors> {
+        Processors::of(&fs::read_to_string("/proc/stat").ok()?)
+    }
+
+    fn of(stat: &str) -> Option<Processors> {
+        // What follows, the time of guests, is in the first two once more.
+        const STEAL: usize = 7;
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks = line.split_whitespace().take(STEAL + 1);
+        let ticks: Vec<f64> = ticks.map_while(|t| t.parse().ok()).collect();
+        Some(Processors {
+            all: ticks.iter().sum(),
+            stolen: *ticks.get(STEAL)?,
+        })
+    }
+
+    /// The share, in percent, that the hypervisor has given to other machines since `before`.
+    #[must_use]
+    pub fn stolen_since(&self, before: &Processors) -> Option<f64> {
+        let all = self.all - before.all;
+        (all > 0.0).then(|| 100.0 * (self.stolen - before.stolen) / all)
+    }
+}
+
+/// Seconds since 1970, as `pgbench` logs them.
+#[must_use]
+pub fn unix_time() -> f64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.map_or(0.0, |since| since.as_secs_f64())
+}
+
 /// Questions with one number for an answer, by the name of their series: the first of a name that
 /// the server understands is asked every second.
 const PROBES: [(&str, &str); 3] = [
@@ -108,6 +149,8 @@ const PROBES: [(&str, &str); 3] = [
 
 /// A thread that looks at a server every second until it is finished.
 pub struct Sampler {
+    /// Unix time from which the seconds of its series count.
+    pub begun: f64,
     stop: Arc<AtomicBool>,
     thread: JoinHandle<SeriesSet>,
 }
@@ -119,8 +162,13 @@ impl Sampler {
         let stop = Arc::new(AtomicBool::new(false));
         let seen = Arc::clone(&stop);
         let (root, port, log) = (server.pid(), server.port, server.log());
+        let begun = unix_time();
         let thread = std::thread::spawn(move || sample(root, port, &log, &seen));
-        Sampler { stop, thread }
+        Sampler {
+            begun,
+            stop,
+            thread,
+        }
     }
 
     /// Ends, and gives what was seen.
@@ -136,7 +184,7 @@ fn sample(root: Pid, port: u16, log: &Log, stop: &AtomicBool) -> SeriesSet {
     let mut client: Option<Client> = None;
     let mut probes = Vec::new();
     let begin = Instant::now();
-    let mut before = (Duration::ZERO, Usage::of(root, None));
+    let mut before = (Duration::ZERO, Usage::of(root, None), Processors::now());
     for second in 1.. {
         while begin.elapsed() < Duration::from_secs(second) {
             if stop.load(Ordering::Relaxed) {
@@ -144,7 +192,7 @@ fn sample(root: Pid, port: u16, log: &Log, stop: &AtomicBool) -> SeriesSet {
             }
             std::thread::sleep(Duration::from_millis(20));
         }
-        let now = (begin.elapsed(), Usage::of(root, None));
+        let now = (begin.elapsed(), Usage::of(root, None), Processors::now());
         let span = (now.0 - before.0).as_secs_f64();
         let used = now.1.since(&before.1);
         let at = now.0.as_secs_f64();
@@ -154,6 +202,10 @@ fn sample(root: Pid, port: u16, log: &Log, stop: &AtomicBool) -> SeriesSet {
         put("cpu_cores", used.cpu / span);
         put("written_mib_s", used.written / MIB / span);
         put("fetched_mib_s", used.fetched / MIB / span);
+        let processors = now.2.zip(before.2);
+        if let Some(stolen) = processors.and_then(|(now, then)| now.stolen_since(&then)) {
+            put("stolen_pct", stolen);
+        }
         if second == 1 {
             // Not sooner: what is over in less is not disturbed.
             client = Client::connect(port, Duration::from_secs(2)).ok();
@@ -215,6 +267,18 @@ mod tests {
             Some(f64::from(0x0100_0048))
         );
         assert_eq!(redo_point("checkpoint starting"), None);
+    }
+
+    #[test]
+    fn stolen_time_is_a_share_of_all_processor_time() {
+        let of = |cpu: &str| Processors::of(&format!("{cpu}\ncpu0 1 1 1 1 1 1 1 1 1 1\n"));
+        let before = of("cpu  100 0 50 300 10 0 5 20 40 0").unwrap();
+        let after = of("cpu  150 0 60 320 10 0 5 40 80 0").unwrap();
+        // 50 + 10 + 20 + 20 ticks; those of guests are the user's too.
+        assert_eq!(after.stolen_since(&before), Some(20.0));
+        assert_eq!(before.stolen_since(&before), None);
+        assert_eq!(of("cpu  1 2 3 4"), None);
+        assert!(Processors::now().is_some());
     }
 
     #[test]

@@ -1,20 +1,19 @@
 //! Carries out the steps of one case on one subject.
 
+mod beside;
 mod recovery;
+mod workload;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::client::Client;
 use crate::context::Context;
 use crate::environment::DiskGroup;
 use crate::error::LabError;
-use crate::pgbench::{Log, failed, printed_rate};
-use crate::plan::{Case, Set, Step, Workload};
+use crate::plan::{Case, Set, Step};
 use crate::record::{self, Row};
-use crate::sample::{Sampler, Usage};
+use crate::sample::{Processors, Sampler, Usage};
 use crate::server::{self, Server};
 use crate::subject::{Settings, Subject, enterable_dir};
 use crate::views::{self, Counters};
@@ -47,6 +46,7 @@ pub struct Bench<'a> {
 
 /// What a measurement compares itself with.
 struct Before {
+    processors: Option<Processors>,
     usage: Usage,
     counters: Counters,
     log: Option<f64>,
@@ -127,6 +127,7 @@ impl<'a> Bench<'a> {
             Step::Pgbench(workload) => Some((&workload.label, self.pgbench(workload))),
             Step::Statement { label, set, sql } => Some((label, self.statement(label, set, sql))),
             Step::Recover(recovery) => Some((&recovery.label, self.recover(recovery))),
+            Step::Restart(label) => Some((label, self.restart(label))),
             _ => None,
         };
         if let Some((label, outcome)) = measured {
@@ -171,7 +172,9 @@ impl<'a> Bench<'a> {
                 Ok(())
             }
             Step::Crash => self.crash(),
-            Step::Pgbench(_) | Step::Statement { .. } | Step::Recover(_) => Ok(()),
+            Step::Pgbench(_) | Step::Statement { .. } | Step::Recover(_) | Step::Restart(_) => {
+                Ok(())
+            }
         }
     }
 
@@ -193,10 +196,22 @@ impl<'a> Bench<'a> {
 
     /// Runs a client to its end, ending it when the server dies.
     fn client(&mut self, command: &mut Command) -> Result<String, LabError> {
+        self.client_beside(command, |_| Ok(()))
+    }
+
+    /// As `client`, calling `beside` now and then, whose error ends the client too.
+    fn client_beside(
+        &mut self,
+        command: &mut Command,
+        mut beside: impl FnMut(Duration) -> Result<(), LabError>,
+    ) -> Result<String, LabError> {
         let Some(server) = &mut self.server else {
             return Err(LabError::Usage("a step needs a server".to_owned()));
         };
-        let outcome = self.context.run(command, |_| server.alive());
+        let outcome = self.context.run(command, |elapsed| {
+            server.alive()?;
+            beside(elapsed)
+        });
         // A client that fails because its server died says less than the server.
         if outcome.as_ref().is_err_and(LabError::is_local) {
             server.alive()?;
@@ -216,6 +231,7 @@ impl<'a> Bench<'a> {
         Ok(Before {
             counters: views::read(&mut client),
             log: views::log_position(&mut client),
+            processors: Processors::now(),
             usage: Usage::of(server.pid(), server.group()),
         })
     }
@@ -224,6 +240,10 @@ impl<'a> Bench<'a> {
         let server = self.server()?;
         let usage = Usage::of(server.pid(), server.group());
         usage.since(&before.usage).put(&mut row.figures);
+        let processors = Processors::now().zip(before.processors);
+        if let Some(stolen) = processors.and_then(|(now, then)| now.stolen_since(&then)) {
+            row.figures.insert("stolen_pct".to_owned(), stolen);
+        }
         let mut client = server.client()?;
         row.counters = views::difference(&before.counters, &views::read_settled(&mut client));
         let log = views::log_position(&mut client).zip(before.log);
@@ -307,65 +327,6 @@ impl<'a> Bench<'a> {
         self.after(&before, &mut row)?;
         Ok(row)
     }
-
-    fn pgbench(&mut self, workload: &Workload) -> Result<Row, LabError> {
-        self.say(&format!("pgbench {}", workload.label));
-        let port = self.server()?.port;
-        let logs = tempfile::tempdir_in(log_parent(self.context.work))
-            .map_err(LabError::file("writing in", self.context.work))?;
-        let mut pgbench = self.context.client("pgbench", port);
-        pgbench.args(["-n", "-l"]);
-        pgbench.arg(format!(
-            "--log-prefix={}",
-            logs.path().join("log").display()
-        ));
-        if let Some(seconds) = workload.seconds {
-            pgbench.args(["-T", &seconds.to_string()]);
-        }
-        pgbench.args(&workload.args);
-        if let Some(script) = workload.script {
-            let file = self.dir.join("script.sql");
-            std::fs::write(&file, script).map_err(LabError::file("writing", &file))?;
-            self.context.note_text(&format!(
-                "# script.sql: {}",
-                script.trim().replace('\n', " ")
-            ));
-            pgbench.arg("-f").arg(&file);
-        }
-        let before = self.before()?;
-        let sampler = Sampler::start(self.server()?);
-        let checkpoint = workload.checkpoint_at.map(|at| {
-            self.context
-                .note_text(&format!("# beside the next, {at} s into it: CHECKPOINT"));
-            checkpoint_later(port, at)
-        });
-        let started = Instant::now();
-        let outcome = self.client(&mut pgbench);
-        let seconds = started.elapsed().as_secs_f64();
-        let series = sampler.finish();
-        let checkpoint = checkpoint.map(|thread| thread.join().unwrap_or(Ok(())));
-        let text = outcome?;
-        // What was to be measured has not happened without it.
-        checkpoint.unwrap_or(Ok(()))?;
-        let mut log = Log::new(workload.limit_ms)?;
-        log.read(logs.path())?;
-        let duration = workload.seconds.map(|s| s as usize);
-        let mut row = Row {
-            figures: log.figures(duration),
-            series,
-            ..Row::new(&workload.label)
-        };
-        log.series(duration, &mut row.series);
-        row.figures.insert("seconds".to_owned(), seconds);
-        if let Some(rate) = printed_rate(&text) {
-            row.figures.insert("tps".to_owned(), rate);
-        }
-        if let Some(failed) = failed(&text).filter(|failed| *failed > 0.0) {
-            row.figures.insert("failed".to_owned(), failed);
-        }
-        self.after(&before, &mut row)?;
-        Ok(row)
-    }
 }
 
 impl Drop for Bench<'_> {
@@ -403,29 +364,6 @@ fn known<'s>(
         }
     }
     (settings, missing)
-}
-
-/// Asks for a checkpoint beside the load.
-fn checkpoint_later(port: u16, seconds: u32) -> JoinHandle<Result<(), LabError>> {
-    std::thread::spawn(move || {
-        std::thread::sleep(Duration::from_secs(seconds.into()));
-        let client = Client::connect(port, Duration::from_secs(5));
-        let mut client = client.map_err(|message| LabError::Sql {
-            statement: "CHECKPOINT".to_owned(),
-            message,
-        })?;
-        client.ask("CHECKPOINT").map(drop)
-    })
-}
-
-/// Memory rather than the disk under test, where the machine has it.
-fn log_parent(work: &Path) -> PathBuf {
-    let memory = PathBuf::from("/dev/shm");
-    if memory.is_dir() {
-        memory
-    } else {
-        work.to_owned()
-    }
 }
 
 /// Milliseconds of the last `Time:` line that `psql` printed.
@@ -487,14 +425,6 @@ fn directory_size(dir: &Path) -> u64 {
 mod tests {
     use super::*;
     use crate::subject::tests_support::Scripted;
-
-    #[test]
-    fn a_checkpoint_that_fails_beside_the_load_is_told() {
-        let port = crate::client::tests_support::serve(|_| None);
-        let error = checkpoint_later(port, 0).join().unwrap().unwrap_err();
-        assert_eq!(error.reason(), "CHECKPOINT: ERROR: refused");
-        assert!(error.is_local(), "a hole in its row, and the case goes on");
-    }
 
     #[test]
     fn the_last_time_counts() {

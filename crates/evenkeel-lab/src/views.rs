@@ -34,6 +34,18 @@ const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity \
 const SETTLED: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 
+/// What sessions do to pages, but for what goes through a ring: most of what vacuum, bulk writes
+/// and large scans do.
+const SESSIONS_IO: &str = "pg_stat_io WHERE backend_type = 'client backend' \
+                           AND object = 'relation' AND context = 'normal'";
+/// Pages that sessions found in the pool, those that they read, and where a subject counts them;
+/// the first that it has. Where reads have no bytes, each is counted by its pages.
+const ACCESSES: [(&str, &str, &str); 3] = [
+    ("hits", "read_bytes / 8192", SESSIONS_IO),
+    ("hits", "reads", SESSIONS_IO),
+    ("blks_hit", "blks_read", "pg_stat_database"),
+];
+
 /// What the views counted, by `view.column` or `view.key.column`.
 pub type Counters = BTreeMap<String, f64>;
 
@@ -109,6 +121,33 @@ pub fn difference(before: &Counters, after: &Counters) -> Counters {
     changed.collect()
 }
 
+/// How often sessions have used a page so far.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Accesses {
+    hits: f64,
+    reads: f64,
+}
+
+impl Accesses {
+    /// As the subject counts them, where it does.
+    pub fn read(client: &mut Client) -> Option<Accesses> {
+        ACCESSES.into_iter().find_map(|(hits, reads, from)| {
+            let mut sum = |what: &str| client.number(&format!("SELECT sum({what}) FROM {from}"));
+            Some(Accesses {
+                hits: sum(hits)?,
+                reads: sum(reads)?,
+            })
+        })
+    }
+
+    /// The share, in percent, of the accesses since `before` that found their page in the pool.
+    #[must_use]
+    pub fn hit_share_since(&self, before: &Accesses) -> Option<f64> {
+        let (hits, reads) = (self.hits - before.hits, self.reads - before.reads);
+        (hits + reads > 0.0).then(|| 100.0 * hits / (hits + reads))
+    }
+}
+
 /// Bytes of log inserted so far, where the subject tells.
 pub fn log_position(client: &mut Client) -> Option<f64> {
     insert_position(client).or_else(|| client.number(LOG_BYTES))
@@ -159,6 +198,23 @@ mod tests {
         });
         let mut client = Client::connect(port, SETTLED).unwrap();
         assert!((read_settled(&mut client)["pg_stat_wal.value"] - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn accesses_come_from_the_first_view_that_tells_both() {
+        let port = serve(|sql| {
+            let values = [("sum(hits)", "1"), ("blks_hit", "30"), ("blks_read", "10")];
+            let value = values.iter().find(|(what, _)| sql.contains(what));
+            value.map(|(_, value)| (*value).to_owned())
+        });
+        let mut client = Client::connect(port, SETTLED).unwrap();
+        let accesses = Accesses::read(&mut client).unwrap();
+        let nothing = Accesses {
+            hits: 0.0,
+            reads: 0.0,
+        };
+        assert_eq!(accesses.hit_share_since(&nothing), Some(75.0));
+        assert_eq!(accesses.hit_share_since(&accesses), None);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! The table of experiments.
 
+mod beside;
+mod bound;
 mod embedded;
+mod even;
 mod flush;
 mod freeze;
 mod hints;
@@ -11,9 +14,12 @@ mod redo;
 use crate::plan::{Better, Experiment, Figure, Plot};
 
 /// Every experiment, in the order in which they run.
-pub const ALL: [&Experiment; 7] = [
+pub const ALL: [&Experiment; 10] = [
     &flush::FLUSH,
+    &even::EVEN,
+    &beside::BESIDE,
     &redo::REDO,
+    &bound::BOUND,
     &prefetch::PREFETCH,
     &hints::HINTS,
     &freeze::FREEZE,
@@ -35,6 +41,10 @@ const fn more(key: &'static str, label: &'static str, unit: &'static str) -> Fig
         better: Better::More,
     }
 }
+
+/// What to know of experiments whose subjects are to take no checkpoint by themselves.
+const NO_RECOVERY_BOUND: &str = "evenkeel's max_recovery_time is 0: it would make checkpoints \
+                                 that max_wal_size does not ask for.";
 
 /// The rate over time.
 const RATE: Plot = Plot {
@@ -62,6 +72,13 @@ const DIRTY_PAGES: Plot = Plot {
     key: "dirty_pages",
     label: "dirty pages",
     unit: "pages",
+};
+
+/// What the machine did not have to give.
+const STOLEN: Plot = Plot {
+    key: "stolen_pct",
+    label: "stolen processor time",
+    unit: "%",
 };
 
 const fn less(key: &'static str, label: &'static str, unit: &'static str) -> Figure {
@@ -110,9 +127,32 @@ mod tests {
     fn label(step: &Step) -> Option<&str> {
         match step {
             Step::Pgbench(run) => Some(&run.label),
-            Step::Statement { label, .. } => Some(label),
+            Step::Statement { label, .. } | Step::Restart(label) => Some(label),
             Step::Recover(recovery) => Some(&recovery.label),
             _ => None,
+        }
+    }
+
+    #[test]
+    fn no_step_needs_a_server_that_has_crashed() {
+        for experiment in ALL {
+            let Work::Servers { cases, .. } = &experiment.work else {
+                continue;
+            };
+            for case in [Extent::Quick, Extent::Full].into_iter().flat_map(cases) {
+                let mut runs = true;
+                for step in &case.steps {
+                    runs = match step {
+                        Step::Crash => false,
+                        Step::Restart(_) => true,
+                        Step::Recover(_) => runs,
+                        _ => {
+                            assert!(runs, "{}, {}", experiment.name, case.name);
+                            true
+                        }
+                    };
+                }
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! Prefetching the pages that redo will need (Vondra, 2018).
 
-use super::{DIRTY_PAGES, LOG_DISTANCE, less, plain};
+use super::{DIRTY_PAGES, LOG_DISTANCE, NO_RECOVERY_BOUND, less, plain};
 use crate::plan::{Case, Experiment, Reason, Recovery, Seed, Step, Work, Workload, own};
 use crate::record::Extent;
 
@@ -14,8 +14,7 @@ pub const PREFETCH: Experiment = Experiment {
         "full_page_writes = off, so that redo has to read the pages it changes; one case shows \
          PostgreSQL with its default, where page images spare the reads and cost log, for all \
          subjects uncompressed.",
-        "evenkeel's max_recovery_time is 0: it would make checkpoints that max_wal_size does not \
-         ask for.",
+        NO_RECOVERY_BOUND,
     ],
     seed: Some(&SEED),
     figures: &[

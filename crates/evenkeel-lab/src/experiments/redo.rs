@@ -1,6 +1,6 @@
 //! Recovery of a crashed server (Munro and Wartak, 2020).
 
-use super::{DIRTY_PAGES, LOG_DISTANCE, less, plain};
+use super::{DIRTY_PAGES, LOG_DISTANCE, NO_RECOVERY_BOUND, less, plain};
 use crate::plan::{Case, Experiment, Recovery, Seed, Step, Work, Workload, own};
 use crate::record::Extent;
 
@@ -12,8 +12,7 @@ pub const REDO: Experiment = Experiment {
     notes: &[
         "The crashed directory is kept, and each recovery runs on a copy of it, which is synced \
          first; warm: the copy is read into the page cache; cold: the page cache is emptied.",
-        "evenkeel's max_recovery_time is 0: it would make checkpoints that max_wal_size does not \
-         ask for.",
+        NO_RECOVERY_BOUND,
         "The seed's uuid_generate_v4() is gen_random_uuid() here: the wheel has no uuid-ossp.",
         "--quick: 20,000 transactions at scale 2.",
     ],

@@ -40,8 +40,7 @@ impl Bench<'_> {
             return Err(LabError::unavailable(name, why));
         }
         self.say(&format!("recovery, {}", recovery.label));
-        let image = self.image.clone();
-        let image = image.ok_or_else(|| LabError::Usage("nothing has crashed".to_owned()))?;
+        let image = self.image.clone().ok_or_else(nothing_crashed)?;
         let data = self.dir.join("data");
         self.copy_of_crashed(&image, &data, recovery.cold)
             .inspect_err(|_| drop(std::fs::remove_dir_all(&data)))?;
@@ -52,6 +51,19 @@ impl Bench<'_> {
         let row = self.recovered(&recovery.label, &server);
         server.stop();
         std::fs::remove_dir_all(&data).map_err(LabError::file("removing", &data))?;
+        Ok(row)
+    }
+
+    pub(super) fn restart(&mut self, label: &str) -> Result<Row, LabError> {
+        self.say(&format!("recovery, {label}"));
+        let image = self.image.take().ok_or_else(nothing_crashed)?;
+        let data = self.dir.join("data");
+        std::fs::rename(&image, &data).map_err(LabError::file("giving back", &image))?;
+        self.context
+            .note_text("# a server over the crashed directory itself");
+        let server = self.launch(&data, &self.settings)?;
+        let row = self.recovered(label, &server);
+        self.server = Some(server);
         Ok(row)
     }
 
@@ -87,11 +99,24 @@ impl Bench<'_> {
         if let Some(bytes) = distance(redo, self.crashed_at).or(self.log_to_redo) {
             put("log_mib", bytes / MIB);
         }
+        if let Some(rate) = rate_before(&self.rows) {
+            put("tps_before", rate);
+        }
         if let Ok(mut client) = server.client() {
             row.counters = views::read(&mut client);
         }
         row
     }
+}
+
+fn nothing_crashed() -> LabError {
+    LabError::Usage("nothing has crashed".to_owned())
+}
+
+/// The rate of the last load: the one that the crash ended.
+fn rate_before(rows: &[Row]) -> Option<f64> {
+    let rates = rows.iter().rev().map(|row| row.figures.get("tps"));
+    rates.flatten().next().copied()
 }
 
 const REDO_STARTS: &str = "redo starts at ";
@@ -110,6 +135,18 @@ fn distance(redo: Option<f64>, crashed_at: Option<f64>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_rate_before_a_crash_is_that_of_the_last_load() {
+        let mut rows = Vec::new();
+        for (label, key, value) in [("a", "tps", 1.0), ("b", "tps", 2.0), ("c", "ready_s", 3.0)] {
+            let mut row = Row::new(label);
+            row.figures.insert(key.to_owned(), value);
+            rows.push(row);
+        }
+        assert_eq!(rate_before(&rows), Some(2.0));
+        assert_eq!(rate_before(&rows[2..]), None);
+    }
 
     #[test]
     fn the_log_is_measured_from_the_redo_point_that_the_server_used() {
