@@ -122,11 +122,11 @@ pub(super) fn head(key: &[u8]) -> u64 {
         let high = u64::from(u32::from_be_bytes(*first)) << 32;
         return high | u64::from(u32::from_be_bytes(*last)) << (8 * (8 - key.len()));
     }
-    let mut padded = [0u8; 8];
-    for (to, from) in padded.iter_mut().zip(key) {
-        *to = *from;
+    if let (Some(first), Some(last)) = (key.first_chunk::<2>(), key.last_chunk::<2>()) {
+        let high = u64::from(u16::from_be_bytes(*first)) << 48;
+        return high | u64::from(u16::from_be_bytes(*last)) << (8 * (8 - key.len()));
     }
-    u64::from_be_bytes(padded)
+    u64::from(key.first().copied().unwrap_or(0)) << 56
 }
 
 /// The shortest key that separates two neighbours: greater than `left` and at most `right`.

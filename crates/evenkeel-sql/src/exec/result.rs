@@ -195,7 +195,7 @@ pub fn tag(verb: &str, count: u64) -> String {
 
 /// Gives the data of COPY TO STDOUT.
 pub struct CopyOutStream {
-    rows: BatchRows,
+    rows: Box<BatchRows>,
     writer: TextWriter,
     header: Option<Bytes>,
     count: u64,
@@ -217,7 +217,7 @@ impl CopyOutStream {
         failed: FailFlag,
     ) -> CopyOutStream {
         CopyOutStream {
-            rows,
+            rows: Box::new(rows),
             writer,
             header,
             count: 0,

@@ -21,7 +21,7 @@ use crate::planner::utility::{Copy, CopyOptions, CopyTarget, ident_text};
 
 /// Takes the data of COPY FROM STDIN.
 pub struct CopyInSink {
-    copy: CopyIn,
+    copy: Box<CopyIn>,
     /// Whether the transaction ends with the COPY.
     autocommit: bool,
     /// The statement's timer, which ends with it.
@@ -151,7 +151,9 @@ impl Session {
             ring: Some(table.table.load_ring()),
         };
         let cancel = self.cancel.clone();
-        let copy = CopyIn::new(table, columns, defaults, shape, options, cx, cancel);
+        let copy = Box::new(CopyIn::new(
+            table, columns, defaults, shape, options, cx, cancel,
+        ));
         let autocommit = self.tx.block == Block::Implicit && !self.in_batch;
         Ok(StatementResult::CopyIn(CopyInSink {
             copy,
