@@ -248,7 +248,7 @@ impl Lab<'_> {
     /// all are measured anew: figures of different hours are not comparable.
     fn case(&mut self, turn: &Turn<'_>) -> Result<(), LabError> {
         let plan = self.plan;
-        let mut order: Vec<&Candidate> = plan.subjects.iter().collect();
+        let mut order = in_turn(&plan.subjects, turn.round);
         // Should the lab be interrupted, the last of them says again that all are to be.
         order.sort_by_key(|candidate| self.is_of_another_build(turn, candidate));
         let stale = order
@@ -492,6 +492,16 @@ fn summary(record: &Record) -> String {
     format!("{head} {}", parts.collect::<Vec<_>>().join(" │ "))
 }
 
+/// The order of turns in a round: the last of one round is the first of the next, since what came
+/// before may have used up what a shared machine had to give.
+fn in_turn<T>(subjects: &[T], round: u32) -> Vec<&T> {
+    let mut order: Vec<&T> = subjects.iter().collect();
+    if round.is_multiple_of(2) {
+        order.reverse();
+    }
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -544,6 +554,14 @@ mod tests {
         );
         assert!(holes.contains(&("PostgreSQL 18".to_owned(), "no PyPI wheel".to_owned())));
         assert_eq!(holes.len(), 3);
+    }
+
+    #[test]
+    fn nobody_is_always_the_first() {
+        let orders = [1, 2, 3].map(|round| in_turn(&["one", "two"], round));
+        let there = vec![&"one", &"two"];
+        let back = vec![&"two", &"one"];
+        assert_eq!(orders, [there.clone(), back, there]);
     }
 
     #[test]
