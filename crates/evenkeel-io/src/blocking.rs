@@ -18,7 +18,8 @@ pub fn set_blocking_hook(hook: BlockingHook) -> Result<(), HookAlreadySet> {
     HOOK.set(hook).map_err(|_| HookAlreadySet)
 }
 
-/// Runs `work`, which may block the thread (a page miss, a wait for log space), through the hook.
+/// Runs `work`, which may block the thread (a read that the page cache cannot answer, a wait for
+/// log space), through the hook.
 pub fn blocking<R>(work: impl FnOnce() -> R) -> R {
     run(HOOK.get().copied(), work)
 }

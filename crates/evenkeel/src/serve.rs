@@ -38,7 +38,8 @@ pub fn serve(data: &Path, port: Option<u16>, overrides: &[String]) -> Result<(),
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    // A page miss blocks its thread: the runtime moves the other sessions off it first.
+    // A page that not even the page cache has blocks the thread that reads it: the runtime moves
+    // the other sessions off it first.
     evenkeel_io::set_blocking_hook(|work| tokio::task::block_in_place(work))?;
     let disk: Arc<dyn Disk> = Arc::new(FileDisk::new(settings.io_method));
     let opener = Opener {
