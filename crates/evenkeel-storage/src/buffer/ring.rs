@@ -19,8 +19,9 @@ const BULK_READ: u64 = 2 << 20;
 const BULK_WRITE: u64 = 16 << 20;
 /// A ring takes at most this part of the pool.
 const POOL_SHARE: usize = 8;
-/// Frames filled before the cleaner is told of them: one flush of the log for so many.
-const OFFER: usize = 128;
+/// Frames filled before the cleaner is told of them, if that is not more than three quarters of
+/// the ring: one flush of the log for so many.
+const OFFER: usize = 192;
 /// Entries looked at, in vain, before a ring is taken to be unwritten all round.
 const LOOK: usize = 16;
 /// How often and how long a full ring of unwritten pages waits for the cleaner.
@@ -164,7 +165,8 @@ impl Ring {
             state.frames.push_back((page, id));
         }
         drop(state);
-        core.offer(&unwritten, self.changes());
+        // Once more, should they have been forgotten; their log was asked for the first time.
+        core.offer(&unwritten, false);
         found
     }
 
@@ -174,7 +176,7 @@ impl Ring {
             let mut state = self.state.lock();
             state.frames.push_back((page, id));
             state.fresh.push((page, id));
-            let enough = (self.limit / 2).clamp(1, OFFER);
+            let enough = (self.limit / 4 * 3).clamp(1, OFFER);
             if state.fresh.len() <= enough {
                 return;
             }

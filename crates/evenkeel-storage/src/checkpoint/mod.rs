@@ -345,7 +345,7 @@ fn take(core: &Core, due: &Due, shared: &Shared, memory: &mut Memory) -> Storage
     let pages = written.written;
     let write_time = begun.elapsed();
     // Before the syncs: what becomes clean later may not be synced (checkpoint rule 3).
-    let dirtied = oldest_dirtied(core, shared, target)?;
+    let dirtied = oldest_dirtied(core, shared, mode, target)?;
     let pass = core.writer.sync_all()?;
     let sync_time = begun.elapsed().saturating_sub(write_time);
     let dirtied = dirtied.filter(|_| !core.config.has(Mutant::PassPendingPage));
@@ -388,13 +388,20 @@ fn client_floor(core: &Core, shared: &Shared, target: Lsn) -> StorageResult<Opti
 
 /// The least first-dirtied LSN. A page may have been marked dirty by a position before the
 /// target after the write-out had looked, or the cleaner may have one on its way home; where the
-/// target or nothing becomes the redo point, they are waited for.
-fn oldest_dirtied(core: &Core, shared: &Shared, target: Lsn) -> StorageResult<Option<Lsn>> {
+/// target or nothing becomes the redo point, and at the end, which is to leave nothing to redo,
+/// they are waited for.
+fn oldest_dirtied(
+    core: &Core,
+    shared: &Shared,
+    mode: CheckpointMode,
+    target: Lsn,
+) -> StorageResult<Option<Lsn>> {
     let begun = Instant::now();
+    let exact = core.log.has_images() || mode == CheckpointMode::Shutdown;
     loop {
         let dirtied = core.pool.min_first_dirtied();
         let is_behind = dirtied.is_some_and(|dirtied| dirtied < target);
-        if !(is_behind && core.log.has_images()) || shared.gives_up(begun) {
+        if !(is_behind && exact) || shared.gives_up(begun) {
             return Ok(dirtied);
         }
         core.writer.write_dirty_before(target, &mut |_, _| {})?;

@@ -302,21 +302,22 @@ impl Writer {
         self.cleaner.stop();
     }
 
-    /// Stops the cleaner. If nothing is left to sync and the instance is sound, the double-write
-    /// area is declared not needed.
+    /// Stops the cleaner. If the instance is sound, what was written since the last checkpoint is
+    /// synced and the double-write area declared not needed.
     ///
     /// # Errors
-    /// When that cannot be written.
+    /// When that cannot be done.
     pub fn shutdown(&self) -> StorageResult<()> {
         self.cleaner.stop();
         let pool = &self.shared.pool;
-        if pool.poison().is_set() || pool.files().sync_table().stats().pending != 0 {
+        let Some(area) = &self.shared.area else {
+            return Ok(());
+        };
+        if pool.poison().is_set() {
             return Ok(());
         }
-        match &self.shared.area {
-            Some(area) => Ok(area.retire()?),
-            None => Ok(()),
-        }
+        pool.files().sync_table().sync_all()?;
+        Ok(area.retire()?)
     }
 
     /// Counters since the start.

@@ -281,22 +281,49 @@ fn the_size_of_the_logs_memory_is_known_to_recovery() {
     assert_eq!(store.control().wal_buffers, config().wal_buffers);
 }
 
+/// Although the cleaner is at work until the end: the pool is smaller than what is filled.
+#[test]
+fn a_clean_end_leaves_nothing_to_redo_or_to_restore() {
+    for seed in 0..50 {
+        let disk = SimDisk::new(seed);
+        let (store, _) = open(&disk);
+        set_up(&store).expect("set up");
+        store.shutdown().expect("shutdown");
+        drop(store);
+        let (store, _) = open(&disk);
+        let recovery = store.recovery_stats();
+        assert!(recovery.clean && recovery.applied == 0, "{recovery:?}");
+        assert_eq!(store.writer().restored().checked, 0, "seed {seed}");
+    }
+}
+
+/// More pages than are written at once.
+const LARGE: u32 = 1000;
+
 #[test]
 fn a_request_hurries_the_spread_checkpoint_under_way() {
     let disk = SimDisk::new(13);
     let small = StorageConfig {
         max_wal_size: 256 << 10,
         // So that the cleaner leaves the checkpoint something to write.
-        shared_buffers: 4 << 20,
+        shared_buffers: 16 << 20,
         ..config()
     };
     let (store, _) = open_with(&disk, small).expect("opens");
     set_up(&store).expect("set up");
+    let fork = counters(&store);
+    fork.extend(LARGE).expect("extend");
     let start = std::time::Instant::now();
     let mut last = 0;
     // Until one is under way: it is spread over log that does not come any more. (If this thread
     // went on for long before it saw that one had begun, there was log enough to end it.)
     let done = loop {
+        for block in PAGES..PAGES + LARGE {
+            let mut page = fork.pin_new(BlockNumber(block)).expect("pin").write();
+            let mut change = store.change(0);
+            change.part(&mut page, INIT, PartFlags::INIT, &[]);
+            change.commit();
+        }
         let requested = store.checkpoint_stats().num_requested;
         while store.checkpoint_stats().num_requested == requested {
             assert!(start.elapsed().as_secs() < 30, "no checkpoint came");
