@@ -344,15 +344,15 @@ impl PoolCore {
     }
 
     /// Hands pages that are probably dirty to the cleaner, to be written before their frames are
-    /// needed. With `changed`, not just hints were set in them: the log that they need is flushed
-    /// while the cleaner is still at the pages before.
-    pub(crate) fn offer(&self, pages: &[(PageId, FrameId)], changed: bool) {
+    /// needed. With `flush_log`, the log that they need is flushed while the cleaner is still at
+    /// the pages before; what only hints changed needs none.
+    pub(crate) fn offer(&self, pages: &[(PageId, FrameId)], flush_log: bool) {
         let dirty = |(_, id): &&(PageId, FrameId)| {
             let word = self.frame(*id).latch.load();
             word.has(Flag::UNCLEAN) && !word.has(Flag::WRITING)
         };
         if self.offers.add(pages.iter().filter(dirty).copied()) {
-            if changed && let Some(log) = self.log.get() {
+            if flush_log && let Some(log) = self.log.get() {
                 log.request_flush();
             }
             self.call_cleaner();

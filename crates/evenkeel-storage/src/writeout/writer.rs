@@ -309,15 +309,13 @@ impl Writer {
     /// When that cannot be done.
     pub fn shutdown(&self) -> StorageResult<()> {
         self.cleaner.stop();
-        let pool = &self.shared.pool;
-        let Some(area) = &self.shared.area else {
-            return Ok(());
-        };
-        if pool.poison().is_set() {
-            return Ok(());
+        match &self.shared.area {
+            Some(area) if !self.shared.pool.poison().is_set() => {
+                self.sync_all()?;
+                Ok(area.retire()?)
+            }
+            _ => Ok(()),
         }
-        pool.files().sync_table().sync_all()?;
-        Ok(area.retire()?)
     }
 
     /// Counters since the start.

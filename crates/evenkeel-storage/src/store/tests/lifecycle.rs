@@ -318,12 +318,7 @@ fn a_request_hurries_the_spread_checkpoint_under_way() {
     // Until one is under way: it is spread over log that does not come any more. (If this thread
     // went on for long before it saw that one had begun, there was log enough to end it.)
     let done = loop {
-        for block in PAGES..PAGES + LARGE {
-            let mut page = fork.pin_new(BlockNumber(block)).expect("pin").write();
-            let mut change = store.change(0);
-            change.part(&mut page, INIT, PartFlags::INIT, &[]);
-            change.commit();
-        }
+        init_pages(&store, &fork, PAGES..PAGES + LARGE).expect("dirty");
         let requested = store.checkpoint_stats().num_requested;
         while store.checkpoint_stats().num_requested == requested {
             assert!(start.elapsed().as_secs() < 30, "no checkpoint came");

@@ -8,6 +8,7 @@ mod lifecycle;
 mod prefetch;
 mod stuck;
 
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -142,14 +143,20 @@ fn set_up(store: &Store) -> StorageResult<()> {
     drop(store.create_file_as(COUNTERS, 0)?);
     let fork = counters(store);
     fork.extend(PAGES)?;
+    let last = init_pages(store, &fork, 0..PAGES)?;
+    store.log().flush(last)
+}
+
+/// Makes new pages of those blocks; returns the last one's record.
+fn init_pages(store: &Store, fork: &ForkHandle, blocks: Range<u32>) -> StorageResult<Lsn> {
     let mut last = Lsn::ZERO;
-    for block in 0..PAGES {
+    for block in blocks {
         let mut page = fork.pin_new(BlockNumber(block))?.write();
         let mut change = store.change(0);
         change.part(&mut page, INIT, PartFlags::INIT, &[]);
         last = change.commit();
     }
-    store.log().flush(last)
+    Ok(last)
 }
 
 /// What step `n` adds: everywhere the same, so that the state after `n` steps is known.
