@@ -1,0 +1,138 @@
+//! Abbreviations of time zones: those of PostgreSQL's file `timezonesets/Default`.
+
+/// Seconds east of UTC, whether it is daylight-saving time, and the abbreviations.
+const FIXED: &[(i32, bool, &str)] = &[
+    (-36000, false, "hst taht"),
+    (-34200, false, "mart"),
+    (-32400, false, "akst gamt"),
+    (-28800, false, "pst"),
+    (-28800, true, "akdt"),
+    (-25200, false, "mst"),
+    (-25200, true, "pdt"),
+    (-21600, false, "cst galt"),
+    (-21600, true, "mdt"),
+    (-18000, false, "act cot est pet"),
+    (-18000, true, "cdt"),
+    (-14400, false, "amt ast bot"),
+    (-14400, true, "edt"),
+    (-12600, false, "nft nst"),
+    (-10800, false, "bra brt gft pmst uyt wgt"),
+    (-10800, true, "adt clst pyst"),
+    (-9000, true, "ndt"),
+    (-7200, false, "fnt"),
+    (-7200, true, "brst pmdt uyst wgst"),
+    (-3600, false, "azot egt"),
+    (-3600, true, "fnst"),
+    (0, false, "gmt uct ut utc wet z zulu"),
+    (0, true, "azost egst"),
+    (3600, false, "cet met mez wat"),
+    (3600, true, "bst wetdst"),
+    (7200, false, "eet ist sast"),
+    (7200, true, "bdst cest cetdst mest mesz metdst"),
+    (10800, false, "eat fet"),
+    (10800, true, "eest eetdst idt"),
+    (12600, false, "irt"),
+    (14400, false, "mut ret sct"),
+    (14400, true, "msd"),
+    (16200, false, "aft"),
+    (18000, false, "mvt pkt tft tjt uzt"),
+    (18000, true, "must"),
+    (20700, false, "npt"),
+    (21600, false, "almt bdt btt xjt"),
+    (21600, true, "kgst pkst uzst yekst"),
+    (23400, false, "mmt"),
+    (25200, false, "cxt ict wast"),
+    (25200, true, "almst"),
+    (28800, false, "awst bnt bort cct hkt myt pht"),
+    (28800, true, "wadt"),
+    (31500, false, "acwst"),
+    (32400, false, "jayt jst kst pwt"),
+    (32400, true, "awsst ulast wdt"),
+    (34200, false, "acst cast"),
+    (36000, false, "aest chut ddut ligt mpt pgt trut yapt"),
+    (36000, true, "kdt"),
+    (37800, false, "lhst"),
+    (37800, true, "acdt acsst cadt sadt"),
+    (39600, false, "pont vut"),
+    (39600, true, "aedt aesst"),
+    (43200, false, "fjt gilt mht nzst nzt tvt wakt wft"),
+    (45900, false, "chast"),
+    (46800, false, "tot"),
+    (46800, true, "fjst nzdt"),
+    (49500, true, "chadt"),
+];
+
+/// Abbreviations whose offset has changed over time, and the zones that say when.
+const NAMED: &[(&str, &str)] = &[
+    ("amst", "Asia/Yerevan"),
+    ("anast", "Asia/Anadyr"),
+    ("anat", "Asia/Anadyr"),
+    ("arst", "America/Argentina/Buenos_Aires"),
+    ("art", "America/Argentina/Buenos_Aires"),
+    ("azst", "Asia/Baku"),
+    ("azt", "Asia/Baku"),
+    ("ckt", "Pacific/Rarotonga"),
+    ("clt", "America/Santiago"),
+    ("davt", "Antarctica/Davis"),
+    ("easst", "Pacific/Easter"),
+    ("east", "Pacific/Easter"),
+    ("fkst", "Atlantic/Stanley"),
+    ("fkt", "Atlantic/Stanley"),
+    ("gest", "Asia/Tbilisi"),
+    ("get", "Asia/Tbilisi"),
+    ("gyt", "America/Guyana"),
+    ("iot", "Indian/Chagos"),
+    ("irkst", "Asia/Irkutsk"),
+    ("irkt", "Asia/Irkutsk"),
+    ("kgt", "Asia/Bishkek"),
+    ("kost", "Pacific/Kosrae"),
+    ("krast", "Asia/Krasnoyarsk"),
+    ("krat", "Asia/Krasnoyarsk"),
+    ("lhdt", "Australia/Lord_Howe"),
+    ("lint", "Pacific/Kiritimati"),
+    ("lkt", "Asia/Colombo"),
+    ("magst", "Asia/Magadan"),
+    ("magt", "Asia/Magadan"),
+    ("mawt", "Antarctica/Mawson"),
+    ("msk", "Europe/Moscow"),
+    ("novst", "Asia/Novosibirsk"),
+    ("novt", "Asia/Novosibirsk"),
+    ("nut", "Pacific/Niue"),
+    ("omsst", "Asia/Omsk"),
+    ("omst", "Asia/Omsk"),
+    ("petst", "Asia/Kamchatka"),
+    ("pett", "Asia/Kamchatka"),
+    ("pyt", "America/Asuncion"),
+    ("sgt", "Asia/Singapore"),
+    ("tkt", "Pacific/Fakaofo"),
+    ("tmt", "Asia/Ashgabat"),
+    ("ulat", "Asia/Ulaanbaatar"),
+    ("vet", "America/Caracas"),
+    ("vlast", "Asia/Vladivostok"),
+    ("vlat", "Asia/Vladivostok"),
+    ("volt", "Europe/Volgograd"),
+    ("yakst", "Asia/Yakutsk"),
+    ("yakt", "Asia/Yakutsk"),
+    ("yekt", "Asia/Yekaterinburg"),
+];
+
+/// The meaning of an abbreviation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Abbreviation {
+    /// Seconds east of UTC, and whether it is daylight-saving time.
+    Fixed(i32, bool),
+    /// The zone whose rules hold.
+    Zone(&'static str),
+}
+
+/// Finds an abbreviation in lower case.
+pub fn find(word: &str) -> Option<Abbreviation> {
+    let fixed = FIXED
+        .iter()
+        .find(|(_, _, words)| words.split(' ').any(|of| of == word));
+    let named = || NAMED.iter().find(|(of, _)| *of == word);
+    match fixed {
+        Some((offset, daylight, _)) => Some(Abbreviation::Fixed(*offset, *daylight)),
+        None => named().map(|(_, zone)| Abbreviation::Zone(zone)),
+    }
+}

@@ -1,0 +1,127 @@
+use std::cmp::Ordering;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::testing::{any_datum, any_type};
+
+fn encoded(column: KeyColumn, value: &Datum) -> Vec<u8> {
+    let mut key = Vec::new();
+    column.encode(value, &mut key).unwrap();
+    key
+}
+
+/// The order that `column` asks for.
+fn expected(column: KeyColumn, a: &Datum, b: &Datum) -> Ordering {
+    match (a.is_null(), b.is_null()) {
+        (true, true) => Ordering::Equal,
+        (true, false) if column.nulls_first => Ordering::Less,
+        (true, false) => Ordering::Greater,
+        (false, true) => expected(column, b, a).reverse(),
+        (false, false) if column.descending => a.compare(b).reverse(),
+        (false, false) => a.compare(b),
+    }
+}
+
+fn any_column() -> impl Strategy<Value = KeyColumn> {
+    (any_type(), any::<bool>(), any::<bool>()).prop_map(|(ty, descending, nulls_first)| KeyColumn {
+        column: 0,
+        ty,
+        descending,
+        nulls_first,
+    })
+}
+
+fn any_column_and_values() -> impl Strategy<Value = (KeyColumn, Datum, Datum)> {
+    any_column().prop_flat_map(|c| (Just(c), any_datum(c.ty), any_datum(c.ty)))
+}
+
+#[test]
+fn special_numbers_are_in_postgres_order() {
+    let column = KeyColumn::ascending(0, SqlType::Float8);
+    let ordered = [
+        f64::NEG_INFINITY,
+        -1.5,
+        -f64::MIN_POSITIVE,
+        0.0,
+        1e-300,
+        2.0,
+        f64::INFINITY,
+    ];
+    let keys: Vec<_> = ordered
+        .iter()
+        .map(|v| encoded(column, &Datum::Float8(*v)))
+        .collect();
+    assert!(keys.is_sorted_by(|a, b| a < b));
+    let nan = encoded(column, &Datum::Float8(-f64::NAN));
+    assert!(nan > keys[6]);
+    assert_eq!(nan, encoded(column, &Datum::Float8(f64::NAN)));
+    assert_eq!(encoded(column, &Datum::Float8(-0.0)), keys[3]);
+}
+
+#[test]
+fn char_keys_ignore_blanks_at_the_end() {
+    let column = KeyColumn::ascending(0, SqlType::Char(Some(5)));
+    let key = |text: &str| encoded(column, &Datum::Char(text.to_owned()));
+    assert_eq!(key("ab"), key("ab   "));
+    let text = KeyColumn::ascending(0, SqlType::Text);
+    assert_ne!(encoded(text, &"ab".into()), encoded(text, &"ab ".into()));
+}
+
+#[test]
+fn equal_numerics_of_other_scale_have_one_key() {
+    let column = KeyColumn::ascending(0, SqlType::Numeric(None));
+    let key = |text| encoded(column, &Datum::Numeric(Numeric::parse(text).unwrap()));
+    assert_eq!(key("1.50"), key("1.5"));
+    assert_eq!(key("0.00"), key("0"));
+}
+
+#[test]
+fn successor_is_above_every_key_with_the_prefix() {
+    let mut key = vec![1, 2, 255];
+    assert!(successor(&mut key));
+    assert_eq!(key, [1, 3]);
+    assert!(!successor(&mut vec![255, 255]));
+}
+
+proptest! {
+    #[test]
+    fn key_order_is_value_order(
+        (column, a, b) in any_column_and_values(),
+    ) {
+        let order = encoded(column, &a).cmp(&encoded(column, &b));
+        prop_assert_eq!(order, expected(column, &a, &b), "{:?} {:?}", a, b);
+    }
+
+    #[test]
+    fn no_key_is_a_prefix_of_another(
+        (column, a, b) in any_column_and_values(),
+    ) {
+        let (a_key, b_key) = (encoded(column, &a), encoded(column, &b));
+        prop_assert!(a_key == b_key || !b_key.starts_with(&a_key));
+    }
+
+    #[test]
+    fn columns_order_one_after_the_other(
+        (columns, a, b) in proptest::collection::vec(any_column(), 1..4).prop_flat_map(|columns| {
+            let a: Vec<_> = columns.iter().map(|c| any_datum(c.ty)).collect();
+            let b: Vec<_> = columns.iter().map(|c| any_datum(c.ty)).collect();
+            (Just(columns), a, b)
+        }),
+    ) {
+        let key = |values: &[Datum]| {
+            let mut key = Vec::new();
+            for (column, value) in columns.iter().zip(values) {
+                column.encode(value, &mut key).unwrap();
+            }
+            key
+        };
+        let order = columns
+            .iter()
+            .zip(a.iter().zip(&b))
+            .map(|(c, (a, b))| expected(*c, a, b))
+            .find(|o| o.is_ne())
+            .unwrap_or(Ordering::Equal);
+        prop_assert_eq!(key(&a).cmp(&key(&b)), order);
+    }
+}

@@ -1,0 +1,133 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::numeric::Numeric;
+use crate::testing::{any_datum, any_row, any_type};
+
+#[test]
+fn a_row_without_nulls_has_no_bitmap() {
+    let layout = RowLayout::new(&[SqlType::Int4, SqlType::Text]);
+    let mut row = Vec::new();
+    layout
+        .encode(&[Datum::Int4(7), "ab".into()], &mut row)
+        .unwrap();
+    assert_eq!(row, [2, 0, 7, 0, 0, 0, 2, 0, b'a', b'b']);
+    layout
+        .encode(&[Datum::Null, "ab".into()], &mut row)
+        .unwrap();
+    assert_eq!(row, [2, 0x80, 0, 0, 0, 0, 2, 0, 1, b'a', b'b']);
+}
+
+#[test]
+fn columns_added_later_are_null() {
+    let old = RowLayout::new(&[SqlType::Int4, SqlType::Text]);
+    let new = RowLayout::new(&[SqlType::Int4, SqlType::Text, SqlType::Text, SqlType::Int8]);
+    for first in [Datum::Int4(1), Datum::Null] {
+        let mut row = Vec::new();
+        old.encode(&[first.clone(), "x".into()], &mut row).unwrap();
+        let expected = vec![first, "x".into(), Datum::Null, Datum::Null];
+        assert_eq!(new.decode(&row).unwrap(), expected);
+    }
+}
+
+#[test]
+fn a_value_of_another_type_is_refused() {
+    let layout = RowLayout::new(&[SqlType::Int4]);
+    assert!(layout.encode(&[Datum::Int8(1)], &mut Vec::new()).is_err());
+    assert!(layout.encode(&[], &mut Vec::new()).is_err());
+}
+
+#[test]
+fn no_string_of_a_row_has_a_zero_byte() {
+    let layout = RowLayout::new(&[SqlType::Text]);
+    let error = layout.encode(&["a\0b".into()], &mut Vec::new());
+    let error = error.unwrap_err();
+    assert_eq!(error.sqlstate.as_str(), "22021");
+    let message = "invalid byte sequence for encoding \"UTF8\": 0x00";
+    assert_eq!(&*error.message, message);
+}
+
+#[test]
+fn char_columns_are_stored_without_their_blanks() {
+    let layout = RowLayout::new(&[SqlType::Char(Some(4))]);
+    let mut row = Vec::new();
+    let value = Datum::Char("a   ".to_owned());
+    layout
+        .encode(std::slice::from_ref(&value), &mut row)
+        .unwrap();
+    assert_eq!(layout.bytes(&row, 0).unwrap(), Some(&b"a"[..]));
+    let mut out = BytesMut::new();
+    layout
+        .put_field(&row, 0, Format::Text, &TypeContext::default(), &mut out)
+        .unwrap();
+    assert_eq!(&out[..], b"\0\0\0\x04a   ");
+    assert_eq!(layout.get(&row, 0).unwrap(), value);
+    let layout = RowLayout::new(&[SqlType::Char(None)]);
+    layout
+        .encode(std::slice::from_ref(&value), &mut row)
+        .unwrap();
+    assert_eq!(layout.get(&row, 0).unwrap(), value);
+}
+
+#[test]
+fn damaged_numerics_are_errors() {
+    let layout = RowLayout::new(&[SqlType::Numeric(None)]);
+    let mut row = Vec::new();
+    layout
+        .encode(&[Datum::Numeric(Numeric::from(123))], &mut row)
+        .unwrap();
+    row[4] = 9;
+    assert_eq!(
+        layout.get(&row, 0).unwrap_err().sqlstate,
+        SqlState::DATA_CORRUPTED
+    );
+}
+
+proptest! {
+    #[test]
+    fn rows_round_trip((types, values) in any_row()) {
+        let layout = RowLayout::new(&types);
+        let mut row = Vec::new();
+        layout.encode(&values, &mut row).unwrap();
+        for (column, value) in values.iter().enumerate() {
+            let stored = layout.get(&row, column).unwrap();
+            prop_assert!(stored.compare(value).is_eq(), "{:?} != {:?}", stored, value);
+            prop_assert_eq!(layout.is_null(&row, column).unwrap(), value.is_null());
+        }
+    }
+
+    #[test]
+    fn fields_come_out_of_rows_as_out_of_values((types, values) in any_row()) {
+        let layout = RowLayout::new(&types);
+        let cx = TypeContext::default();
+        let mut row = Vec::new();
+        layout.encode(&values, &mut row).unwrap();
+        for format in [Format::Text, Format::Binary] {
+            for (column, value) in values.iter().enumerate() {
+                let (mut from_row, mut from_value) = (BytesMut::new(), BytesMut::new());
+                layout.put_field(&row, column, format, &cx, &mut from_row).unwrap();
+                value.put_field(types[column], format, &cx, &mut from_value);
+                prop_assert_eq!(from_row, from_value);
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_rows_are_errors_not_panics(
+        bytes in proptest::collection::vec(any::<u8>(), 0..64),
+        types in proptest::collection::vec(any_type(), 1..8),
+    ) {
+        let layout = RowLayout::new(&types);
+        let _ = layout.decode(&bytes);
+    }
+
+    #[test]
+    fn one_column_of_each_type_round_trips(
+        (ty, value) in any_type().prop_flat_map(|ty| (Just(ty), any_datum(ty))),
+    ) {
+        let layout = RowLayout::new(&[ty]);
+        let mut row = Vec::new();
+        layout.encode(std::slice::from_ref(&value), &mut row).unwrap();
+        prop_assert!(layout.get(&row, 0).unwrap().compare(&value).is_eq());
+    }
+}
