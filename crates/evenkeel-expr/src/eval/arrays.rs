@@ -1,0 +1,192 @@
+//! Arrays in programs: constructors, subscripts, slices, `ANY` and `ALL`.
+
+use evenkeel_types::{ArrayValue, Datum, Dimension, MAX_DIMENSIONS};
+use smallvec::SmallVec;
+
+use super::Env;
+use crate::casts;
+use crate::error::{self, ExprResult};
+use crate::memory::{Charge, LARGE};
+use crate::pace::Pace;
+use crate::proc::Proc;
+use crate::program::Program;
+
+/// Bytes of a `name`, those behind its end included.
+const NAME_LENGTH: i32 = 64;
+
+impl Env<'_> {
+    pub(super) fn any_all(
+        &self,
+        proc: &'static Proc,
+        all: bool,
+        args: &[Program; 2],
+        row: &[Datum],
+    ) -> ExprResult<Datum> {
+        let (mut left, mut right) = (self.space(), self.space());
+        let left = self.arg(&args[0], row, &mut left)?;
+        let right = self.arg(&args[1], row, &mut right)?;
+        let Datum::Array(array) = right else {
+            return match right {
+                Datum::Null => Ok(Datum::Null),
+                _ => Err(error::internal("ANY or ALL of a value that is no array")),
+            };
+        };
+        let mut unknown = false;
+        let mut pace = Pace::new(self.session);
+        for element in array.elements() {
+            pace.step(1)?;
+            match self.boolean(proc, left, element)? {
+                Some(truth) if truth != all => return Ok(Datum::Bool(truth)),
+                Some(_) => {}
+                None => unknown = true,
+            }
+        }
+        Ok(if unknown {
+            Datum::Null
+        } else {
+            Datum::Bool(all)
+        })
+    }
+
+    pub(super) fn array(
+        &self,
+        nested: bool,
+        items: &[Program],
+        row: &[Datum],
+    ) -> ExprResult<Datum> {
+        let values = self.values(items, row)?;
+        if nested {
+            let parts = values.iter().filter_map(Datum::as_array);
+            let count = parts.map(|part| part.elements().len()).sum::<usize>();
+            if count > LARGE / size_of::<Datum>() {
+                self.session.reserve(count * size_of::<Datum>())?;
+            }
+            return self.made(joined(&values));
+        }
+        Ok(Datum::array(values))
+    }
+
+    /// The values of programs, which are held together.
+    pub(super) fn values(&self, programs: &[Program], row: &[Datum]) -> ExprResult<Vec<Datum>> {
+        let mut charge = Charge::new(self.session);
+        let mut values = Vec::with_capacity(programs.len());
+        for program in programs {
+            let value = self.eval(program, row)?;
+            charge.add(&value)?;
+            values.push(value);
+        }
+        Ok(values)
+    }
+
+    /// Subscripts or bounds as numbers; `None` where one is NULL.
+    fn index(&self, program: &Program, row: &[Datum]) -> ExprResult<Option<i32>> {
+        let mut space = self.space();
+        match self.arg(program, row, &mut space)? {
+            Datum::Int4(index) => Ok(Some(*index)),
+            Datum::Null => Ok(None),
+            _ => Err(error::internal("a subscript is not an integer")),
+        }
+    }
+
+    pub(super) fn subscript(
+        &self,
+        array: &Program,
+        indexes: &[Program],
+        row: &[Datum],
+    ) -> ExprResult<Datum> {
+        let mut space = self.space();
+        let array = self.arg(array, row, &mut space)?;
+        let mut at: SmallVec<[i32; MAX_DIMENSIONS]> = SmallVec::new();
+        for index in indexes {
+            match self.index(index, row)? {
+                Some(index) => at.push(index),
+                None => return Ok(Datum::Null),
+            }
+        }
+        match array {
+            Datum::Null => Ok(Datum::Null),
+            Datum::Array(array) => self.made(Ok(array.get(&at).cloned().unwrap_or(Datum::Null))),
+            // A name: its bytes from 0, with zeros up to its length.
+            Datum::Text(name) => match at.as_slice() {
+                [at @ 0..NAME_LENGTH] => {
+                    let byte = usize::try_from(*at)
+                        .ok()
+                        .and_then(|at| name.as_bytes().get(at));
+                    Ok(casts::char_of(byte.copied().unwrap_or(0)))
+                }
+                _ => Ok(Datum::Null),
+            },
+            _ => Err(error::unsupported(
+                "a subscript of a value of this type is not supported",
+            )),
+        }
+    }
+
+    pub(super) fn slice(
+        &self,
+        array: &Program,
+        ranges: &[(Option<Program>, Option<Program>)],
+        row: &[Datum],
+    ) -> ExprResult<Datum> {
+        let mut space = self.space();
+        let array = self.arg(array, row, &mut space)?;
+        let mut bounds: SmallVec<[(Option<i32>, Option<i32>); MAX_DIMENSIONS]> = SmallVec::new();
+        for (low, high) in ranges {
+            let mut ends = [None, None];
+            for (end, given) in ends.iter_mut().zip([low, high]) {
+                if let Some(given) = given {
+                    *end = self.index(given, row)?;
+                    if end.is_none() {
+                        return Ok(Datum::Null);
+                    }
+                }
+            }
+            bounds.push((ends[0], ends[1]));
+        }
+        match array {
+            Datum::Null => Ok(Datum::Null),
+            Datum::Array(array) => self.made(Ok(Datum::Array(array.slice(&bounds).into()))),
+            _ => Err(error::unsupported(
+                "slices of fixed-length arrays not implemented",
+            )),
+        }
+    }
+}
+
+/// An array of arrays, which have one shape.
+fn joined(items: &[Datum]) -> ExprResult<Datum> {
+    let refused = || {
+        let message =
+            "multidimensional arrays must have array expressions with matching dimensions";
+        error::subscript(message)
+    };
+    let empty = ArrayValue::default();
+    let mut arrays = items.iter().map(|item| item.as_array().unwrap_or(&empty));
+    let Some(first) = arrays.next().map(ArrayValue::dimensions) else {
+        return Ok(Datum::array(Vec::new()));
+    };
+    if arrays.any(|array| array.dimensions() != first) {
+        return Err(refused());
+    }
+    if first.is_empty() {
+        return Ok(Datum::array(Vec::new()));
+    }
+    if first.len() >= MAX_DIMENSIONS {
+        return Err(error::too_large(format!(
+            "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
+            first.len() + 1
+        )));
+    }
+    let mut dimensions: SmallVec<[Dimension; MAX_DIMENSIONS]> = SmallVec::new();
+    dimensions.push(Dimension {
+        length: i32::try_from(items.len()).unwrap_or(i32::MAX),
+        lower: 1,
+    });
+    dimensions.extend_from_slice(first);
+    let elements = items
+        .iter()
+        .filter_map(Datum::as_array)
+        .flat_map(|array| array.elements().iter().cloned())
+        .collect();
+    Ok(Datum::Array(ArrayValue::new(&dimensions, elements)?.into()))
+}

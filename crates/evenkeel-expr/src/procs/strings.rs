@@ -1,0 +1,90 @@
+//! Strings and bytes.
+
+use super::procs;
+use super::types::{
+    ANY, ANYELEMENT, ANYNONARRAY, BOOL, BPCHAR, BYTEA, INT4, INT8, NUMERIC, TEXT, TEXTS,
+};
+use crate::proc::Default;
+use crate::{identifiers, strings};
+
+procs! {
+    2004 stable anytextcat(ANYNONARRAY, TEXT) -> TEXT = strings::join;
+    1620 pure ascii(TEXT) -> INT4 = strings::ascii;
+    6163 pure bit_count(BYTEA) -> INT8 = strings::bit_count;
+    1810 pure bit_length(BYTEA) -> INT4 = strings::byte_bits;
+    1811 pure bit_length(TEXT) -> INT4 = strings::bits;
+    884 pure btrim(TEXT, TEXT) -> TEXT = strings::trim;
+    885 pure btrim(TEXT) -> TEXT = strings::trim;
+    2015 pure btrim(BYTEA, BYTEA) -> BYTEA = strings::trim_bytes;
+    2011 pure byteacat(BYTEA, BYTEA) -> BYTEA = strings::join_bytes;
+    6412 pure casefold(TEXT) -> TEXT = strings::lower;
+    1372 pure char_length(BPCHAR) -> INT4 = strings::length;
+    1381 pure char_length(TEXT) -> INT4 = strings::length;
+    1367 pure character_length(BPCHAR) -> INT4 = strings::length;
+    1369 pure character_length(TEXT) -> INT4 = strings::length;
+    1621 pure chr(INT4) -> TEXT = strings::chr;
+    3058 stable_lenient concat(ANY) -> TEXT = strings::concat => variadic(true);
+    3059 stable_lenient concat_ws(TEXT, ANY) -> TEXT = strings::concat_ws => variadic(true);
+    3539 stable_lenient format(TEXT, ANY) -> TEXT = strings::format => variadic(true);
+    3540 stable_lenient format(TEXT) -> TEXT = strings::format;
+    723 pure get_bit(BYTEA, INT8) -> INT4 = strings::get_bit;
+    721 pure get_byte(BYTEA, INT4) -> INT4 = strings::get_byte;
+    872 pure initcap(TEXT) -> TEXT = strings::initcap;
+    3060 pure left(TEXT, INT4) -> TEXT = strings::left;
+    1317 pure length(TEXT) -> INT4 = strings::length;
+    1318 pure length(BPCHAR) -> INT4 = strings::length;
+    2010 pure length(BYTEA) -> INT4 = strings::byte_count;
+    870 pure lower(TEXT) -> TEXT = strings::lower;
+    873 pure lpad(TEXT, INT4, TEXT) -> TEXT = strings::lpad;
+    879 pure lpad(TEXT, INT4) -> TEXT = strings::lpad;
+    875 pure ltrim(TEXT, TEXT) -> TEXT = strings::trim_left;
+    881 pure ltrim(TEXT) -> TEXT = strings::trim_left;
+    6195 pure ltrim(BYTEA, BYTEA) -> BYTEA = strings::trim_bytes_left;
+    720 pure octet_length(BYTEA) -> INT4 = strings::byte_count;
+    1374 pure octet_length(TEXT) -> INT4 = strings::octets;
+    1375 pure octet_length(BPCHAR) -> INT4 = strings::octets;
+    749 pure overlay(BYTEA, BYTEA, INT4, INT4) -> BYTEA = strings::overlay_bytes_for;
+    752 pure overlay(BYTEA, BYTEA, INT4) -> BYTEA = strings::overlay_bytes;
+    1404 pure overlay(TEXT, TEXT, INT4, INT4) -> TEXT = strings::overlay_for;
+    1405 pure overlay(TEXT, TEXT, INT4) -> TEXT = strings::overlay;
+    1268 pure parse_ident(TEXT, BOOL) -> TEXTS =
+        identifiers::parse_ident => defaults(&[Default::Bool(true)]);
+    3334 pure pg_size_bytes(TEXT) -> INT8 = identifiers::size_bytes;
+    2288 pure pg_size_pretty(INT8) -> TEXT = identifiers::size_pretty;
+    3166 pure pg_size_pretty(NUMERIC) -> TEXT = identifiers::numeric_size_pretty;
+    849 pure position(TEXT, TEXT) -> INT4 = strings::position;
+    2014 pure position(BYTEA, BYTEA) -> INT4 = strings::byte_position;
+    1282 pure quote_ident(TEXT) -> TEXT = strings::quote_ident;
+    1283 pure quote_literal(TEXT) -> TEXT = strings::quote_literal;
+    1285 stable quote_literal(ANYELEMENT) -> TEXT = strings::quote_literal;
+    1289 pure_lenient quote_nullable(TEXT) -> TEXT = strings::quote_nullable;
+    1290 stable_lenient quote_nullable(ANYELEMENT) -> TEXT = strings::quote_nullable;
+    1622 pure repeat(TEXT, INT4) -> TEXT = strings::repeat;
+    2087 pure replace(TEXT, TEXT, TEXT) -> TEXT = strings::replace;
+    3062 pure reverse(TEXT) -> TEXT = strings::reverse;
+    6382 pure reverse(BYTEA) -> BYTEA = strings::reverse_bytes;
+    3061 pure right(TEXT, INT4) -> TEXT = strings::right;
+    874 pure rpad(TEXT, INT4, TEXT) -> TEXT = strings::rpad;
+    880 pure rpad(TEXT, INT4) -> TEXT = strings::rpad;
+    876 pure rtrim(TEXT, TEXT) -> TEXT = strings::trim_right;
+    882 pure rtrim(TEXT) -> TEXT = strings::trim_right;
+    6196 pure rtrim(BYTEA, BYTEA) -> BYTEA = strings::trim_bytes_right;
+    724 pure set_bit(BYTEA, INT8, INT4) -> BYTEA = strings::set_bit;
+    722 pure set_byte(BYTEA, INT4, INT4) -> BYTEA = strings::set_byte;
+    2088 pure split_part(TEXT, TEXT, INT4) -> TEXT = strings::split_part;
+    3696 pure starts_with(TEXT, TEXT) -> BOOL = strings::starts_with;
+    868 pure strpos(TEXT, TEXT) -> INT4 = strings::position;
+    877 pure substr(TEXT, INT4, INT4) -> TEXT = strings::substring;
+    883 pure substr(TEXT, INT4) -> TEXT = strings::substring_from;
+    2085 pure substr(BYTEA, INT4, INT4) -> BYTEA = strings::bytes;
+    2086 pure substr(BYTEA, INT4) -> BYTEA = strings::bytes_from;
+    936 pure substring(TEXT, INT4, INT4) -> TEXT = strings::substring;
+    937 pure substring(TEXT, INT4) -> TEXT = strings::substring_from;
+    2012 pure substring(BYTEA, INT4, INT4) -> BYTEA = strings::bytes;
+    2013 pure substring(BYTEA, INT4) -> BYTEA = strings::bytes_from;
+    2003 stable textanycat(TEXT, ANYNONARRAY) -> TEXT = strings::join;
+    1258 pure textcat(TEXT, TEXT) -> TEXT = strings::join;
+    1257 pure textlen(TEXT) -> INT4 = strings::length;
+    878 pure translate(TEXT, TEXT, TEXT) -> TEXT = strings::translate;
+    871 pure upper(TEXT) -> TEXT = strings::upper;
+}

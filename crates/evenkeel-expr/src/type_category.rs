@@ -1,0 +1,51 @@
+//! The categories of types, by which a call or operator is chosen: `typcategory`,
+//! `typispreferred`.
+
+use evenkeel_types::SqlType;
+
+/// The category of a type, as `pg_type` has it.
+pub fn category(ty: SqlType) -> char {
+    match ty {
+        SqlType::Bool => 'B',
+        SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Float4
+        | SqlType::Float8
+        | SqlType::Numeric(_)
+        | SqlType::Oid
+        | SqlType::Regclass
+        | SqlType::Regtype
+        | SqlType::Regproc
+        | SqlType::Regprocedure
+        | SqlType::Regoper
+        | SqlType::Regoperator
+        | SqlType::Regnamespace
+        | SqlType::Regrole => 'N',
+        SqlType::Text | SqlType::Varchar(_) | SqlType::Char(_) | SqlType::Name => 'S',
+        SqlType::Date
+        | SqlType::Time(_)
+        | SqlType::Timetz(_)
+        | SqlType::Timestamp(_)
+        | SqlType::Timestamptz(_) => 'D',
+        SqlType::Interval(_) => 'T',
+        SqlType::Uuid | SqlType::Bytea => 'U',
+        SqlType::InternalChar => 'Z',
+        SqlType::Int2Vector | SqlType::OidVector | SqlType::Array(_) => 'A',
+        SqlType::Record | SqlType::Void => 'P',
+        SqlType::Unknown => 'X',
+    }
+}
+
+/// Whether a type is preferred in its category.
+pub fn is_preferred(ty: SqlType) -> bool {
+    matches!(
+        ty,
+        SqlType::Bool
+            | SqlType::Text
+            | SqlType::Float8
+            | SqlType::Oid
+            | SqlType::Timestamptz(_)
+            | SqlType::Interval(_)
+    )
+}
