@@ -1,0 +1,238 @@
+//! Conversions: which are possible in a context, and the expressions that do them.
+
+use evenkeel_expr::proc::CastContext;
+use evenkeel_types::{Datum, SqlState, SqlType};
+
+use super::pathway::{Pathway, can_coerce, pathway};
+use super::{Binder, place, types, walk};
+use crate::ast::Pos;
+use crate::bound::{Expr, ExprKind};
+use crate::error::{PlanError, PlanResult};
+
+/// Whether a modifier of the type is applied by a function.
+fn has_length_cast(ty: SqlType) -> bool {
+    ty.typmod() >= 0
+}
+
+/// Whether a value of one type is one of the other as it is.
+fn has_one_form(a: SqlType, b: SqlType) -> bool {
+    let padded = |ty| matches!(ty, SqlType::Char(_));
+    a.is_oid() == b.is_oid() && padded(a) == padded(b)
+}
+
+impl Binder<'_> {
+    /// The expression as a value of `target` (whatever its modifier), which the caller knows to be
+    /// possible.
+    pub(super) fn coerce(
+        &mut self,
+        expr: Expr,
+        target: SqlType,
+        context: CastContext,
+        at: Pos,
+    ) -> PlanResult<Expr> {
+        let target = target.without_modifier();
+        if types::same(expr.ty, target) {
+            return Ok(expr);
+        }
+        if expr.ty == SqlType::Unknown {
+            match expr.kind {
+                ExprKind::Const(value) => return self.read_literal(value, target, expr.at),
+                ExprKind::Param(index) => {
+                    self.params.decide(index, target, expr.at)?;
+                    return Ok(Expr {
+                        kind: ExprKind::Param(index),
+                        ty: target,
+                        at: if at == Pos::NONE {
+                            expr.at
+                        } else {
+                            expr.at.min(at)
+                        },
+                    });
+                }
+                _ => {}
+            }
+        }
+        let explicit = context == CastContext::Explicit;
+        let from = if expr.ty == SqlType::Unknown {
+            SqlType::Text
+        } else {
+            expr.ty
+        };
+        let kind = match pathway(
+            target,
+            from,
+            context.max(if expr.ty == SqlType::Unknown {
+                CastContext::Explicit
+            } else {
+                context
+            }),
+        ) {
+            Pathway::None => {
+                let message = format!(
+                    "failed to find conversion function from {} to {}",
+                    types::name(expr.ty),
+                    types::name(target)
+                );
+                return Err(PlanError::new(SqlState::INTERNAL_ERROR, message));
+            }
+            // PostgreSQL has the same bits for both; values here tell oids from integers, and a
+            // `character(n)` from other strings.
+            Pathway::Relabel if !has_one_form(from, target) => ExprKind::Cast {
+                arg: Box::new(expr),
+                explicit,
+            },
+            Pathway::Relabel => ExprKind::Relabel(Box::new(expr)),
+            Pathway::Convert | Pathway::InOut => ExprKind::Cast {
+                arg: Box::new(expr),
+                explicit,
+            },
+        };
+        Ok(Expr {
+            kind,
+            ty: target,
+            at,
+        })
+    }
+
+    /// The value of a literal as `target`, by its input function; errors point at the literal.
+    fn read_literal(&mut self, value: Datum, target: SqlType, at: Pos) -> PlanResult<Expr> {
+        let value = match value {
+            Datum::Text(text) => match Datum::parse_text(target, &text, self.session.types()) {
+                Ok(value) => value,
+                // A name, which the catalog reads when the statement runs.
+                Err(_) if target.is_oid() && target != SqlType::Oid => {
+                    let arg = Box::new(Expr {
+                        kind: ExprKind::Const(Datum::Text(text)),
+                        ty: SqlType::Text,
+                        at,
+                    });
+                    let kind = ExprKind::Cast {
+                        arg,
+                        explicit: true,
+                    };
+                    return Ok(Expr {
+                        kind,
+                        ty: target,
+                        at,
+                    });
+                }
+                Err(error) => return Err(PlanError::from(error).at(at)),
+            },
+            other => other,
+        };
+        Ok(Expr {
+            kind: ExprKind::Const(value),
+            ty: target,
+            at,
+        })
+    }
+
+    /// As [`Binder::coerce`], with the modifier of `target`; `None` if there is no such conversion.
+    pub(super) fn coerce_to_target(
+        &mut self,
+        expr: Expr,
+        target: SqlType,
+        context: CastContext,
+        at: Pos,
+    ) -> PlanResult<Option<Expr>> {
+        if !can_coerce(expr.ty, target, context) {
+            return Ok(None);
+        }
+        // The fields of an interval say how its literal is read.
+        if let (SqlType::Interval(Some(_)), SqlType::Unknown) = (target, expr.ty)
+            && let ExprKind::Const(value) = expr.kind
+        {
+            return self.read_literal(value, target, expr.at).map(Some);
+        }
+        let expr = self.coerce(expr, target, context, at)?;
+        Ok(Some(apply_modifier(expr, target, context, at)))
+    }
+
+    /// A condition.
+    pub(super) fn coerce_to_boolean(&mut self, expr: Expr, clause: &str) -> PlanResult<Expr> {
+        self.coerce_to_specific(expr, SqlType::Bool, clause)
+    }
+
+    /// The argument of a clause that wants one type.
+    pub(super) fn coerce_to_specific(
+        &mut self,
+        expr: Expr,
+        target: SqlType,
+        clause: &str,
+    ) -> PlanResult<Expr> {
+        let at = place::of(&expr);
+        let expr = if types::same(expr.ty, target) {
+            expr
+        } else {
+            let from = expr.ty;
+            match self.coerce_to_target(expr, target, CastContext::Assignment, Pos::NONE)? {
+                Some(expr) => expr,
+                None => {
+                    let message = format!(
+                        "argument of {clause} must be type {}, not type {}",
+                        types::name(target),
+                        types::name(from)
+                    );
+                    return Err(PlanError::new(SqlState::DATATYPE_MISMATCH, message).at(at));
+                }
+            }
+        };
+        if walk::returns_set(&expr) {
+            let message = format!("argument of {clause} must not return a set");
+            return Err(PlanError::new(SqlState::DATATYPE_MISMATCH, message).at(at));
+        }
+        Ok(expr)
+    }
+
+    /// One argument of a construct whose common type is `target`.
+    pub(super) fn coerce_to_common(
+        &mut self,
+        expr: Expr,
+        target: SqlType,
+        construct: &str,
+    ) -> PlanResult<Expr> {
+        if types::same(expr.ty, target) {
+            return Ok(expr);
+        }
+        if can_coerce(expr.ty, target, CastContext::Implicit) {
+            return self.coerce(expr, target, CastContext::Implicit, Pos::NONE);
+        }
+        let message = format!(
+            "{construct} could not convert type {} to {}",
+            types::name(expr.ty),
+            types::name(target)
+        );
+        Err(PlanError::new(SqlState::CANNOT_COERCE, message).at(place::of(&expr)))
+    }
+
+    /// Gives an output column whose type nothing decided the type text.
+    pub(super) fn resolve_unknown(&mut self, expr: Expr) -> PlanResult<Expr> {
+        if expr.ty == SqlType::Unknown {
+            self.coerce(expr, SqlType::Text, CastContext::Implicit, Pos::NONE)
+        } else {
+            Ok(expr)
+        }
+    }
+}
+
+/// Applies the modifier of `target` to a value of its type.
+pub(super) fn apply_modifier(expr: Expr, target: SqlType, context: CastContext, at: Pos) -> Expr {
+    if target == expr.ty {
+        return expr;
+    }
+    let arg = Box::new(expr);
+    let kind = if has_length_cast(target) {
+        ExprKind::Cast {
+            arg,
+            explicit: context == CastContext::Explicit,
+        }
+    } else {
+        // The value keeps its form; only its modifier is forgotten.
+        ExprKind::Relabel(arg)
+    };
+    Expr {
+        kind,
+        ty: target,
+        at,
+    }
+}

@@ -1,0 +1,161 @@
+//! The binder: from the statement as written to the statement with its meaning, by PostgreSQL's
+//! rules of analysis. See the README.
+
+mod aggregate;
+mod aggregate_check;
+mod assigned;
+mod call;
+mod candidates;
+mod change;
+mod coerce;
+mod columns;
+mod common_type;
+mod compare;
+mod conflict;
+mod cte;
+mod cte_graph;
+mod equal;
+mod expr;
+mod from;
+mod functions;
+mod grouping;
+mod join;
+mod json;
+mod lists;
+mod locking;
+mod merge;
+mod missing;
+mod named;
+mod names;
+mod operators;
+mod params;
+mod pathway;
+mod place;
+mod poly;
+mod query;
+mod returning;
+mod scope;
+mod setops;
+mod simple;
+mod sort;
+mod star;
+mod sublink;
+mod tables;
+mod targets;
+mod type_name;
+mod types;
+mod walk;
+mod window;
+
+use std::sync::Arc;
+
+use evenkeel_expr::call::Session;
+use evenkeel_types::{SqlState, SqlType};
+
+use crate::ast::Statement;
+use crate::bound::{Bound, BoundStatement};
+use crate::catalog::Catalog;
+use crate::error::{PlanError, PlanResult};
+use params::Params;
+use scope::Scope;
+
+pub use assigned::{AssignedTo, bind_assigned, value_list};
+
+/// Expressions and queries within one another beyond which a statement is refused.
+const MAX_DEPTH: usize = 5000;
+
+/// The binder of one statement.
+struct Binder<'a> {
+    catalog: &'a dyn Catalog,
+    session: &'a dyn Session,
+    params: Params,
+    /// The queries being bound, the innermost last.
+    scopes: Vec<Scope>,
+    /// How many expressions and queries are being bound within one another.
+    depth: usize,
+}
+
+/// Binds a statement. `given_params` are the types that the client declared for parameters; those
+/// it did not declare get their types from their uses.
+///
+/// # Errors
+/// PostgreSQL's, each with its SQLSTATE, message, detail, hint and position; 0A000 for what is not
+/// built.
+pub fn bind(
+    statement: &Statement,
+    catalog: &dyn Catalog,
+    session: &dyn Session,
+    given_params: &[Option<SqlType>],
+) -> PlanResult<Bound> {
+    let mut binder = Binder {
+        catalog,
+        session,
+        params: Params::new(given_params),
+        scopes: Vec::new(),
+        depth: 0,
+    };
+    let statement = match statement {
+        Statement::Query(query) => {
+            BoundStatement::Query(Arc::new(binder.bind_query(query, query::Unknowns::Text)?))
+        }
+        Statement::Insert(insert) => BoundStatement::Change(Arc::new(binder.bind_insert(insert)?)),
+        Statement::Update(update) => BoundStatement::Change(Arc::new(binder.bind_update(update)?)),
+        Statement::Delete(delete) => BoundStatement::Change(Arc::new(binder.bind_delete(delete)?)),
+        Statement::Merge(merge) => BoundStatement::Change(Arc::new(binder.bind_merge(merge)?)),
+        Statement::Other(keyword) => return Err(not_built(keyword)),
+    };
+    match &statement {
+        BoundStatement::Query(query) => binder.params.check(query)?,
+        BoundStatement::Change(change) => {
+            binder.params.check(&change.query)?;
+            if let Some(update) = change.conflict.iter().find_map(|c| c.update.as_ref()) {
+                binder.params.check_targets(&update.targets)?;
+                binder.params.check_exprs(&update.filter)?;
+            }
+            for clause in &change.clauses {
+                binder.params.check_exprs(&clause.condition)?;
+                binder.params.check_targets(&clause.targets)?;
+            }
+            if let Some(returning) = &change.returning {
+                binder.params.check_targets(&returning.targets)?;
+            }
+        }
+    }
+    Ok(Bound {
+        params: binder.params.finish()?,
+        statement,
+    })
+}
+
+fn not_built(command: &str) -> PlanError {
+    PlanError::unsupported(format!("{command} is not supported by the planner"))
+}
+
+impl Binder<'_> {
+    /// Runs `f` one level deeper, with enough stack for it.
+    fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> PlanResult<T>) -> PlanResult<T> {
+        if self.depth >= MAX_DEPTH {
+            let message = "stack depth limit exceeded";
+            return Err(PlanError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+        }
+        self.depth += 1;
+        let result = stacker::maybe_grow(walk::RED_ZONE, walk::STACK_PART, || f(self));
+        self.depth -= 1;
+        result
+    }
+
+    /// The query being bound. There is one whenever a clause is being bound.
+    fn scope(&mut self) -> &mut Scope {
+        if self.scopes.is_empty() {
+            self.scopes.push(Scope::default());
+        }
+        let last = self.scopes.len() - 1;
+        &mut self.scopes[last]
+    }
+
+    /// The query `depth` levels further out than the one being bound.
+    fn outer(&self, depth: usize) -> Option<&Scope> {
+        let index = self.scopes.len().checked_sub(depth + 1)?;
+        self.scopes.get(index)
+    }
+}

@@ -1,0 +1,547 @@
+//! Paths of one relation: in the order of the heap, by an index, by its query.
+
+use std::rc::Rc;
+
+use evenkeel_types::SqlType;
+
+use crate::ast::Pos;
+use crate::bound::{Expr, ExprKind};
+use crate::error::PlanResult;
+use crate::plan::Estimate;
+use crate::relation::{Index, Relation, RelationKind};
+
+use super::cost::{disabled, filter_cost, pages_fetched, path, rows};
+use super::joins::Wish;
+use super::number::{NUMBERED, numbered};
+use super::ops::{self, Comparison};
+use super::path::{IndexMatch, OrderKey, PathKind, PathRef};
+use super::problem::Clause;
+use super::rels::Rels;
+use super::statement::{Paths, Source, Statement, rels_of};
+use super::volatility;
+
+/// Rows that a function is expected to give.
+const FUNCTION_ROWS: f64 = 100.0;
+/// Rows of a working table, as a multiple of those of the first term.
+const WORKING_FACTOR: f64 = 10.0;
+/// `DEFAULT_RECURSIVE` rows where nothing is known.
+const UNKNOWN_ROWS: f64 = 1000.0;
+
+impl Statement<'_> {
+    /// The paths of one relation under these conditions. `loops` is how often it is run for one
+    /// row of what is outside.
+    pub(super) fn leaf_paths(
+        &mut self,
+        rel: usize,
+        clauses: &[&Clause],
+        wish: &Wish,
+        loops: f64,
+    ) -> PlanResult<Paths> {
+        match self.rels[rel].source.clone() {
+            Source::Relation(relation) => {
+                Ok(self.relation_paths(rel, &relation, clauses, wish, loops))
+            }
+            Source::Query(query) => self.subquery_paths(rel, &query, clauses),
+            source => {
+                let rows_all = self.rows_of_source(&source)?;
+                Ok(vec![self.whole_scan(rel, clauses, rows_all)])
+            }
+        }
+    }
+
+    fn rows_of_source(&mut self, source: &Source) -> PlanResult<f64> {
+        Ok(match source {
+            Source::Functions { calls, .. } => {
+                let rows = calls.iter().map(|call| self.function_rows(call));
+                rows.fold(1.0, f64::max)
+            }
+            Source::Values(rows) => rows.len() as f64,
+            Source::Cte(cte) => self.plan_cte(*cte)?.estimate.rows,
+            Source::Working(cte) => {
+                let working = self.ctes[*cte].working;
+                working.map_or(UNKNOWN_ROWS, |(_, rows)| rows * WORKING_FACTOR)
+            }
+            Source::Relation(_) | Source::Query(_) | Source::Nothing => UNKNOWN_ROWS,
+        })
+    }
+
+    fn function_rows(&self, call: &crate::bound::CallExpr) -> f64 {
+        let number = |at: usize| match self.known_value(call.args.get(at)?)? {
+            evenkeel_types::Datum::Int4(v) => Some(f64::from(*v)),
+            evenkeel_types::Datum::Int8(v) => Some(*v as f64),
+            _ => None,
+        };
+        if call.proc.name == "generate_series"
+            && let (Some(first), Some(last)) = (number(0), number(1))
+        {
+            let step = number(2).unwrap_or(1.0);
+            if step != 0.0 {
+                return ((last - first) / step + 1.0).max(0.0);
+            }
+        }
+        if call.proc.name == "unnest"
+            && let Some(array) = call.args.first()
+        {
+            return self.elements(array);
+        }
+        FUNCTION_ROWS
+    }
+
+    fn whole_scan(&self, rel: usize, clauses: &[&Clause], rows_all: f64) -> PathRef {
+        let inside = Rels::one(rel);
+        let settings = self.settings;
+        let each = settings.cpu_tuple_cost + filter_cost(settings, clauses.len());
+        let estimate = Estimate {
+            startup: 0.0,
+            total: rows_all * each,
+            rows: rows(rows_all * self.selectivity(clauses, &inside)),
+            bytes: self.row_bytes(rel),
+        };
+        let filter = clauses
+            .iter()
+            .map(|clause| Rc::clone(&clause.expr))
+            .collect();
+        path(PathKind::Scan { rel, filter }, estimate, Vec::new(), inside)
+    }
+
+    fn subquery_paths(
+        &mut self,
+        rel: usize,
+        query: &std::sync::Arc<crate::bound::Query>,
+        clauses: &[&Clause],
+    ) -> PlanResult<Paths> {
+        let mut query = crate::bound::Query::clone(query);
+        self.substitute_in(&mut query);
+        let (pushed, kept): (Vec<&Clause>, Vec<&Clause>) = clauses
+            .iter()
+            .partition(|clause| super::push::may_push(&query, rel, clause));
+        super::push::push(&mut query, rel, &pushed);
+        let children = self.query_paths(query)?;
+        let inside = Rels::one(rel);
+        let share = self.selectivity(&kept, &inside);
+        let types = self.rels[rel].types.clone();
+        Ok(children
+            .into_iter()
+            .map(|planned| {
+                let child = planned.path;
+                let each = filter_cost(self.settings, kept.len());
+                let estimate = Estimate {
+                    total: child.estimate.total + child.estimate.rows * each,
+                    rows: rows(child.estimate.rows * share),
+                    ..child.estimate
+                };
+                // The order by columns of the result is known from outside too.
+                let keys = planned.order.iter().map_while(|key| {
+                    let (column, desc, nulls_first) = *key;
+                    let ty = *types.get(column)?;
+                    Some(OrderKey {
+                        expr: Rc::new(column_of(rel, column, ty)),
+                        desc,
+                        nulls_first,
+                    })
+                });
+                let order = keys.collect();
+                let filter = kept.iter().map(|clause| Rc::clone(&clause.expr)).collect();
+                let kind = PathKind::Subquery { rel, child, filter };
+                path(kind, estimate, order, inside.clone())
+            })
+            .collect())
+    }
+
+    fn relation_paths(
+        &self,
+        rel: usize,
+        relation: &Relation,
+        clauses: &[&Clause],
+        wish: &Wish,
+        loops: f64,
+    ) -> Paths {
+        let inside = Rels::one(rel);
+        let settings = self.settings;
+        let size = relation.size;
+        let share = self.selectivity(clauses, &inside);
+        let bytes = self.row_bytes(rel);
+        let out_rows = rows(size.rows * share);
+        let each = settings.cpu_tuple_cost + filter_cost(settings, clauses.len());
+        let filter: Vec<_> = clauses
+            .iter()
+            .map(|clause| Rc::clone(&clause.expr))
+            .collect();
+        let estimate = Estimate {
+            startup: disabled(settings.seqscan || relation.kind != RelationKind::Table),
+            total: disabled(settings.seqscan || relation.kind != RelationKind::Table)
+                + size.pages * settings.seq_page_cost
+                + size.rows * each,
+            rows: out_rows,
+            bytes,
+        };
+        let scan = PathKind::Scan {
+            rel,
+            filter: filter.clone(),
+        };
+        let mut paths = vec![path(scan, estimate, Vec::new(), inside)];
+        for (number, index) in relation.indexes.iter().enumerate() {
+            for (keys, backward) in self.index_ways(rel, relation, index, clauses, wish) {
+                let given = keys.clone();
+                let estimate =
+                    self.index_cost(rel, relation, index, &given, clauses, (out_rows, loops));
+                let order = index_order(rel, relation, index, &keys, backward);
+                let kind = PathKind::Index {
+                    rel,
+                    index: number,
+                    keys,
+                    filter: self.not_answered(rel, relation, index, &given, clauses),
+                    backward,
+                };
+                paths.push(path(kind, estimate, order, Rels::one(rel)));
+            }
+        }
+        paths
+    }
+
+    /// How an index may serve: by the conditions that it answers, and in an order that is wished.
+    fn index_ways(
+        &self,
+        rel: usize,
+        relation: &Relation,
+        index: &Index,
+        clauses: &[&Clause],
+        wish: &Wish,
+    ) -> Vec<(IndexMatch, bool)> {
+        let keys = match_index(rel, relation, index, clauses);
+        let empty = keys.equal.is_empty()
+            && keys.any.is_none()
+            && keys.low.is_none()
+            && keys.high.is_none()
+            && !keys.is_null;
+        let mut ways = Vec::new();
+        let ordered = |backward| {
+            let order = index_order(rel, relation, index, &keys, backward);
+            order.first().is_some_and(|first| wish.wants(first))
+        };
+        let backward = ordered(true);
+        if !empty || ordered(false) {
+            ways.push((keys.clone(), false));
+        }
+        if backward {
+            ways.push((keys, true));
+        }
+        ways
+    }
+
+    fn index_cost(
+        &self,
+        rel: usize,
+        relation: &Relation,
+        index: &Index,
+        keys: &IndexMatch,
+        clauses: &[&Clause],
+        (out_rows, loops): (f64, f64),
+    ) -> Estimate {
+        let settings = self.settings;
+        let inside = Rels::one(rel);
+        let size = relation.size;
+        let answered: Vec<&Clause> = clauses
+            .iter()
+            .copied()
+            .filter(|clause| is_answered(rel, relation, index, keys, clause))
+            .collect();
+        let full_key = index.unique && keys.equal.len() == index.columns.len();
+        let share = if full_key {
+            1.0 / size.rows.max(1.0)
+        } else {
+            self.selectivity(&answered, &inside)
+        };
+        let tuples = rows(size.rows * share);
+        let searches = keys
+            .any
+            .as_ref()
+            .map_or(1.0, |array| self.elements(array).max(1.0));
+        let leaf_pages = (index.pages * share).ceil().max(1.0);
+        let cache = settings.effective_cache_pages;
+        let (index_pages, heap_pages) = if loops > 1.0 {
+            let all = pages_fetched(leaf_pages * loops * searches, index.pages, cache) / loops;
+            (
+                all,
+                pages_fetched(tuples * loops, size.pages, cache) / loops,
+            )
+        } else {
+            (
+                leaf_pages + searches - 1.0,
+                pages_fetched(tuples, size.pages, cache),
+            )
+        };
+        let heap = self.heap_cost(relation, index, share, heap_pages, loops);
+        // Levels above the leaves.
+        let height = index.pages.max(1.0).log(ENTRIES_OF_NODE).ceil();
+        let descent = (size.rows.max(2.0).log2().ceil() + (height + 1.0) * 50.0)
+            * settings.cpu_operator_cost
+            * searches;
+        let compared = answered.len() as f64;
+        let startup = descent + disabled(settings.indexscan);
+        let total = startup
+            + index_pages * settings.random_page_cost
+            + tuples * (settings.cpu_index_tuple_cost + compared * settings.cpu_operator_cost)
+            + heap
+            + tuples
+                * (settings.cpu_tuple_cost + filter_cost(settings, clauses.len() - answered.len()));
+        Estimate {
+            startup,
+            total,
+            rows: if full_key {
+                out_rows.min(1.0)
+            } else {
+                out_rows
+            },
+            bytes: self.row_bytes(rel),
+        }
+    }
+
+    /// Cost of reading the heap rows that an index finds: interpolated between a heap in the
+    /// index's order and one in random order.
+    fn heap_cost(
+        &self,
+        relation: &Relation,
+        index: &Index,
+        share: f64,
+        heap_pages: f64,
+        loops: f64,
+    ) -> f64 {
+        let settings = self.settings;
+        let size = relation.size;
+        let near = (size.pages * share).ceil();
+        let worst = heap_pages * settings.random_page_cost;
+        let least = if loops > 1.0 {
+            let cache = settings.effective_cache_pages;
+            pages_fetched(near * loops, size.pages, cache) / loops * settings.random_page_cost
+        } else {
+            settings.random_page_cost + (near - 1.0).max(0.0) * settings.seq_page_cost
+        };
+        worst + self.correlation(relation, index) * (least.min(worst) - worst)
+    }
+
+    /// The square of the correlation between an index's order and the heap's.
+    fn correlation(&self, relation: &Relation, index: &Index) -> f64 {
+        let first = index.columns.first();
+        let stats = first.and_then(|first| relation.columns[first.column].stats.as_ref());
+        let correlation = stats.map_or(0.0, |stats| stats.correlation);
+        let shared = if index.columns.len() > 1 { 0.75 } else { 1.0 };
+        (correlation * shared).powi(2)
+    }
+
+    fn not_answered(
+        &self,
+        rel: usize,
+        relation: &Relation,
+        index: &Index,
+        keys: &IndexMatch,
+        clauses: &[&Clause],
+    ) -> Vec<Rc<Expr>> {
+        let left = clauses
+            .iter()
+            .filter(|clause| !is_answered(rel, relation, index, keys, clause));
+        left.map(|clause| Rc::clone(&clause.expr)).collect()
+    }
+}
+
+/// A column of a numbered relation.
+pub(super) fn column_of(rel: usize, column: usize, ty: SqlType) -> Expr {
+    Expr {
+        kind: ExprKind::Var(numbered(rel, column)),
+        ty,
+        at: Pos::NONE,
+    }
+}
+
+/// Entries of a page above the leaves, about.
+const ENTRIES_OF_NODE: f64 = 200.0;
+
+fn index_order(
+    rel: usize,
+    relation: &Relation,
+    index: &Index,
+    keys: &IndexMatch,
+    backward: bool,
+) -> Vec<OrderKey> {
+    let constant = keys.equal.len() + usize::from(keys.is_null);
+    let columns = index.columns.iter().skip(constant);
+    let keys = columns.map(|column| OrderKey {
+        expr: Rc::new(column_of(
+            rel,
+            column.column,
+            relation.columns[column.column].ty,
+        )),
+        desc: column.desc != backward,
+        nulls_first: column.nulls_first != backward,
+    });
+    keys.collect()
+}
+
+/// A condition on an index's column, with the value that it is compared with.
+struct Found<'e> {
+    op: FoundOp,
+    value: Option<&'e Expr>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FoundOp {
+    Compare(Comparison),
+    Any,
+    IsNull,
+}
+
+fn is_column(expr: &Expr, rel: usize, column: usize) -> bool {
+    let ExprKind::Var(var) = ops::stripped(expr).kind else {
+        return false;
+    };
+    var.depth == NUMBERED && var.rel == rel && var.column == column
+}
+
+/// A condition on a column that an index on the column can evaluate.
+fn on_column<'e>(expr: &'e Expr, rel: usize, column: usize, ty: SqlType) -> Option<Found<'e>> {
+    let steady = |value: &Expr| !rels_of(value).has(rel) && !volatility::differs_by_row(value);
+    match &expr.kind {
+        ExprKind::IsNull {
+            arg,
+            negated: false,
+            row: false,
+        } if is_column(arg, rel, column) => Some(Found {
+            op: FoundOp::IsNull,
+            value: None,
+        }),
+        ExprKind::AnyAll {
+            left,
+            array,
+            all: false,
+            op,
+        } if is_column(left, rel, column) && steady(array) => {
+            let operator = evenkeel_expr::operator_by_oid(op.oid)?;
+            let element = match ops::stripped(array).ty {
+                SqlType::Array(element) => *element,
+                _ => return None,
+            };
+            (operator.name == "=" && key_type_fits(element, ty)).then_some(Found {
+                op: FoundOp::Any,
+                value: Some(array),
+            })
+        }
+        ExprKind::Call(_) => {
+            let compared = ops::comparison(expr)?;
+            let (op, value, compared_as, other) = if is_column(compared.left, rel, column) {
+                let types = (compared.left_type, compared.right_type);
+                (compared.op, compared.right, types.0, types.1)
+            } else if is_column(compared.right, rel, column) {
+                let types = (compared.right_type, compared.left_type);
+                (compared.op.commuted(), compared.left, types.0, types.1)
+            } else {
+                return None;
+            };
+            let fits = key_type_fits(compared_as, ty) && key_type_fits(other, ty);
+            (fits && steady(value)).then_some(Found {
+                op: FoundOp::Compare(op),
+                value: Some(value),
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Whether values of a type order as a column's do: the same type under any name, or integers.
+fn key_type_fits(value: SqlType, column: SqlType) -> bool {
+    let integer = |ty: SqlType| matches!(ty, SqlType::Int2 | SqlType::Int4 | SqlType::Int8);
+    let text = |ty: SqlType| matches!(ty, SqlType::Text | SqlType::Varchar(_));
+    value.oid() == column.oid()
+        || (integer(value) && integer(column))
+        || (text(value) && text(column))
+        || (value.is_oid() && column.is_oid())
+}
+
+fn match_index(rel: usize, relation: &Relation, index: &Index, clauses: &[&Clause]) -> IndexMatch {
+    let mut keys = IndexMatch::default();
+    for column in &index.columns {
+        let ty = relation.columns[column.column].ty;
+        let mut found: Vec<Found<'_>> = clauses
+            .iter()
+            .filter_map(|clause| on_column(&clause.expr, rel, column.column, ty))
+            .collect();
+        let position = |op: FoundOp| found.iter().position(|found| found.op == op);
+        let value = |found: &Found<'_>| Rc::new(found.value.cloned().unwrap_or_else(null));
+        if let Some(at) = position(FoundOp::Compare(Comparison::Equal)) {
+            keys.equal.push(value(&found.swap_remove(at)));
+            continue;
+        }
+        if position(FoundOp::IsNull).is_some() {
+            keys.is_null = true;
+            break;
+        }
+        if let Some(at) = position(FoundOp::Any) {
+            keys.any = Some(value(&found[at]));
+            break;
+        }
+        for found in &found {
+            match found.op {
+                FoundOp::Compare(Comparison::Greater) if keys.low.is_none() => {
+                    keys.low = Some((value(found), false));
+                }
+                FoundOp::Compare(Comparison::GreaterEqual) if keys.low.is_none() => {
+                    keys.low = Some((value(found), true));
+                }
+                FoundOp::Compare(Comparison::Less) if keys.high.is_none() => {
+                    keys.high = Some((value(found), false));
+                }
+                FoundOp::Compare(Comparison::LessEqual) if keys.high.is_none() => {
+                    keys.high = Some((value(found), true));
+                }
+                _ => {}
+            }
+        }
+        break;
+    }
+    keys
+}
+
+fn null() -> Expr {
+    Expr {
+        kind: ExprKind::Const(evenkeel_types::Datum::Null),
+        ty: SqlType::Unknown,
+        at: Pos::NONE,
+    }
+}
+
+/// Whether the keys answer a condition wholly, so that no row need be asked again.
+fn is_answered(
+    rel: usize,
+    relation: &Relation,
+    index: &Index,
+    keys: &IndexMatch,
+    clause: &Clause,
+) -> bool {
+    let same =
+        |value: Option<&Expr>, key: &Expr| value.is_some_and(|value| super::path::same(value, key));
+    for (at, column) in index.columns.iter().enumerate() {
+        let ty = relation.columns[column.column].ty;
+        let Some(found) = on_column(&clause.expr, rel, column.column, ty) else {
+            continue;
+        };
+        if let Some(key) = keys.equal.get(at) {
+            return found.op == FoundOp::Compare(Comparison::Equal) && same(found.value, key);
+        }
+        if at != keys.equal.len() {
+            return false;
+        }
+        let ends = |end: &Option<(Rc<Expr>, bool)>, inclusive: bool| {
+            end.as_ref()
+                .is_some_and(|(key, of_key)| *of_key == inclusive && same(found.value, key))
+        };
+        return match found.op {
+            FoundOp::IsNull => keys.is_null,
+            FoundOp::Any => keys.any.as_ref().is_some_and(|key| same(found.value, key)),
+            FoundOp::Compare(Comparison::Greater) => ends(&keys.low, false),
+            FoundOp::Compare(Comparison::GreaterEqual) => ends(&keys.low, true),
+            FoundOp::Compare(Comparison::Less) => ends(&keys.high, false),
+            FoundOp::Compare(Comparison::LessEqual) => ends(&keys.high, true),
+            FoundOp::Compare(Comparison::Equal) => false,
+        };
+    }
+    false
+}

@@ -1,0 +1,114 @@
+//! A relation as the binder and the planner see it, with what statistics say of it.
+
+use std::sync::Arc;
+
+use evenkeel_types::{Datum, SqlType};
+
+/// PostgreSQL's object id.
+pub type Oid = u32;
+
+/// How a relation has its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RelationKind {
+    /// A table with a heap.
+    Table,
+    /// Rows made by the server when asked for: catalogs and statistics views.
+    Virtual,
+    /// A query, which [`crate::catalog::Catalog::view`] gives.
+    View,
+}
+
+/// A relation.
+#[derive(Debug, Clone)]
+pub struct Relation {
+    /// Oid.
+    pub oid: Oid,
+    /// Schema.
+    pub schema: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+    /// Kind.
+    pub kind: RelationKind,
+    /// Columns, in order.
+    pub columns: Vec<Column>,
+    /// Indexes that may be used, in the order of the engine's table.
+    pub indexes: Vec<Index>,
+    /// Size.
+    pub size: RelationSize,
+}
+
+/// A column.
+#[derive(Debug, Clone)]
+pub struct Column {
+    /// Name.
+    pub name: Arc<str>,
+    /// Type.
+    pub ty: SqlType,
+    /// NOT NULL.
+    pub not_null: bool,
+    /// DEFAULT, as SQL text.
+    pub default: Option<Arc<str>>,
+    /// Statistics from ANALYZE.
+    pub stats: Option<Arc<ColumnStatistics>>,
+}
+
+/// An index on columns, a B-tree.
+#[derive(Debug, Clone)]
+pub struct Index {
+    /// Oid.
+    pub oid: Oid,
+    /// Name.
+    pub name: Arc<str>,
+    /// Its number in the engine's table.
+    pub position: usize,
+    /// Columns in key order.
+    pub columns: Vec<IndexColumn>,
+    /// Whether no two rows may have the same key (NULLs apart, unless `nulls_not_distinct`).
+    pub unique: bool,
+    /// NULLS NOT DISTINCT.
+    pub nulls_not_distinct: bool,
+    /// Whether it is the primary key's.
+    pub primary: bool,
+    /// Pages of the tree.
+    pub pages: f64,
+}
+
+/// A column of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IndexColumn {
+    /// Position of the column in the relation, from 0.
+    pub column: usize,
+    /// Descending.
+    pub desc: bool,
+    /// NULLs before all values.
+    pub nulls_first: bool,
+}
+
+/// How large a relation is.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct RelationSize {
+    /// Pages of the heap now.
+    pub pages: f64,
+    /// Rows, scaled to the pages there are now.
+    pub rows: f64,
+    /// Share of pages that are all-visible.
+    pub all_visible: f64,
+}
+
+/// `pg_statistic` of one column.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ColumnStatistics {
+    /// `stanullfrac`
+    pub null_fraction: f64,
+    /// `stawidth`: average bytes.
+    pub width: f64,
+    /// `stadistinct`: a count, or when negative minus the share of rows that are distinct; 0 if
+    /// it is not known.
+    pub distinct: f64,
+    /// Most common values with their share of all rows.
+    pub most_common: Vec<(Datum, f64)>,
+    /// Bounds of a histogram of the others, equally populated.
+    pub histogram: Vec<Datum>,
+    /// Between the order of values and of rows, -1 to 1.
+    pub correlation: f64,
+}
