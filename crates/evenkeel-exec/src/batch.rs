@@ -1,0 +1,163 @@
+//! Rows between operators: values side by side, row after row.
+
+use std::sync::Arc;
+
+use evenkeel_engine::memory::{OutOfMemory, Reservation, SessionMemory};
+use evenkeel_expr::large_bytes;
+use evenkeel_types::Datum;
+
+/// Bytes of large values with which a batch is full, whatever its rows.
+const HEAVY: usize = 1 << 20;
+
+/// Some rows of one width.
+#[derive(Debug, Default)]
+pub struct Batch {
+    width: usize,
+    rows: usize,
+    data: Vec<Datum>,
+    /// Bytes of the large values.
+    large: usize,
+    /// The charge of those that were computed for it.
+    charge: Option<Reservation>,
+}
+
+impl Batch {
+    /// No rows of `width` columns.
+    pub fn new(width: usize) -> Batch {
+        Batch {
+            width,
+            ..Batch::default()
+        }
+    }
+
+    /// Forgets the rows, keeps the memory, and has rows of `width` columns from now on.
+    pub(crate) fn reset(&mut self, width: usize) {
+        self.width = width;
+        self.rows = 0;
+        self.data.clear();
+        if self.large != 0 {
+            self.large = 0;
+            self.charge = None;
+        }
+    }
+
+    /// Whether it has `most` rows, or values that are so large that it takes no more.
+    #[inline]
+    pub(crate) fn is_full(&self, most: usize) -> bool {
+        self.rows >= most || self.large > HEAVY
+    }
+
+    /// Appends a value that was computed, charged to the session if it is large until the batch
+    /// is reset.
+    #[inline]
+    pub(crate) fn push_computed(
+        &mut self,
+        value: Datum,
+        memory: &Arc<SessionMemory>,
+    ) -> Result<(), OutOfMemory> {
+        if large_bytes(&value) != 0 {
+            self.charge(large_bytes(&value), memory)?;
+        }
+        self.push_value(value);
+        Ok(())
+    }
+
+    #[cold]
+    fn charge(&mut self, bytes: usize, memory: &Arc<SessionMemory>) -> Result<(), OutOfMemory> {
+        let charge = self.charge.get_or_insert_with(|| Reservation::new(memory));
+        charge.grow(bytes)
+    }
+
+    /// Number of columns.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.rows
+    }
+
+    /// Whether there are no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows == 0
+    }
+
+    /// The values of row `at`.
+    ///
+    /// # Panics
+    /// When `at` is not below [`Batch::len`].
+    pub fn row(&self, at: usize) -> &[Datum] {
+        &self.data[at * self.width..(at + 1) * self.width]
+    }
+
+    /// The values of row `at`, to be taken.
+    pub(crate) fn row_mut(&mut self, at: usize) -> &mut [Datum] {
+        &mut self.data[at * self.width..(at + 1) * self.width]
+    }
+
+    /// The rows.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = &[Datum]> + '_ {
+        (0..self.rows).map(|at| self.row(at))
+    }
+
+    /// Appends a copy of a row.
+    pub(crate) fn push_row(&mut self, row: &[Datum]) {
+        debug_assert_eq!(row.len(), self.width, "a row of another width");
+        self.data.extend_from_slice(row);
+        self.large += row.iter().map(large_bytes).sum::<usize>();
+        self.rows += 1;
+    }
+
+    /// Appends the values of a row, which leaves NULLs.
+    pub(crate) fn push_taken(&mut self, row: &mut [Datum]) {
+        debug_assert_eq!(row.len(), self.width, "a row of another width");
+        let large = &mut self.large;
+        let taken = row.iter_mut().map(|slot| {
+            *large += large_bytes(slot);
+            take(slot)
+        });
+        self.data.extend(taken);
+        self.rows += 1;
+    }
+
+    /// Appends a value of the row that [`Batch::end_row`] ends.
+    pub(crate) fn push_value(&mut self, value: Datum) {
+        self.large += large_bytes(&value);
+        self.data.push(value);
+    }
+
+    /// Ends a row of values.
+    pub(crate) fn end_row(&mut self) {
+        self.rows += 1;
+        debug_assert_eq!(self.data.len(), self.rows * self.width, "a row's width");
+    }
+}
+
+/// The value of a slot, which is NULL from now on.
+pub(crate) fn take(slot: &mut Datum) -> Datum {
+    std::mem::replace(slot, Datum::Null)
+}
+
+/// Moves values into the slots of a row.
+pub(crate) fn move_into(to: &mut [Datum], from: &mut [Datum]) {
+    to.swap_with_slice(from);
+}
+
+/// Bytes that a value occupies, for the memory budget.
+pub(crate) fn bytes_of(value: &Datum) -> usize {
+    let heap = match value {
+        Datum::Text(text) | Datum::Char(text) => text.capacity(),
+        Datum::Bytea(bytes) => bytes.capacity(),
+        Datum::Numeric(number) => number.digits().len() * 2,
+        Datum::Array(array) => array.bytes(),
+        Datum::Record(record) => row_bytes(record.fields()),
+        _ => 0,
+    };
+    size_of::<Datum>() + heap
+}
+
+/// Bytes that the values of a row occupy.
+pub(crate) fn row_bytes(row: &[Datum]) -> usize {
+    row.iter().map(bytes_of).sum()
+}

@@ -1,0 +1,37 @@
+//! The row executor: it runs every plan. See the README.
+
+#![forbid(unsafe_code)]
+
+mod any_set;
+mod batch;
+mod build;
+mod context;
+mod error;
+mod eval;
+mod execution;
+mod hash_index;
+mod key;
+mod measure;
+mod new_row;
+mod nodes;
+mod partitions;
+mod recheck;
+mod relations;
+mod rows;
+mod sorter;
+mod spill;
+mod subplan;
+mod transaction;
+mod walk;
+mod writer;
+
+pub use batch::Batch;
+pub use context::{Environment, Limits};
+pub use error::{ExecError, ExecResult};
+pub use execution::{Execution, Step, Wait};
+pub use measure::{Measure, MergeCounts};
+pub use new_row::null_violation;
+pub use relations::{Relations, VirtualRows};
+pub use spill::TempSpace;
+pub use transaction::TransactionWriter;
+pub use writer::{Waiting, Write, Writer, Written};

@@ -1,0 +1,100 @@
+//! Rows to be stored: NOT NULL, their bytes, and what errors say of them.
+
+use std::sync::Arc;
+
+use evenkeel_engine::EngineError;
+use evenkeel_engine::table::Table;
+use evenkeel_planner::relation::{Index, Relation};
+use evenkeel_types::row::RowLayout;
+use evenkeel_types::{Datum, SqlState, SqlType, TypeContext, TypeError};
+
+use crate::context::Cx;
+use crate::error::{ExecError, ExecResult};
+
+/// Bytes of a value that an error shows.
+const SHOWN_BYTES: usize = 64;
+
+/// The table that rows are stored in.
+#[derive(Clone)]
+pub(crate) struct Stored {
+    pub table: Arc<Table>,
+    pub layout: Arc<RowLayout>,
+}
+
+impl Stored {
+    pub fn open(relation: &Relation, cx: &Cx) -> ExecResult<Stored> {
+        let (table, layout) = cx.env.relations.table(relation)?;
+        Ok(Stored { table, layout })
+    }
+
+    /// The bytes of a new row, which has its NOT NULL columns.
+    pub fn encode(&self, relation: &Relation, row: &[Datum], cx: &Cx) -> ExecResult<Vec<u8>> {
+        for (column, value) in relation.columns.iter().zip(row) {
+            if column.not_null && value.is_null() {
+                let types = relation.columns.iter().map(|column| column.ty);
+                let cx = cx.env.session.types();
+                return Err(null_violation(&relation.name, &column.name, row, types, cx).into());
+            }
+        }
+        let mut bytes = Vec::new();
+        self.layout.encode(row, &mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+fn text(value: &Datum, ty: SqlType, types: &TypeContext) -> String {
+    match value {
+        Datum::Null => "null".to_owned(),
+        value => value.to_text(ty, types),
+    }
+}
+
+/// 23502 for a row of these types, which the detail shows as PostgreSQL does, long values
+/// shortened.
+pub fn null_violation(
+    relation: &str,
+    column: &str,
+    row: &[Datum],
+    types: impl Iterator<Item = SqlType>,
+    cx: &TypeContext,
+) -> TypeError {
+    let texts = row.iter().zip(types).map(|(value, ty)| {
+        let mut text = text(value, ty, cx);
+        if text.len() > SHOWN_BYTES {
+            text.truncate(text.floor_char_boundary(SHOWN_BYTES));
+            text.push_str("...");
+        }
+        text
+    });
+    let texts: Vec<String> = texts.collect();
+    let message = format!(
+        "null value in column \"{column}\" of relation \"{relation}\" violates not-null constraint"
+    );
+    TypeError::new(SqlState::NOT_NULL_VIOLATION, message)
+        .detail(format!("Failing row contains ({}).", texts.join(", ")))
+}
+
+fn key_of(index: &Index, relation: &Relation, row: &[Datum], types: &TypeContext) -> String {
+    let columns = index.columns.iter().filter_map(|column| {
+        let of = relation.columns.get(column.column)?;
+        let value = text(row.get(column.column)?, of.ty, types);
+        Some((&*of.name, value))
+    });
+    let (names, values): (Vec<&str>, Vec<String>) = columns.unzip();
+    let (names, values) = (names.join(", "), values.join(", "));
+    format!("Key ({names})=({values}) already exists.")
+}
+
+/// The error of a row that was to be stored, with PostgreSQL's detail.
+pub(crate) fn refused(error: ExecError, relation: &Relation, row: &[Datum], cx: &Cx) -> ExecError {
+    let ExecError::Engine(EngineError::UniqueViolation { index }) = &error else {
+        return error;
+    };
+    let mut indexes = relation.indexes.iter();
+    let Some(index) = indexes.find(|known| *known.name == *index.as_str()) else {
+        return error;
+    };
+    let described = TypeError::new(SqlState::UNIQUE_VIOLATION, error.to_string());
+    let key = key_of(index, relation, row, cx.env.session.types());
+    described.detail(key).into()
+}

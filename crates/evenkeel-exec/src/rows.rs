@@ -1,0 +1,139 @@
+//! Rows of a table as they come from the engine: decoded as far as the node needs them.
+
+use std::sync::Arc;
+
+use evenkeel_engine::Tid;
+use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::table::Table;
+use evenkeel_planner::plan::Node;
+use evenkeel_planner::relation::Relation;
+use evenkeel_storage::BlockNumber;
+use evenkeel_types::Datum;
+use evenkeel_types::row::RowLayout;
+
+use crate::batch::Batch;
+use crate::context::Cx;
+use crate::error::{ExecError, ExecResult};
+use crate::walk::slots;
+
+/// A table that is scanned, and which columns are decoded when.
+pub(crate) struct ScannedTable {
+    pub table: Arc<Table>,
+    layout: Arc<RowLayout>,
+    /// Slots and columns that each of the filter's programs is the first to look at: a row that
+    /// one leaves out is decoded no further.
+    early: Vec<Vec<(usize, usize)>>,
+    /// The others, decoded for rows that pass.
+    late: Vec<(usize, usize)>,
+    scratch: Vec<Datum>,
+    /// Whether the row ends with its place.
+    placed: bool,
+}
+
+/// Columns of a row that are decoded together.
+#[derive(Clone, Copy)]
+enum Wanted {
+    /// Those that a program of the filter is the first to look at.
+    By(usize),
+    /// Those that only rows that pass are asked for.
+    Late,
+}
+
+/// A row's place as a value.
+pub(crate) fn datum_of(place: Tid) -> Datum {
+    Datum::Int8(i64::from(place.block.0) << 16 | i64::from(place.slot))
+}
+
+/// The place that a value is.
+pub(crate) fn tid_of(value: &Datum) -> ExecResult<Tid> {
+    let place = match value {
+        Datum::Int8(place) => u64::try_from(*place).ok(),
+        _ => None,
+    };
+    let block = place.and_then(|place| u32::try_from(place >> 16).ok());
+    match (place, block) {
+        (Some(place), Some(block)) => Ok(Tid::new(BlockNumber(block), (place & 0xffff) as u16)),
+        _ => Err(ExecError::plan("a row's place that is none")),
+    }
+}
+
+impl ScannedTable {
+    pub fn open(
+        relation: &Relation,
+        columns: &[usize],
+        node: &Node,
+        cx: &Cx,
+    ) -> ExecResult<ScannedTable> {
+        let (table, layout) = cx.env.relations.table(relation)?;
+        let mut late: Vec<(usize, usize)> = columns.iter().copied().enumerate().collect();
+        let mut early = Vec::with_capacity(node.filter.len());
+        for program in &node.filter {
+            let mut used = vec![false; columns.len()];
+            slots(program, &mut used);
+            let (first, rest) = late.into_iter().partition(|(slot, _)| used[*slot]);
+            early.push(first);
+            late = rest;
+        }
+        Ok(ScannedTable {
+            table,
+            layout,
+            early,
+            late,
+            scratch: vec![Datum::Null; columns.len() + usize::from(node.mark.is_some())],
+            placed: node.mark.is_some(),
+        })
+    }
+
+    fn decode(&mut self, row: &[u8], wanted: Wanted) -> ExecResult<()> {
+        let wanted = match wanted {
+            Wanted::By(program) => &self.early[program],
+            Wanted::Late => &self.late,
+        };
+        for (slot, column) in wanted {
+            self.scratch[*slot] = self.layout.get(row, *column)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a row passes the node's filter; what that looked at is in the scratch row then.
+    fn passes(&mut self, row: &[u8], (node, cx): (&Node, &Cx)) -> ExecResult<bool> {
+        for (at, program) in node.filter.iter().enumerate() {
+            self.decode(row, Wanted::By(at))?;
+            if !cx.holds(std::slice::from_ref(program), &self.scratch)? {
+                cx.count_removed(node);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Appends the node's output for the rows of a page from `at` on, up to `most` rows; returns
+    /// where it goes on.
+    pub fn emit(
+        &mut self,
+        page: &RowBatch,
+        mut at: usize,
+        (node, cx): (&Node, &Cx),
+        most: usize,
+        out: &mut Batch,
+    ) -> ExecResult<usize> {
+        while at < page.len() && !out.is_full(most) {
+            let (row, place) = (page.row(at), page.tid(at));
+            at += 1;
+            if self.placed
+                && let Some(last) = self.scratch.last_mut()
+            {
+                *last = datum_of(place);
+            }
+            if !self.passes(row, (node, cx))? {
+                continue;
+            }
+            self.decode(row, Wanted::Late)?;
+            match &node.project {
+                None => out.push_taken(&mut self.scratch),
+                Some(programs) => cx.project(programs, &self.scratch, out)?,
+            }
+        }
+        Ok(at)
+    }
+}
