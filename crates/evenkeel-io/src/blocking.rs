@@ -1,10 +1,15 @@
 //! The one "about to block" hook.
 
+use std::cell::Cell;
 use std::sync::OnceLock;
 
 /// Runs the closure it is given, once, on the calling thread, after making arrangements for the
 /// thread's other work (a server lets its other sessions move off this thread).
 pub type BlockingHook = fn(&mut dyn FnMut());
+
+thread_local! {
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
 
 static HOOK: OnceLock<BlockingHook> = OnceLock::new();
 
@@ -21,7 +26,13 @@ pub fn set_blocking_hook(hook: BlockingHook) -> Result<(), HookAlreadySet> {
 /// Runs `work`, which may block the thread (a read that the page cache cannot answer, a wait for
 /// log space), through the hook.
 pub fn blocking<R>(work: impl FnOnce() -> R) -> R {
+    CALLS.set(calls().wrapping_add(1));
     run(HOOK.get().copied(), work)
+}
+
+/// How often this thread has been about to block.
+pub(crate) fn calls() -> u64 {
+    CALLS.get()
 }
 
 fn run<R>(hook: Option<BlockingHook>, work: impl FnOnce() -> R) -> R {

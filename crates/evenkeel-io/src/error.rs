@@ -74,7 +74,7 @@ impl fmt::Display for OpKind {
     }
 }
 
-/// What a caller would do differently about.
+/// Kinds of errors, distinguished by what a caller would do about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum IoErrorKind {
     /// No such file or directory.
@@ -83,6 +83,9 @@ pub enum IoErrorKind {
     AlreadyExists,
     /// The disk or quota is full: an error of one statement.
     NoSpace,
+    /// The process, or the system, has no descriptor left: an error of one statement, and another
+    /// try may succeed when something was closed.
+    TooManyFiles,
     /// Another holder has the lock.
     Locked,
     /// Fewer bytes than asked for lie before the end of the file.
@@ -103,6 +106,7 @@ impl fmt::Display for IoErrorKind {
             Self::NotFound => "no such file or directory",
             Self::AlreadyExists => "already exists",
             Self::NoSpace => "no space left on device",
+            Self::TooManyFiles => "too many open files",
             Self::Locked => "locked by another process or handle",
             Self::UnexpectedEof => "file ends too early",
             Self::PermissionDenied => "permission denied",
@@ -119,6 +123,7 @@ impl From<Errno> for IoErrorKind {
             Errno::NOENT | Errno::NOTDIR => Self::NotFound,
             Errno::EXIST => Self::AlreadyExists,
             Errno::NOSPC | Errno::DQUOT | Errno::FBIG => Self::NoSpace,
+            Errno::MFILE | Errno::NFILE => Self::TooManyFiles,
             Errno::ACCESS | Errno::PERM | Errno::ROFS => Self::PermissionDenied,
             Errno::OPNOTSUPP | Errno::NOSYS => Self::Unsupported,
             Errno::INVAL | Errno::BADF | Errno::ISDIR => Self::InvalidInput,
@@ -161,12 +166,12 @@ impl IoError {
         }
     }
 
-    /// What was being done.
+    /// The operation that failed.
     pub fn op(&self) -> OpKind {
         self.op
     }
 
-    /// What a caller would act on.
+    /// The kind of error, which a caller would act on.
     pub fn kind(&self) -> IoErrorKind {
         self.kind
     }

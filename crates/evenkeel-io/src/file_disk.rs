@@ -1,7 +1,9 @@
 //! The operating system's files.
 
+use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{IoSlice, IoSliceMut};
+use std::num::NonZero;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -9,14 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use rustix::fs::{AtFlags, FallocateFlags, Mode, OFlags, StatxFlags};
+use parking_lot::Mutex;
+use rustix::fs::{AtFlags, FallocateFlags, IFlags, Mode, OFlags, StatxFlags};
 use rustix::io::{Errno, ReadWriteFlags};
+use rustix::process::{Resource, getrlimit};
 
 use crate::blocking::blocking;
 use crate::buffer::AlignedBuf;
-use crate::disk::{Disk, File, IoMethod, LockGuard, OpenOptions};
+use crate::disk::{BootId, Disk, LockGuard};
 use crate::error::{IoError, IoErrorKind, IoResult, OpKind};
-use crate::queue::{IoQueue, SyncQueue};
+use crate::file::{File, OpenOptions};
+use crate::queue::{IoMethod, IoQueue, SyncQueue};
 use crate::transfer::{read_full, retry, write_full};
 use crate::worker::{WorkerPool, WorkerQueue};
 use crate::{syscalls, transfer};
@@ -24,29 +29,59 @@ use crate::{syscalls, transfer};
 /// From Linux's `uapi/linux/stat.h` and `uapi/linux/fs.h`, 6.11.
 const STATX_WRITE_ATOMIC: u32 = 0x0001_0000;
 const RWF_ATOMIC: u32 = 0x0000_0040;
+/// From Linux's `uapi/linux/magic.h`.
+const BTRFS_SUPER_MAGIC: u64 = 0x9123_683e;
+const PROC_SUPER_MAGIC: u64 = 0x9fa0;
+/// See random(4).
+const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The operating system's files, with queues of one [`IoMethod`].
 pub struct FileDisk {
     workers: Option<Arc<WorkerPool>>,
+    /// Directories that were synced, kept open: a sync needs no descriptor then, and cannot fail
+    /// for want of one.
+    directories: Mutex<HashMap<PathBuf, Arc<OwnedFd>>>,
     /// Wall clock at `started`, in microseconds since 1970; what lies after it is monotonic.
     epoch_micros: u64,
     started: Instant,
 }
 
 impl FileDisk {
-    /// A disk whose queues work by `method`; worker threads start here.
+    /// A disk whose queues work by `method`. The process ignores SIGXFSZ from here on: a limit of
+    /// file sizes is an error of the write that meets it.
     pub fn new(method: IoMethod) -> Self {
+        syscalls::ignore_file_size_signal();
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         Self {
             workers: match method {
                 IoMethod::Sync => None,
-                IoMethod::Worker { threads } => Some(WorkerPool::start(threads)),
+                IoMethod::Worker { threads } => Some(WorkerPool::new(threads)),
             },
+            directories: Mutex::default(),
             epoch_micros: u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX),
             started: Instant::now(),
         }
+    }
+}
+
+impl FileDisk {
+    /// The directory's descriptor: the one that is open, unless another directory has the name.
+    fn open_directory(&self, dir: &Path) -> Result<Arc<OwnedFd>, Errno> {
+        let path = directory(dir);
+        let known = self.directories.lock().get(path).map(Arc::clone);
+        if let Some(fd) = known {
+            let (named, open) = (retry(|| rustix::fs::stat(path))?, rustix::fs::fstat(&fd)?);
+            if (named.st_dev, named.st_ino) == (open.st_dev, open.st_ino) {
+                return Ok(fd);
+            }
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let fd = Arc::new(retry(|| rustix::fs::open(path, flags, Mode::empty()))?);
+        let mut directories = self.directories.lock();
+        directories.insert(path.to_owned(), Arc::clone(&fd));
+        Ok(fd)
     }
 }
 
@@ -91,6 +126,9 @@ fn open_file(path: &Path, opts: OpenOptions) -> Result<OsFile, Errno> {
             errno
         }
     })?;
+    if opts.create || opts.create_new {
+        overwrite_in_place(&fd);
+    }
     if opts.atomic != 0 && !writes_atomically(&fd, opts)? {
         return Err(Errno::OPNOTSUPP);
     }
@@ -101,6 +139,24 @@ fn open_file(path: &Path, opts: OpenOptions) -> Result<OsFile, Errno> {
         atomic: opts.atomic as usize,
         reads_at_once: AtomicBool::new(!opts.direct),
     })
+}
+
+/// On a file system that writes every block to a new place (btrfs) a write to space that was
+/// allocated, or written before, fails when the disk is full. A file that is still empty can be
+/// told to be overwritten in place. It then has no checksums of the file system's; what is
+/// written has its own.
+fn overwrite_in_place(fd: &OwnedFd) {
+    let copies = rustix::fs::fstatfs(fd).is_ok_and(|fs| fs.f_type as u64 == BTRFS_SUPER_MAGIC);
+    if !copies || rustix::fs::fstat(fd).map_or(true, |stat| stat.st_size != 0) {
+        return;
+    }
+    let set = rustix::fs::ioctl_getflags(fd)
+        .and_then(|flags| rustix::fs::ioctl_setflags(fd, flags | IFlags::NOCOW));
+    if let Err(errno) = set {
+        tracing::warn!(
+            "btrfs does not overwrite a file in place ({errno}): a full disk may end it"
+        );
+    }
 }
 
 /// Whether the kernel guarantees atomic direct writes of this many bytes to the file.
@@ -154,6 +210,27 @@ fn list(dir: &Path) -> Result<Vec<String>, Errno> {
     Ok(names)
 }
 
+/// The kernel's boot id, a UUID as text. systemd-nspawn and LXC cover the file with one of their
+/// own, which changes with each start of a container while the page cache lives on: a file that
+/// is not the kernel's own says nothing.
+fn boot_id(path: &Path) -> Option<BootId> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC;
+    let fd = retry(|| rustix::fs::open(path, flags, Mode::empty())).ok()?;
+    let file_system = rustix::fs::fstatfs(&fd).ok()?.f_type as u64;
+    if file_system != PROC_SUPER_MAGIC {
+        return None;
+    }
+    let mut text = [0; 64];
+    let len = retry(|| rustix::io::read(&fd, &mut text)).ok()?;
+    let text = std::str::from_utf8(&text[..len]).ok()?;
+    let digits = text.trim().replace('-', "");
+    if digits.len() != 32 {
+        return None;
+    }
+    let id = u128::from_str_radix(&digits, 16).ok()?;
+    NonZero::new(id).map(BootId)
+}
+
 impl Disk for FileDisk {
     fn open(&self, path: &Path, opts: OpenOptions) -> IoResult<Arc<dyn File>> {
         let file = check(OpKind::Open, path, open_file(path, opts))?;
@@ -185,8 +262,8 @@ impl Disk for FileDisk {
     }
 
     fn sync_dir(&self, dir: &Path) -> IoResult<()> {
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let synced = retry(|| rustix::fs::open(directory(dir), flags, Mode::empty()))
+        let synced = self
+            .open_directory(dir)
             .and_then(|fd| retry(|| rustix::fs::fsync(&fd)));
         check(OpKind::SyncDir, dir, synced)
     }
@@ -224,6 +301,14 @@ impl Disk for FileDisk {
     fn free_space(&self, dir: &Path) -> IoResult<Option<u64>> {
         let stat = check(OpKind::FreeSpace, dir, retry(|| rustix::fs::statvfs(dir)))?;
         Ok(Some(stat.f_bavail.saturating_mul(stat.f_frsize)))
+    }
+
+    fn boot_id(&self) -> Option<BootId> {
+        boot_id(Path::new(BOOT_ID))
+    }
+
+    fn max_open_files(&self) -> Option<u64> {
+        getrlimit(Resource::Nofile).current
     }
 }
 
@@ -406,6 +491,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_directory_is_synced_without_a_new_descriptor_and_another_of_its_name_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("inside");
+        let disk = FileDisk::new(IoMethod::Sync);
+        disk.create_dir_all(&path).unwrap();
+        disk.sync_dir(&path).unwrap();
+        let open = disk.open_directory(&path).unwrap();
+        assert!(Arc::ptr_eq(&open, &disk.open_directory(&path).unwrap()));
+        // Kept while it is open, so that the new one has another number.
+        std::fs::remove_dir(&path).unwrap();
+        disk.sync_dir(&path).unwrap_err();
+        disk.create_dir_all(&path).unwrap();
+        disk.sync_dir(&path).unwrap();
+        assert!(!Arc::ptr_eq(&open, &disk.open_directory(&path).unwrap()));
+    }
+
+    #[test]
     fn space_can_be_taken_by_writing_zeroes() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
@@ -445,6 +547,25 @@ mod tests {
         file.write_all_at(&pages, 8192).unwrap();
         assert!(file.write_all_at(&pages, 4096).is_err());
         assert!(file.write_all_at(&pages[..4096], 0).is_err());
+    }
+
+    #[test]
+    fn the_boot_id_is_the_kernels_or_unknown() {
+        let disk = FileDisk::new(IoMethod::Sync);
+        let id = disk.boot_id();
+        assert_eq!(id, FileDisk::new(IoMethod::Sync).boot_id());
+        if let Some(id) = id {
+            let text = std::fs::read_to_string(BOOT_ID).unwrap();
+            let digits = text.trim().replace('-', "");
+            assert_eq!(format!("{:032x}", id.0), digits);
+        }
+        // One that covers the kernel's, another file of its file system, and none.
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("boot_id");
+        std::fs::write(&own, "0123456789abcdef0123456789abcdef\n").unwrap();
+        for path in [&own, Path::new("/proc/version"), Path::new("/none")] {
+            assert_eq!(boot_id(path), None, "{}", path.display());
+        }
     }
 
     #[test]

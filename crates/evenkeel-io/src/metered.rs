@@ -4,8 +4,9 @@ use std::io::{IoSlice, IoSliceMut};
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::disk::{Disk, File, LockGuard, OpenOptions};
+use crate::disk::{BootId, Disk, LockGuard};
 use crate::error::{IoResult, OpKind};
+use crate::file::{File, OpenOptions};
 use crate::queue::{IoCompletion, IoOp, IoQueue};
 
 /// One operation on a file, as an observer is told of it.
@@ -13,9 +14,9 @@ use crate::queue::{IoCompletion, IoOp, IoQueue};
 pub struct Observed<'a> {
     /// The file, or for [`OpKind::SyncDir`] the directory.
     pub path: &'a Arc<Path>,
-    /// What [`IoObserver::classify`] said of the file when it was opened.
+    /// The class that [`IoObserver::classify`] gave the file when it was opened.
     pub class: u8,
-    /// What is done.
+    /// The kind of operation.
     pub kind: OpKind,
     /// From which byte on; 0 where that means nothing.
     pub offset: u64,
@@ -118,6 +119,14 @@ impl Disk for MeteredDisk {
 
     fn free_space(&self, dir: &Path) -> IoResult<Option<u64>> {
         self.inner.free_space(dir)
+    }
+
+    fn boot_id(&self) -> Option<BootId> {
+        self.inner.boot_id()
+    }
+
+    fn max_open_files(&self) -> Option<u64> {
+        self.inner.max_open_files()
     }
 }
 

@@ -5,11 +5,26 @@ use std::fmt;
 use std::io::{IoSlice, IoSliceMut};
 use std::sync::Arc;
 
+use crate::blocking;
 use crate::buffer::IoBuf;
-use crate::disk::File;
 use crate::error::IoResult;
+use crate::file::File;
 
-/// What a queued operation does.
+/// How [`crate::FileDisk`] carries out queued operations (`io_method`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IoMethod {
+    /// In `submit`, on the calling thread.
+    Sync,
+    /// By threads that all queues of the disk share. They start when operations need them and
+    /// end when they are idle.
+    Worker {
+        /// Most worker threads at once (`io_max_workers`), at least one. Queues whose depths add
+        /// up to no more have their depth of operations under way.
+        threads: usize,
+    },
+}
+
+/// The kind of a queued operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IoWork {
     /// Fills the buffers in turn from this offset on; short at the end of the file only.
@@ -35,16 +50,23 @@ pub enum IoWork {
     },
 }
 
+/// Takes a finished operation on the thread that carried it out.
+pub type Finish = Box<dyn FnOnce(IoCompletion) + Send>;
+
 /// An operation: it owns its file, its buffers and the caller's tag until it completes.
 pub struct IoOp {
     /// The file.
     pub file: Arc<dyn File>,
-    /// What to do.
+    /// Its kind, with offset and length.
     pub work: IoWork,
     /// Buffers of a read or write, used in turn; empty otherwise.
     pub bufs: Vec<IoBuf>,
     /// Handed back unchanged.
     pub tag: u64,
+    /// Takes the completion, which the queue then does not hand back: work on what was read is
+    /// done by as many threads as the reads. It must not wait for another operation of a queue:
+    /// all threads may be at such work.
+    pub finish: Option<Finish>,
 }
 
 impl IoOp {
@@ -55,6 +77,7 @@ impl IoOp {
             work: IoWork::Read { offset },
             bufs,
             tag,
+            finish: None,
         }
     }
 
@@ -65,6 +88,7 @@ impl IoOp {
             work: IoWork::Write { offset },
             bufs,
             tag,
+            finish: None,
         }
     }
 
@@ -75,34 +99,56 @@ impl IoOp {
             work: IoWork::SyncData,
             bufs: Vec::new(),
             tag,
+            finish: None,
         }
     }
 
-    /// Carries the operation out on this thread.
-    pub fn run(mut self) -> IoCompletion {
-        let result = match self.work {
+    /// The same operation, whose completion goes to `finish`.
+    #[must_use]
+    pub fn finished_by(self, finish: impl FnOnce(IoCompletion) + Send + 'static) -> Self {
+        Self {
+            finish: Some(Box::new(finish)),
+            ..self
+        }
+    }
+
+    /// Carries the operation out on this thread. `None`: its own `finish` had the completion.
+    pub fn run(mut self) -> Option<IoCompletion> {
+        let finish = self.finish.take();
+        // Behind `finish`, so that a panic drops the buffers before those who lent them.
+        let mut op = self;
+        let calls = blocking::calls();
+        let result = match op.work {
             IoWork::Read { offset } => {
-                let mut slices: Vec<_> = self
-                    .bufs
-                    .iter_mut()
-                    .map(|buf| IoSliceMut::new(buf))
-                    .collect();
-                self.file.read_vectored_at(&mut slices, offset)
+                let mut slices: Vec<_> =
+                    op.bufs.iter_mut().map(|buf| IoSliceMut::new(buf)).collect();
+                op.file.read_vectored_at(&mut slices, offset)
             }
             IoWork::Write { offset } => {
-                let mut slices: Vec<_> = self.bufs.iter().map(|buf| IoSlice::new(buf)).collect();
+                let mut slices: Vec<_> = op.bufs.iter().map(|buf| IoSlice::new(buf)).collect();
                 let total = slices.iter().map(|slice| slice.len()).sum();
-                self.file
+                op.file
                     .write_all_vectored_at(&mut slices, offset)
                     .map(|()| total)
             }
-            IoWork::SyncData => self.file.sync_data().map(|()| 0),
-            IoWork::SyncAll => self.file.sync_all().map(|()| 0),
+            IoWork::SyncData => op.file.sync_data().map(|()| 0),
+            IoWork::SyncAll => op.file.sync_all().map(|()| 0),
             IoWork::StartWriteback { offset, len } => {
-                self.file.start_writeback(offset, len).map(|()| 0)
+                op.file.start_writeback(offset, len).map(|()| 0)
             }
         };
-        IoCompletion { op: self, result }
+        let completion = IoCompletion {
+            op,
+            result,
+            blocked: blocking::calls() != calls,
+        };
+        match finish {
+            Some(finish) => {
+                finish(completion);
+                None
+            }
+            None => Some(completion),
+        }
     }
 }
 
@@ -124,6 +170,8 @@ pub struct IoCompletion {
     pub op: IoOp,
     /// Bytes moved by a read or write, otherwise zero.
     pub result: IoResult<usize>,
+    /// A read had to wait for the device: the page cache did not hold all of it.
+    pub blocked: bool,
 }
 
 impl IoCompletion {
@@ -135,16 +183,19 @@ impl IoCompletion {
 
 /// A queue of one I/O thread. Operations in flight at the same time complete in any order, and
 /// none is ordered against another: what must follow is submitted after the completion arrived.
+/// An operation with a `finish` counts as handed back once that has returned.
 ///
 /// Dropping a queue with operations in flight lets them finish; their completions are lost.
 pub trait IoQueue: Send {
     /// Takes operations; those beyond the queue's depth start as others complete.
     fn submit(&mut self, ops: Vec<IoOp>);
 
-    /// Appends what has completed, without waiting.
+    /// Appends what has completed, without waiting. A queue whose operations are carried out by
+    /// the thread that asks for completions carries out at least one.
     fn poll(&mut self, out: &mut Vec<IoCompletion>);
 
-    /// Appends at least `min` completions (fewer only if fewer are in flight), waiting for them.
+    /// Waits until at least `min` operations, or all in flight, have completed, and appends what
+    /// is handed back of them.
     fn wait(&mut self, min: usize, out: &mut Vec<IoCompletion>);
 
     /// Operations submitted and not yet handed back.
@@ -159,7 +210,7 @@ pub(crate) struct SyncQueue {
 
 impl IoQueue for SyncQueue {
     fn submit(&mut self, ops: Vec<IoOp>) {
-        self.done.extend(ops.into_iter().map(IoOp::run));
+        self.done.extend(ops.into_iter().filter_map(IoOp::run));
     }
 
     fn poll(&mut self, out: &mut Vec<IoCompletion>) {

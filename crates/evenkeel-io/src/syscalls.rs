@@ -52,3 +52,10 @@ pub(crate) fn sync_file_range(
         Err(last_errno())
     }
 }
+
+/// Has a write beyond the limit of file sizes (`RLIMIT_FSIZE`) fail, instead of a signal ending the
+/// process.
+pub(crate) fn ignore_file_size_signal() {
+    // SAFETY: ignoring a signal runs no handler; the call has no other precondition.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+}

@@ -1,87 +1,185 @@
 //! The back end of `io_method = worker`: threads shared by all queues of a disk.
 
+use std::any::Any;
 use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
 use crate::queue::{IoCompletion, IoOp, IoQueue};
 
-/// Worker threads; they end when the pool and all its queues are gone.
+/// A worker that has no operation for so long ends.
+const IDLE_LIMIT: Duration = Duration::from_secs(10);
+
+/// Worker threads, started as operations need them. All end when the pool and its queues are
+/// gone.
 pub(crate) struct WorkerPool {
     jobs: Arc<Jobs>,
 }
 
 struct Jobs {
     state: Mutex<JobState>,
-    available: Condvar,
+    /// Most workers at once.
+    most: usize,
+    idle_limit: Duration,
+    /// A worker could not be started, and that has been reported.
+    refused: AtomicBool,
 }
 
+/// At any time there are as many workers that are not idle as there are operations, or `most`:
+/// a worker is woken or started for each operation, and becomes idle only when none waits.
+#[derive(Default)]
 struct JobState {
     waiting: VecDeque<(IoOp, Arc<Done>)>,
+    /// One alarm of each idle worker. The last one to become idle is woken first, so that
+    /// workers beyond the need stay idle and end.
+    idle: Vec<Arc<Condvar>>,
+    /// Workers that run or are about to.
+    workers: usize,
     closed: bool,
 }
 
-#[derive(Default)]
-struct Done {
-    completions: Mutex<Vec<IoCompletion>>,
-    arrived: Condvar,
-}
-
 impl WorkerPool {
-    /// Starts the threads. With none startable, queues run their operations inline.
-    pub(crate) fn start(threads: usize) -> Arc<Self> {
+    /// A pool that grows to `most` threads, at least one.
+    pub(crate) fn new(most: usize) -> Arc<Self> {
+        Self::with_idle_limit(most, IDLE_LIMIT)
+    }
+
+    fn with_idle_limit(most: usize, idle_limit: Duration) -> Arc<Self> {
         let jobs = Arc::new(Jobs {
-            state: Mutex::new(JobState {
-                waiting: VecDeque::new(),
-                closed: false,
-            }),
-            available: Condvar::new(),
+            state: Mutex::default(),
+            most: most.max(1),
+            idle_limit,
+            refused: AtomicBool::new(false),
         });
-        let mut started = 0;
-        for number in 0..threads.max(1) {
-            let jobs = Arc::clone(&jobs);
-            let spawned = thread::Builder::new()
-                .name(format!("io worker {number}"))
-                .spawn(move || {
-                    while let Some((op, done)) = jobs.next() {
-                        let completion = op.run();
-                        done.completions.lock().push(completion);
-                        done.arrived.notify_one();
-                    }
-                });
-            match spawned {
-                Ok(_) => started += 1,
-                Err(error) => tracing::warn!(%error, "could not start an I/O worker"),
-            }
-        }
-        if started == 0 {
-            jobs.state.lock().closed = true;
-        }
         Arc::new(Self { jobs })
     }
 }
 
 impl Drop for WorkerPool {
     fn drop(&mut self) {
-        self.jobs.state.lock().closed = true;
-        self.jobs.available.notify_all();
+        let mut state = self.jobs.state.lock();
+        state.closed = true;
+        for alarm in state.idle.drain(..) {
+            alarm.notify_one();
+        }
     }
 }
 
 impl Jobs {
-    /// Blocks for the next job; `None` when closed and drained.
-    fn next(&self) -> Option<(IoOp, Arc<Done>)> {
+    /// Adds operations, with a worker for each as far as there may be so many.
+    fn add(self: &Arc<Self>, ops: impl ExactSizeIterator<Item = IoOp>, done: &Arc<Done>) {
+        let mut unserved = ops.len();
+        let mut state = self.state.lock();
+        state.waiting.extend(ops.map(|op| (op, Arc::clone(done))));
+        while unserved > 0
+            && let Some(alarm) = state.idle.pop()
+        {
+            alarm.notify_one();
+            unserved -= 1;
+        }
+        let new = unserved.min(self.most - state.workers);
+        state.workers += new;
+        drop(state);
+        for _ in 0..new {
+            self.start_worker();
+        }
+    }
+
+    /// Starts a worker that has been counted.
+    fn start_worker(self: &Arc<Self>) {
+        let jobs = Arc::clone(self);
+        let worker = thread::Builder::new().name("io worker".into());
+        let Err(error) = worker.spawn(move || jobs.work()) else {
+            return;
+        };
+        if !self.refused.swap(true, Ordering::Relaxed) {
+            tracing::warn!(%error, "could not start an I/O worker");
+        }
+        let mut state = self.state.lock();
+        state.workers -= 1;
+        if state.workers == 0 {
+            // No worker is left to take these.
+            let left = std::mem::take(&mut state.waiting);
+            drop(state);
+            for (op, done) in left {
+                done.run(op);
+            }
+        }
+    }
+
+    fn work(&self) {
+        let alarm = Arc::default();
+        while let Some((op, done)) = self.next(&alarm) {
+            done.run(op);
+        }
+    }
+
+    /// Blocks for the next job. `None`: the worker is counted out and ends, since it has been
+    /// idle for long or the pool is closed and drained.
+    fn next(&self, alarm: &Arc<Condvar>) -> Option<(IoOp, Arc<Done>)> {
         let mut state = self.state.lock();
         loop {
             if let Some(job) = state.waiting.pop_front() {
                 return Some(job);
             }
-            if state.closed {
+            if !state.closed {
+                state.idle.push(Arc::clone(alarm));
+                alarm.wait_for(&mut state, self.idle_limit);
+            }
+            // Still idle: the wait timed out. A worker that was taken out of the list has an
+            // operation to look for, even if the time was up at the same moment.
+            let place = state.idle.iter().position(|idle| Arc::ptr_eq(idle, alarm));
+            if let Some(place) = place {
+                state.idle.remove(place);
+            }
+            if place.is_some() || (state.closed && state.waiting.is_empty()) {
+                state.workers -= 1;
                 return None;
             }
-            self.available.wait(&mut state);
+        }
+    }
+}
+
+/// Operations of one queue that the workers have carried out.
+#[derive(Default)]
+struct Done {
+    finished: Mutex<Finished>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct Finished {
+    /// Operations that the queue has not counted yet.
+    count: usize,
+    completions: Vec<IoCompletion>,
+    /// Panic of an operation, which goes on in the queue's owner.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl Done {
+    /// Carries an operation out. The worker and its queue survive a panic in it: a queue that
+    /// lost an operation would wait for ever.
+    fn run(&self, op: IoOp) {
+        let result = catch_unwind(AssertUnwindSafe(|| op.run()));
+        let mut finished = self.finished.lock();
+        finished.count += 1;
+        match result {
+            Ok(completion) => finished.completions.extend(completion),
+            Err(panic) => finished.panic = Some(panic),
+        }
+        drop(finished);
+        self.arrived.notify_one();
+    }
+
+    fn wait(&self) {
+        let mut finished = self.finished.lock();
+        while finished.count == 0 {
+            self.arrived.wait(&mut finished);
         }
     }
 }
@@ -114,35 +212,22 @@ impl WorkerQueue {
     }
 
     fn start(&mut self, count: usize) {
-        if count == 0 {
-            return;
-        }
-        self.started += count;
-        let jobs = &self.pool.jobs;
-        let mut state = jobs.state.lock();
-        if state.closed {
-            drop(state);
-            let finished: Vec<_> = self.backlog.drain(..count).map(IoOp::run).collect();
-            self.done.completions.lock().extend(finished);
-            return;
-        }
-        let started = self
-            .backlog
-            .drain(..count)
-            .map(|op| (op, Arc::clone(&self.done)));
-        state.waiting.extend(started);
-        drop(state);
-        for _ in 0..count {
-            jobs.available.notify_one();
+        if count > 0 {
+            self.started += count;
+            self.pool.jobs.add(self.backlog.drain(..count), &self.done);
         }
     }
 
     fn take(&mut self, out: &mut Vec<IoCompletion>) -> usize {
-        let mut completions = self.done.completions.lock();
-        let count = completions.len();
-        out.append(&mut completions);
-        drop(completions);
+        let mut finished = self.done.finished.lock();
+        let count = std::mem::take(&mut finished.count);
+        out.append(&mut finished.completions);
+        let panic = finished.panic.take();
+        drop(finished);
         self.started -= count;
+        if let Some(panic) = panic {
+            resume_unwind(panic);
+        }
         self.start_more();
         count
     }
@@ -161,11 +246,7 @@ impl IoQueue for WorkerQueue {
     fn wait(&mut self, min: usize, out: &mut Vec<IoCompletion>) {
         let mut got = self.take(out);
         while got < min && self.started > 0 {
-            let mut completions = self.done.completions.lock();
-            while completions.is_empty() {
-                self.done.arrived.wait(&mut completions);
-            }
-            drop(completions);
+            self.done.wait();
             got += self.take(out);
         }
     }
@@ -180,3 +261,6 @@ impl Drop for WorkerQueue {
         self.start(self.backlog.len());
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,7 +5,9 @@ use std::os::fd::AsFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use evenkeel_io::{AlignedBuf, Disk, FileDisk, IO_ALIGN, IoMethod, OpenOptions, set_blocking_hook};
+use evenkeel_io::{
+    AlignedBuf, Disk, FileDisk, IO_ALIGN, IoBuf, IoMethod, IoOp, OpenOptions, set_blocking_hook,
+};
 use rustix::io::ReadWriteFlags;
 
 static CALLS: AtomicUsize = AtomicUsize::new(0);
@@ -30,7 +32,14 @@ fn calls_for(disk: &dyn Disk, path: &Path, opts: OpenOptions, expected: &[u8]) -
     let before = CALLS.load(Ordering::SeqCst);
     file.read_exact_at(&mut buf, 0).unwrap();
     assert!(buf[..] == *expected);
-    CALLS.load(Ordering::SeqCst) - before
+    let calls = CALLS.load(Ordering::SeqCst) - before;
+    // A queue tells of each read whether it waited.
+    let (mut queue, mut done) = (disk.queue(1), Vec::new());
+    let bufs = vec![IoBuf::zeroed(expected.len())];
+    queue.submit(vec![IoOp::read(file, 0, bufs, 0)]);
+    queue.wait(1, &mut done);
+    assert_eq!(done[0].blocked, calls > 0);
+    calls
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What both kinds of disk, and all kinds of queues, have in common.
+//! Tests of the behaviour that both kinds of disk, and all kinds of queues, have in common.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -271,6 +271,7 @@ fn queued_operations_report_their_own_errors() {
             work: write_back,
             bufs: Vec::new(),
             tag: 2,
+            finish: None,
         };
         queue.submit(vec![refused, advice]);
         queue.wait(2, &mut done);
@@ -280,6 +281,44 @@ fn queued_operations_report_their_own_errors() {
             IoErrorKind::InvalidInput
         );
         assert_eq!(done[1].result, Ok(0));
+    });
+}
+
+#[test]
+fn an_operation_may_have_its_own_finish() {
+    on_every_disk(|disk, dir| {
+        let file = create(disk, &dir.join("file"));
+        file.write_all_at(&[7; 1000], 0).unwrap();
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let read = |tag| {
+            let sender = sender.clone();
+            IoOp::read(Arc::clone(&file), 0, vec![IoBuf::zeroed(1000)], tag).finished_by(
+                move |completion| {
+                    let read = completion.op.bufs[0].iter().all(|&byte| byte == 7);
+                    sender
+                        .send((completion.tag(), completion.result, read))
+                        .unwrap();
+                },
+            )
+        };
+        let mut queue = disk.queue(2);
+        let mut done = Vec::new();
+        queue.submit((0..6).map(read).collect());
+        queue.submit(vec![IoOp::sync_data(Arc::clone(&file), 6)]);
+        queue.wait(7, &mut done);
+        assert_eq!((done.len(), queue.in_flight()), (1, 0));
+        assert!(!done[0].blocked);
+        let mut finished: Vec<_> = receiver.try_iter().collect();
+        finished.sort_by_key(|(tag, ..)| *tag);
+        assert!(
+            finished
+                .into_iter()
+                .eq((0..6).map(|tag| (tag, Ok(1000), true)))
+        );
+        // A queue that is dropped finishes, too.
+        queue.submit((10..20).map(read).collect());
+        drop(queue);
+        assert_eq!(receiver.iter().take(10).count(), 10);
     });
 }
 

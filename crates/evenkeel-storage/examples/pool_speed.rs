@@ -1,4 +1,4 @@
-//! What a visit of a page costs: one in the pool, by several threads, and one of a sequential
+//! The cost of a visit of a page: one in the pool, by several threads, and one of a sequential
 //! pass over more than the pool holds, by the size of its reads ahead.
 //! `cargo run --release -p evenkeel-storage --example pool_speed`.
 

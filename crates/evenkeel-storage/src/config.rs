@@ -7,6 +7,11 @@ use crate::mutant::Mutant;
 
 const MIB: u64 = 1 << 20;
 
+/// Whether log segments may have this size.
+pub(crate) fn is_segment_size(bytes: u64) -> bool {
+    bytes.is_power_of_two() && (64 << 10..=1 << 30).contains(&bytes)
+}
+
 /// How a page is kept whole when a crash tears its write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TornPageProtection {
@@ -16,6 +21,16 @@ pub enum TornPageProtection {
     FullPageWrites,
     /// Nothing: the device writes 8 KiB atomically, by the operator's word.
     Off,
+}
+
+/// When an opening returns after an unclean end (`recovery_open`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RecoveryOpen {
+    /// When the log has been read: pages are redone when somebody needs them, and the rest
+    /// meanwhile.
+    Immediate,
+    /// When every page is up to date.
+    AfterRedo,
 }
 
 /// Settings of one store; all sizes in bytes unless the name says otherwise.
@@ -56,7 +71,14 @@ pub struct StorageConfig {
     pub vacuum_buffer_usage_limit: u64,
     /// Reads ahead of use in flight at once; 0 turns reading ahead off.
     pub effective_io_concurrency: usize,
-    /// Whether recovery looks ahead for the pages it will need and reads them meanwhile.
+    /// When an opening returns after an unclean end.
+    pub recovery_open: RecoveryOpen,
+    /// Threads that redo pages at once; 0 for as many as there are processors, up to 8.
+    pub recovery_workers: usize,
+    /// How long closing the database waits for redo. Pages that are owed changes then are left to
+    /// the next start.
+    pub redo_at_close: Duration,
+    /// Whether recovery reads the pages it will need ahead of use.
     pub recovery_prefetch: bool,
     /// Such reads in flight at once; 0 turns looking ahead off.
     pub maintenance_io_concurrency: usize,
@@ -75,8 +97,18 @@ pub struct StorageConfig {
     pub io_direct_data: bool,
     /// Bypass the page cache for the log.
     pub io_direct_wal: bool,
+    /// Bytes kept for starting and stopping on a full disk; 0 for none.
+    pub space_reserve: u64,
+    /// Most data files that are open at once, about; `None` for half of what the process may have.
+    pub max_data_files: Option<usize>,
     /// Open even if the log is damaged, losing what follows the damage.
     pub ignore_log_damage: bool,
+    /// Redo waits for who needs a page, until the database is closed.
+    #[cfg(test)]
+    pub(crate) redo_waits: bool,
+    /// Bytes of the lists of changes that redo keeps.
+    #[cfg(test)]
+    pub(crate) redo_memory: Option<usize>,
     /// A deliberate bug, for a test that is to catch it; nothing without debug assertions.
     pub mutant: Option<Mutant>,
 }
@@ -100,6 +132,9 @@ impl Default for StorageConfig {
             bgwriter_flush_after: 512 << 10,
             vacuum_buffer_usage_limit: 2 * MIB,
             effective_io_concurrency: 16,
+            recovery_open: RecoveryOpen::Immediate,
+            recovery_workers: 0,
+            redo_at_close: Duration::from_secs(3),
             recovery_prefetch: true,
             maintenance_io_concurrency: 16,
             io_combine_limit: 256 << 10,
@@ -109,7 +144,13 @@ impl Default for StorageConfig {
             fsync: true,
             io_direct_data: false,
             io_direct_wal: false,
+            space_reserve: 16 * MIB,
+            max_data_files: None,
             ignore_log_damage: false,
+            #[cfg(test)]
+            redo_waits: false,
+            #[cfg(test)]
+            redo_memory: None,
             mutant: None,
         }
     }
@@ -126,6 +167,7 @@ impl StorageConfig {
             min_wal_size: 128 << 10,
             wal_segment_size: 64 << 10,
             wal_segments_ahead: 1,
+            space_reserve: 256 << 10,
             io_slow_threshold: Duration::ZERO,
             ..StorageConfig::default()
         }
@@ -133,7 +175,8 @@ impl StorageConfig {
 
     /// Whether this bug was asked for.
     #[inline]
-    pub(crate) fn has(&self, mutant: Mutant) -> bool {
+    #[must_use]
+    pub fn has(&self, mutant: Mutant) -> bool {
         cfg!(debug_assertions) && self.mutant == Some(mutant)
     }
 
@@ -143,9 +186,22 @@ impl StorageConfig {
         usize::try_from(self.shared_buffers / crate::page::PAGE_SIZE as u64).unwrap_or(usize::MAX)
     }
 
+    /// Whether redo reads pages ahead of use.
+    pub(crate) fn redo_reads_ahead(&self) -> bool {
+        self.recovery_prefetch && self.maintenance_io_concurrency > 0
+    }
+
     /// Most adjacent pages in one read.
     pub(crate) fn combined_pages(&self) -> usize {
         usize::try_from(self.io_combine_limit / crate::page::PAGE_SIZE as u64).unwrap_or(1)
+    }
+
+    /// Most data files open at once in a process that may have `limit` files open.
+    pub(crate) fn data_files(&self, limit: Option<u64>) -> usize {
+        let half = limit.map_or(usize::MAX, |limit| {
+            usize::try_from(limit / 2).unwrap_or(usize::MAX)
+        });
+        self.max_data_files.unwrap_or(half)
     }
 
     /// Largest log record this configuration can write, in bytes.
@@ -153,7 +209,7 @@ impl StorageConfig {
     pub fn max_record(&self) -> usize {
         usize::try_from(self.wal_buffers / 4)
             .unwrap_or(usize::MAX)
-            .min(crate::wal::record::MAX_RECORD)
+            .min(crate::record::MAX_RECORD)
     }
 
     /// Checks ranges that the rest of the crate relies on.
@@ -181,9 +237,7 @@ impl StorageConfig {
                 self.wal_buffers
             ));
         }
-        if !self.wal_segment_size.is_power_of_two()
-            || !(64 << 10..=1 << 30).contains(&self.wal_segment_size)
-        {
+        if !is_segment_size(self.wal_segment_size) {
             return fail(format!(
                 "wal_segment_size = {} is not a power of two between 64 KiB and 1 GiB",
                 self.wal_segment_size

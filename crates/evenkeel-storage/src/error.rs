@@ -1,4 +1,4 @@
-//! What can go wrong in storage, told apart by what a caller would do about it.
+//! Errors of storage, distinguished by what a caller would do about them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,6 +17,10 @@ pub enum StorageError {
     #[error("disk full: {0}")]
     DiskFull(IoError),
 
+    /// The process has no descriptor left for a file. The statement fails; the instance goes on.
+    #[error("out of file descriptors: {0}")]
+    TooManyFiles(IoError),
+
     /// The operating system refused an operation.
     #[error(transparent)]
     Io(IoError),
@@ -26,7 +30,7 @@ pub enum StorageError {
     PageRead {
         /// The page.
         page: PageId,
-        /// What the operating system said.
+        /// The error from the operating system.
         error: IoError,
     },
 
@@ -38,14 +42,31 @@ pub enum StorageError {
     },
 
     /// A page's content is not what was written there.
-    #[error("page damaged: {page}: {reason}")]
+    #[error("page damaged: {page}, LSN {lsn}: {reason}")]
     PageDamaged {
         /// The page.
         page: PageId,
         /// The LSN in the page's header, as found.
         lsn: Lsn,
-        /// What is wrong.
+        /// A description of the damage.
         reason: String,
+    },
+
+    /// A page that could not be brought up to date is set aside: nobody sees it before it is
+    /// zeroed, discarded or repaired by an explicit command.
+    #[error(
+        "page set aside as damaged: {page}, LSN {lsn}: {reason}; the log's changes of it are kept \
+         in {}", side_file.display()
+    )]
+    PageSetAside {
+        /// The page.
+        page: PageId,
+        /// The LSN that the page was found with; zero when it could not be read.
+        lsn: Lsn,
+        /// Why it was set aside.
+        reason: Arc<str>,
+        /// The file with the changes that the page lacks.
+        side_file: PathBuf,
     },
 
     /// A page on disk lacks a change that the log says it had: a write was lost.
@@ -73,9 +94,9 @@ pub enum StorageError {
         lsn: Lsn,
         /// First byte that differs.
         offset: usize,
-        /// What the image has there.
+        /// The byte of the image there.
         expected: u8,
-        /// What the page has there.
+        /// The byte of the page there.
         found: u8,
     },
 
@@ -89,12 +110,22 @@ pub enum StorageError {
         lsn: Lsn,
         /// The log was durable up to here at least.
         durable: Lsn,
-        /// What proves it.
+        /// The proof: the control file or a record.
         proof: String,
     },
 
+    /// A record that is valid by its checksum has content that this program does not know: it is
+    /// not the end of the log, and nothing was changed.
+    #[error("the record at {lsn} is valid, but its {what} is unknown: another version wrote it")]
+    UnknownRecord {
+        /// The record.
+        lsn: Lsn,
+        /// The part of it that is unknown.
+        what: String,
+    },
+
     /// A record that is valid by its checksum cannot be applied.
-    #[error("redo of the record at {lsn} failed on {page:?}: {reason}")]
+    #[error("redo of the record at {lsn} failed{}: {reason}", on_page(*.page))]
     Redo {
         /// The record.
         lsn: Lsn,
@@ -109,7 +140,7 @@ pub enum StorageError {
     NotADatabase {
         /// The directory.
         path: PathBuf,
-        /// What was found.
+        /// Why it is not one.
         reason: String,
     },
 
@@ -129,7 +160,7 @@ pub enum StorageError {
     ControlDamaged {
         /// The control file.
         path: PathBuf,
-        /// What is wrong with each copy.
+        /// A description of the damage of each copy.
         reason: String,
     },
 
@@ -147,7 +178,7 @@ pub enum StorageError {
         path: PathBuf,
         /// Byte offset of the damage.
         offset: u64,
-        /// What is wrong.
+        /// A description of the damage.
         reason: String,
     },
 
@@ -175,12 +206,32 @@ pub enum StorageError {
     Internal(Arc<str>),
 }
 
+impl StorageError {
+    /// The page that this is the damage of: an error of whoever needs the page, and of nobody
+    /// else.
+    #[must_use]
+    pub fn damaged_page(&self) -> Option<PageId> {
+        match self {
+            StorageError::PageRead { page, .. }
+            | StorageError::PageDamaged { page, .. }
+            | StorageError::PageSetAside { page, .. }
+            | StorageError::LostWrite { page, .. } => Some(*page),
+            StorageError::Redo { page, .. } => *page,
+            _ => None,
+        }
+    }
+}
+
+fn on_page(page: Option<PageId>) -> String {
+    page.map_or_else(String::new, |page| format!(" on {page}"))
+}
+
 impl From<IoError> for StorageError {
     fn from(error: IoError) -> Self {
-        if error.kind() == IoErrorKind::NoSpace {
-            StorageError::DiskFull(error)
-        } else {
-            StorageError::Io(error)
+        match error.kind() {
+            IoErrorKind::NoSpace => StorageError::DiskFull(error),
+            IoErrorKind::TooManyFiles => StorageError::TooManyFiles(error),
+            _ => StorageError::Io(error),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Newtypes for the numbers that travel between modules and into files.
 
 use std::fmt;
+use std::str::FromStr;
 
 /// A position in the write-ahead log, in bytes since the log's beginning.
 ///
@@ -88,6 +89,26 @@ impl fmt::Display for FileId {
     }
 }
 
+impl FromStr for FileId {
+    type Err = ParsePageError;
+
+    /// Reads what [`FileId`] displays.
+    fn from_str(text: &str) -> Result<FileId, ParsePageError> {
+        let (directory, number) = text.split_once('/').ok_or(ParsePageError("file"))?;
+        let number = number.parse().map_err(|_| ParsePageError("file"))?;
+        match directory {
+            "base" => Ok(FileId(number)),
+            "status" => Ok(FileId::status(number)),
+            _ => Err(ParsePageError("file")),
+        }
+    }
+}
+
+/// Text that does not name a file, or a fork.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("not a {0}: files are base/NUMBER or status/NUMBER, forks are main, fsm and vm")]
+pub struct ParsePageError(&'static str);
+
 impl fmt::Debug for FileId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -132,6 +153,19 @@ impl fmt::Display for Fork {
     }
 }
 
+impl FromStr for Fork {
+    type Err = ParsePageError;
+
+    /// Reads what [`Fork`] displays.
+    fn from_str(text: &str) -> Result<Fork, ParsePageError> {
+        let named = |fork: &Fork| fork.to_string() == text;
+        Fork::ALL
+            .into_iter()
+            .find(named)
+            .ok_or(ParsePageError("fork"))
+    }
+}
+
 /// One page of one fork of one file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PageId {
@@ -173,12 +207,19 @@ mod tests {
         assert_eq!(FileId::status(7).number(), 7);
         assert_eq!(FileId(7).to_string(), "base/7");
         assert_eq!(FileId::status(7).to_string(), "status/7");
+        for file in [FileId(7), FileId::status(7)] {
+            assert_eq!(file.to_string().parse(), Ok(file));
+        }
+        for text in ["7", "base/", "wal/7", "base/7/8"] {
+            assert!(text.parse::<FileId>().is_err(), "{text}");
+        }
     }
 
     #[test]
     fn fork_numbers_round_trip() {
         for fork in Fork::ALL {
             assert_eq!(Fork::from_u8(fork as u8), Some(fork));
+            assert_eq!(fork.to_string().parse(), Ok(fork));
         }
         assert_eq!(Fork::from_u8(3), None);
     }

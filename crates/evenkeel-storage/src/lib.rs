@@ -4,29 +4,41 @@
 //! It knows pages and records, not what they mean: the engine above hands in a
 //! [`StorageClient`] whose `apply` is both the way forward and redo. Start at [`Store`].
 
+#![warn(missing_docs)]
+
 pub mod buffer;
 pub mod checkpoint;
+pub mod client;
 pub mod config;
 pub mod control;
+mod core;
 pub mod error;
 pub mod files;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
+pub mod gaps;
 pub mod ids;
 pub mod invariant;
 pub mod mutant;
 pub mod page;
 mod parallel;
 pub mod poison;
+pub mod quarantine;
+pub mod record;
 pub mod recovery;
+mod retry;
 pub mod stats;
 pub mod store;
+mod sync;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod wal;
 pub mod writeout;
 
-pub use config::{StorageConfig, TornPageProtection};
+pub use client::{ApplyContext, CommitNote, StorageClient, StoreState};
+pub use config::{RecoveryOpen, StorageConfig, TornPageProtection};
 pub use error::{ApplyError, StorageError, StorageResult};
 pub use ids::{BlockNumber, FileId, Fork, FrameId, Lsn, PageId};
 pub use poison::Poison;
-pub use store::{ApplyContext, Change, CheckpointMode, CommitNote, RedoHold, StorageClient, Store};
-pub use wal::record::{PartFlags, RecordKind, RecordView};
+pub use record::{PartFlags, RecordKind, RecordView, RemovalLsn};
+pub use store::{Change, CheckpointMode, RedoHold, Store};

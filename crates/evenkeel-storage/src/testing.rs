@@ -1,4 +1,4 @@
-//! What the tests of pool and writer share: a store without a log.
+//! A store without a log, shared by the tests of pool and writer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,15 +7,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use evenkeel_io::{Disk, SimDisk};
 use parking_lot::Mutex;
 
-use crate::buffer::{BufferPool, ReadAheadOptions, WriteGuard};
+use crate::buffer::{BufferPool, PoolCore, ReadAheadOptions, WriteGuard};
 use crate::config::TornPageProtection;
 use crate::error::StorageResult;
 use crate::files::{DataAccess, FileSpace, SyncTable};
+use crate::gaps::Gaps;
 use crate::ids::{BlockNumber, FileId, Fork, Lsn, PageId};
 use crate::page::PageRead;
 use crate::poison::Poison;
 use crate::stats::IoStats;
-use crate::writeout::{LogFlush, Writer, WriterOptions};
+use crate::wal::LogFlush;
+use crate::writeout::{Writer, WriterOptions};
 
 /// Where the tests' databases are.
 pub(crate) const DIR: &str = "/db";
@@ -29,6 +31,8 @@ pub(crate) struct TestLog {
     durable: AtomicU64,
     records: Mutex<Vec<(Lsn, PageId, u64)>>,
     disk: Option<SimDisk>,
+    flushing: Mutex<()>,
+    gaps: Gaps,
     /// How often somebody asked for a flush ahead of need.
     pub(crate) asked: AtomicU64,
 }
@@ -43,6 +47,16 @@ impl TestLog {
         let log = TestLog {
             next: AtomicU64::new(RECORD),
             disk,
+            ..TestLog::default()
+        };
+        Arc::new(log)
+    }
+
+    /// A log that ends at `end`, all durable.
+    pub(crate) fn ended(end: Lsn) -> Arc<TestLog> {
+        let log = TestLog {
+            next: AtomicU64::new(end.0.max(RECORD)),
+            durable: AtomicU64::new(end.0),
             ..TestLog::default()
         };
         Arc::new(log)
@@ -66,7 +80,7 @@ impl TestLog {
     }
 }
 
-/// What a record does to its page: fills it with its value, so that a torn page shows.
+/// Applies a record to its page: fills it with the value, so that a torn page shows.
 pub(crate) fn apply(page: &mut WriteGuard<'_>, lsn: Lsn, value: u64) {
     let mut page = page.page_mut();
     if page.is_new() {
@@ -81,6 +95,8 @@ pub(crate) fn apply(page: &mut WriteGuard<'_>, lsn: Lsn, value: u64) {
 impl LogFlush for TestLog {
     fn flush(&self, lsn: Lsn) -> StorageResult<()> {
         let end = lsn.0 + RECORD;
+        // Nobody goes on before the journal has what another thread is about to acknowledge.
+        let _one_at_a_time = self.flushing.lock();
         if self.durable.fetch_max(end, Ordering::SeqCst) < end
             && let Some(disk) = &self.disk
         {
@@ -100,6 +116,10 @@ impl LogFlush for TestLog {
     fn insert_lsn(&self) -> Lsn {
         Lsn(self.next.load(Ordering::SeqCst))
     }
+
+    fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
 }
 
 /// A pool with its writer on some disk.
@@ -114,18 +134,27 @@ pub(crate) const TEST_SEGMENT: u32 = 24;
 
 /// A pool without a writer.
 pub(crate) fn open_pool(disk: &SimDisk, frames: usize) -> (Arc<BufferPool>, Arc<Poison>) {
+    open_pool_with(disk, frames, usize::MAX)
+}
+
+/// A pool without a writer that keeps about `most_open` files open.
+pub(crate) fn open_pool_with(
+    disk: &SimDisk,
+    frames: usize,
+    most_open: usize,
+) -> (Arc<BufferPool>, Arc<Poison>) {
     let dir = Path::new(DIR);
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
     disk.create_dir_all(dir).expect("no fault armed");
     disk.sync_dir(Path::new("/")).expect("no fault armed");
     let poison = Poison::new();
-    let sync = SyncTable::new(Arc::clone(&disk), true, Arc::clone(&poison));
+    let sync = SyncTable::new(Arc::clone(&disk), true, &poison, most_open);
     let space = FileSpace::open(disk, dir, DataAccess::Buffered, TEST_SEGMENT, sync)
         .expect("no fault armed");
     let io = IoStats::new(std::time::Duration::ZERO);
     let ahead = ReadAheadOptions::default();
-    let pool = BufferPool::new(frames, space, Arc::clone(&poison), io, ahead);
-    let pool = pool.expect("a small pool");
+    let core = PoolCore::new(frames, Arc::clone(&poison), io).expect("memory");
+    let pool = BufferPool::new(core, space, ahead);
     (pool, poison)
 }
 
@@ -134,6 +163,7 @@ pub(crate) fn options(protection: TornPageProtection, area_pages: u32) -> Writer
         dir: DIR.into(),
         torn_page_protection: protection,
         images_cover: false,
+        replayed: None,
         reuse_slots_early: false,
         leave_one_out: false,
         batch_pages: 16,

@@ -1,254 +1,35 @@
-//! The disk itself: names, journal, faults, clock.
+//! The simulated disk as its user has it: calls, faults, crashes.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::num::NonZero;
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::{Condvar, Mutex};
 use rustix::io::Errno;
 
-use super::fault::{Fault, FaultKind, Faults};
+use super::blocks::{BLOCK, block_number};
+use super::fault::{Fault, FaultKind};
 use super::file::SimFile;
 use super::image::{Outcome, crash};
-use super::journal::{Entry, ImageSeries, JournalOp};
+use super::journal::JournalOp;
 use super::latency::{Device, LatencyMode, LatencyModel};
 use super::queue::SimQueue;
-use super::rng::Rng;
-use super::state::{Change, Ino, Node, State, parent};
-use crate::buffer::IO_ALIGN;
-use crate::disk::{Disk, File, LockGuard, OpenOptions};
+use super::shared::{Inner, Shared};
+use super::state::{Change, Node, State};
+use crate::disk::{BootId, Disk, LockGuard};
 use crate::error::{IoError, IoErrorKind, IoResult, OpKind};
+use crate::file::{File, OpenOptions};
 use crate::queue::IoQueue;
 use crate::worker::{WorkerPool, WorkerQueue};
 
-/// Where simulated time begins: 2025-01-01 UTC, in microseconds since 1970.
-const EPOCH_MICROS: u64 = 1_735_689_600_000_000;
-
 /// A disk in memory that can crash, tear, lose, fail and be slow. See the README's rules.
 ///
-/// A clone is the same disk. What a crash leaves is another one, with a journal of its own.
+/// A clone is the same disk. A crash leaves another one, with a journal of its own.
 #[derive(Clone)]
 pub struct SimDisk {
-    shared: Arc<Shared>,
-}
-
-pub(crate) struct Shared {
-    inner: Mutex<Inner>,
-    serving: Mutex<usize>,
-    served: Condvar,
-}
-
-pub(crate) struct Inner {
-    pub(crate) state: State,
-    /// The state before the journal, and the index it has.
-    base: State,
-    first: u64,
-    journal: Vec<Arc<Entry>>,
-    acknowledged: Vec<(u64, u64)>,
-    faults: Faults,
-    calls: u64,
-    clock: u64,
-    /// Cost of the present call.
-    cost: u64,
-    device: Option<Device>,
-    free_space: Option<u64>,
-    pub(crate) rng: Rng,
-    locks: BTreeSet<Arc<Path>>,
-    write_back_errors: BTreeMap<Ino, u64>,
-    /// Unit of atomic writes that the disk promises, or zero.
-    atomic_unit: u32,
-}
-
-impl Inner {
-    /// Applies a change and journals it.
-    pub(crate) fn record(
-        &mut self,
-        op: OpKind,
-        path: &Arc<Path>,
-        offset: u64,
-        len: u64,
-        failed: bool,
-        change: Change,
-    ) {
-        let index = self.index() + 1;
-        self.state.apply(index, &change);
-        let path = Arc::clone(path);
-        self.journal.push(Arc::new(Entry {
-            op,
-            path,
-            offset,
-            len,
-            failed,
-            change,
-        }));
-    }
-
-    fn name(&mut self, op: OpKind, path: &Arc<Path>, change: Change) {
-        self.record(op, path, 0, 0, false, change);
-    }
-
-    fn index(&self) -> u64 {
-        self.first + self.journal.len() as u64
-    }
-
-    /// A shorter, not empty, length; aligned if it must be; the same if there is none.
-    pub(crate) fn shorten(&mut self, len: usize, direct: bool) -> usize {
-        let unit = if direct { IO_ALIGN } else { 1 };
-        match len / unit {
-            0 | 1 => len,
-            units => (1 + self.rng.index(units - 1)) * unit,
-        }
-    }
-
-    pub(crate) fn charge(&mut self, cost: impl FnOnce(&mut Device) -> u64) {
-        if let Some(device) = &mut self.device {
-            self.cost = self.cost.saturating_add(cost(device));
-        }
-    }
-
-    pub(crate) fn on_device(&mut self, act: impl FnOnce(&mut Device)) {
-        if let Some(device) = &mut self.device {
-            act(device);
-        }
-    }
-
-    pub(crate) fn write_back_errors(&self, ino: Ino) -> u64 {
-        self.write_back_errors.get(&ino).copied().unwrap_or(0)
-    }
-
-    pub(crate) fn add_write_back_error(&mut self, ino: Ino) {
-        *self.write_back_errors.entry(ino).or_default() += 1;
-    }
-
-    fn open(&mut self, path: &Arc<Path>, opts: OpenOptions) -> Result<Ino, Errno> {
-        if !opts.read && !opts.write {
-            return Err(Errno::INVAL);
-        }
-        if opts.atomic != 0 && !(opts.direct && opts.atomic == self.atomic_unit) {
-            return Err(Errno::OPNOTSUPP);
-        }
-        match self.state.node(path) {
-            Some(_) if opts.create_new => Err(Errno::EXIST),
-            Some(Node::Dir) => Err(Errno::ISDIR),
-            Some(Node::File(ino)) => {
-                if opts.truncate && opts.write {
-                    let change = Change::SetLen { ino, len: 0 };
-                    self.name(OpKind::SetLen, path, change);
-                }
-                Ok(ino)
-            }
-            None if !(opts.create || opts.create_new) => Err(Errno::NOENT),
-            None if !self.state.is_dir(parent(path)) => Err(Errno::NOENT),
-            None => {
-                let ino = Ino(self.state.next_ino);
-                self.name(
-                    OpKind::Open,
-                    path,
-                    Change::Create {
-                        path: Arc::clone(path),
-                        ino,
-                    },
-                );
-                Ok(ino)
-            }
-        }
-    }
-
-    fn rename(&mut self, from: Arc<Path>, to: Arc<Path>) -> Result<(), Errno> {
-        let node = match self.state.node(&from) {
-            Some(node @ Node::File(_)) => node,
-            Some(Node::Dir) => return Err(Errno::INVAL),
-            None => return Err(Errno::NOENT),
-        };
-        if self.state.is_dir(&to) {
-            return Err(Errno::ISDIR);
-        }
-        if !self.state.is_dir(parent(&to)) {
-            return Err(Errno::NOENT);
-        }
-        if from != to {
-            let path = Arc::clone(&to);
-            self.name(OpKind::Rename, &path, Change::Rename { from, to, node });
-        }
-        Ok(())
-    }
-
-    fn create_dir_all(&mut self, path: &Path) -> Result<(), Errno> {
-        let mut missing = Vec::new();
-        let mut at = path;
-        loop {
-            match self.state.node(at) {
-                Some(Node::Dir) => break,
-                Some(Node::File(_)) if at == path => return Err(Errno::EXIST),
-                Some(Node::File(_)) => return Err(Errno::NOTDIR),
-                None => missing.push(Arc::<Path>::from(at)),
-            }
-            at = parent(at);
-        }
-        for path in missing.into_iter().rev() {
-            let change = Change::CreateDir {
-                path: Arc::clone(&path),
-            };
-            self.name(OpKind::CreateDir, &path, change);
-        }
-        Ok(())
-    }
-
-    fn list(&self, dir: &Path) -> Result<Vec<String>, Errno> {
-        if !self.state.is_dir(dir) {
-            return Err(Errno::NOENT);
-        }
-        let inside = self.state.names.keys().filter(|path| parent(path) == dir);
-        let names = inside.filter_map(|path| path.file_name());
-        Ok(names
-            .map(|name| name.to_string_lossy().into_owned())
-            .collect())
-    }
-}
-
-impl Shared {
-    /// One call: counted, possibly failed, paid for when the disk is free again for others.
-    pub(crate) fn call<T>(
-        &self,
-        op: OpKind,
-        path: &Path,
-        act: impl FnOnce(&mut Inner, Option<FaultKind>) -> Result<T, Errno>,
-    ) -> Result<T, Errno> {
-        let mut inner = self.inner.lock();
-        inner.calls += 1;
-        inner.cost = 0;
-        let fault = inner.faults.meet(op, path);
-        let result = act(&mut inner, fault);
-        let cost = inner.cost;
-        inner.clock = inner.clock.saturating_add(cost + 1);
-        let sleep = inner
-            .device
-            .as_ref()
-            .filter(|device| device.mode == LatencyMode::Sleep);
-        let parallel = sleep.map(|device| device.model.parallel.max(1));
-        drop(inner);
-        if let Some(parallel) = parallel
-            && cost > 0
-        {
-            self.serve(cost, parallel);
-        }
-        result
-    }
-
-    /// Occupies one of the device's places for this many microseconds.
-    fn serve(&self, micros: u64, parallel: usize) {
-        let mut serving = self.serving.lock();
-        while *serving >= parallel {
-            self.served.wait(&mut serving);
-        }
-        *serving += 1;
-        drop(serving);
-        std::thread::sleep(Duration::from_micros(micros));
-        *self.serving.lock() -= 1;
-        self.served.notify_one();
-    }
+    pub(super) shared: Arc<Shared>,
 }
 
 /// The path without what changes nothing; parent components are refused.
@@ -270,36 +51,15 @@ impl SimDisk {
         Self::from_state(State::default(), 0, seed)
     }
 
-    /// From now on the disk says that it writes aligned units of `unit` bytes atomically. Whoever
-    /// takes crash images keeps the promise, with [`Outcome::Torn8192`] for the one of 8192.
+    /// From now on the disk says that it writes aligned units of `unit` bytes atomically. The
+    /// caller that takes crash images keeps the promise, with [`Outcome::Torn8192`] for 8192.
     pub fn promise_atomic_writes(&self, unit: u32) {
         self.shared.inner.lock().atomic_unit = unit;
     }
 
     pub(crate) fn from_state(state: State, first: u64, seed: u64) -> Self {
-        let inner = Inner {
-            base: state.clone(),
-            state,
-            first,
-            journal: Vec::new(),
-            acknowledged: Vec::new(),
-            faults: Faults::default(),
-            calls: 0,
-            clock: EPOCH_MICROS,
-            cost: 0,
-            device: None,
-            free_space: None,
-            rng: Rng::new(seed),
-            locks: BTreeSet::new(),
-            write_back_errors: BTreeMap::new(),
-            atomic_unit: 0,
-        };
         Self {
-            shared: Arc::new(Shared {
-                inner: Mutex::new(inner),
-                serving: Mutex::new(0),
-                served: Condvar::new(),
-            }),
+            shared: Arc::new(Shared::new(state, first, seed)),
         }
     }
 
@@ -360,6 +120,22 @@ impl SimDisk {
         self.shared.inner.lock().faults.fired
     }
 
+    /// Makes the blocks of 4096 bytes that hold this range of a file unreadable: reading any of
+    /// them fails with an I/O error until it is written again, across crashes too.
+    ///
+    /// # Errors
+    /// When there is no such file.
+    pub fn make_unreadable(&self, path: &Path, range: Range<u64>) -> IoResult<()> {
+        self.on_path(OpKind::Write, path, |inner, path| {
+            let Some(Node::File(ino)) = inner.state.node(&path) else {
+                return Err(Errno::NOENT);
+            };
+            let blocks = block_number(range.start)..block_number(range.end + BLOCK as u64 - 1);
+            inner.unreadable.entry(ino).or_default().extend(blocks);
+            Ok(())
+        })
+    }
+
     /// Lets the system's own write-back fail for files whose path contains `path`: unsynced
     /// content is lost as by a failed sync. Handles open now report it at their next sync;
     /// those opened later never will. Returns how many files lost something.
@@ -417,10 +193,37 @@ impl SimDisk {
         self.shared.inner.lock().device = device;
     }
 
-    /// What [`Disk::free_space`] answers. Nothing is refused because of it: see
+    /// The most operations that were under way at once under [`LatencyMode::Sleep`].
+    pub fn most_served_at_once(&self) -> usize {
+        self.shared.most_served()
+    }
+
+    /// Sets the answer of [`Disk::free_space`]. No operation is refused because of it: see
     /// [`SimDisk::inject`] for that.
     pub fn set_free_space(&self, bytes: Option<u64>) {
         self.shared.inner.lock().free_space = bytes;
+    }
+
+    /// From now on all files together cannot grow beyond `bytes`: what needs more fails as on a
+    /// full disk, and [`Disk::free_space`] answers the rest. A file that nobody can find any more
+    /// takes no room.
+    pub fn set_capacity(&self, bytes: Option<u64>) {
+        self.shared.inner.lock().capacity = bytes;
+    }
+
+    /// From now on the disk does not say by which run of the kernel it is used.
+    pub fn forget_boot_id(&self) {
+        self.shared.inner.lock().knows_boot_id = false;
+    }
+
+    /// From now on opening fails while the process has so many handles.
+    pub fn set_max_open_files(&self, handles: Option<u64>) {
+        self.shared.inner.lock().max_open = handles;
+    }
+
+    /// Handles that the process has open.
+    pub fn open_files(&self) -> u64 {
+        self.shared.open.load(Ordering::SeqCst)
     }
 
     /// Moves the simulated clock forward.
@@ -436,8 +239,12 @@ impl SimDisk {
 
     /// As [`SimDisk::crash`], with the outcome given.
     pub fn crash_with(&self, outcome: Outcome, seed: u64) -> Self {
-        let state = self.shared.inner.lock().state.clone();
-        Self::from_state(crash(&state, outcome, seed), 0, seed)
+        let inner = self.shared.inner.lock();
+        let (state, unreadable) = (inner.state.clone(), inner.unreadable.clone());
+        drop(inner);
+        let disk = Self::from_state(crash(&state, outcome, seed), 0, seed);
+        disk.shared.inner.lock().unreadable = unreadable;
+        disk
     }
 
     /// The disk if only the process dies now: the page cache survives, locks do not. Handles on
@@ -445,27 +252,11 @@ impl SimDisk {
     pub fn process_crash(&self) -> Self {
         let mut inner = self.shared.inner.lock();
         let (state, first, seed) = (inner.state.clone(), inner.index(), inner.rng.next_u64());
+        let unreadable = inner.unreadable.clone();
         drop(inner);
-        Self::from_state(state, first, seed)
-    }
-
-    /// One possible disk if power failed after `index` operations. Replays the journal; for many
-    /// indexes use [`SimDisk::images`].
-    pub fn image_at(&self, index: u64, seed: u64) -> Self {
-        self.image_with(index, Outcome::Mixed, seed)
-    }
-
-    /// As [`SimDisk::image_at`], with the outcome given.
-    pub fn image_with(&self, index: u64, outcome: Outcome, seed: u64) -> Self {
-        let mut series = self.images(seed);
-        series.seek(index);
-        series.image(outcome, seed)
-    }
-
-    /// Crash images at every index of the journal as it is now.
-    pub fn images(&self, seed: u64) -> ImageSeries {
-        let inner = self.shared.inner.lock();
-        ImageSeries::new(inner.base.clone(), inner.journal.clone(), inner.first, seed)
+        let disk = Self::from_state(state, first, seed);
+        disk.shared.inner.lock().unreadable = unreadable;
+        disk
     }
 
     fn on_path<T>(
@@ -483,9 +274,20 @@ impl SimDisk {
         result.map_err(|errno| IoError::from_errno(op, path, None, errno))
     }
 
+    /// Directories are opened, too, to be listed; for syncs they stay open.
+    fn needs_descriptor(&self, inner: &Inner) -> Result<(), Errno> {
+        let open = self.shared.open.load(Ordering::SeqCst);
+        match inner.max_open {
+            Some(most) if open >= most => Err(Errno::MFILE),
+            _ => Ok(()),
+        }
+    }
+
     fn open_file(&self, op: OpKind, path: &Path, opts: OpenOptions) -> IoResult<SimFile> {
         self.on_path(op, path, |inner, plain| {
+            self.needs_descriptor(inner)?;
             let ino = inner.open(&plain, opts)?;
+            self.shared.open.fetch_add(1, Ordering::SeqCst);
             Ok(SimFile {
                 disk: Arc::clone(&self.shared),
                 ino,
@@ -535,7 +337,10 @@ impl Disk for SimDisk {
     }
 
     fn list(&self, dir: &Path) -> IoResult<Vec<String>> {
-        self.on_path(OpKind::List, dir, |inner, dir| inner.list(&dir))
+        self.on_path(OpKind::List, dir, |inner, dir| {
+            self.needs_descriptor(inner)?;
+            inner.list(&dir)
+        })
     }
 
     fn exists(&self, path: &Path) -> IoResult<bool> {
@@ -584,7 +389,7 @@ impl Disk for SimDisk {
         match sleeping.map(|device| device.model.parallel) {
             // Only threads sleep at the same time.
             Some(parallel) => Box::new(WorkerQueue::new(
-                WorkerPool::start(parallel.min(depth)),
+                WorkerPool::new(parallel.min(depth)),
                 depth,
             )),
             None => Box::new(SimQueue::new(depth, inner.rng.next_u64())),
@@ -602,7 +407,19 @@ impl Disk for SimDisk {
     }
 
     fn free_space(&self, _: &Path) -> IoResult<Option<u64>> {
-        Ok(self.shared.inner.lock().free_space)
+        let inner = self.shared.inner.lock();
+        Ok(inner.left().or(inner.free_space))
+    }
+
+    /// Another one after each crash of the machine.
+    fn boot_id(&self) -> Option<BootId> {
+        let inner = self.shared.inner.lock();
+        let id = NonZero::<u128>::MIN.saturating_add(inner.state.crashes.into());
+        inner.knows_boot_id.then_some(BootId(id))
+    }
+
+    fn max_open_files(&self) -> Option<u64> {
+        self.shared.inner.lock().max_open
     }
 }
 

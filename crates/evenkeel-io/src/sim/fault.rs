@@ -14,6 +14,8 @@ pub enum FaultKind {
     Eio,
     /// The disk is full, with the same consequences.
     Enospc,
+    /// No descriptor is left. A call that opens nothing fails as by `Eio`.
+    Emfile,
     /// A read or write moves fewer bytes than asked for and is then carried on with; a call that
     /// cannot be short fails: `allocate` as a full disk, the others as `Eio`.
     Short,
@@ -24,7 +26,10 @@ impl FaultKind {
         match self {
             Self::Enospc => Errno::NOSPC,
             Self::Short if op == OpKind::Allocate => Errno::NOSPC,
-            Self::Eio | Self::Short => Errno::IO,
+            Self::Emfile if matches!(op, OpKind::Open | OpKind::Lock | OpKind::List) => {
+                Errno::MFILE
+            }
+            Self::Eio | Self::Emfile | Self::Short => Errno::IO,
         }
     }
 }

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rustix::io::Errno;
 
 use super::blocks::{BLOCK, MAX_LEN, block_number, block_of, bytes_of, within};
-use super::disk::{Inner, Shared};
 use super::fault::FaultKind;
+use super::shared::{Inner, Shared};
 use super::state::{Change, Ino};
 use crate::buffer::IO_ALIGN;
-use crate::disk::{File, OpenOptions};
 use crate::error::{IoError, IoResult, OpKind};
+use crate::file::{File, OpenOptions};
 use crate::transfer::{Broken, read_full, write_full};
 
 pub(crate) struct SimFile {
@@ -25,6 +25,12 @@ pub(crate) struct SimFile {
     pub(crate) opts: OpenOptions,
     /// How many of the file's write-back errors this handle has reported or was opened after.
     pub(crate) errors_seen: AtomicU64,
+}
+
+impl Drop for SimFile {
+    fn drop(&mut self) {
+        self.disk.open.fetch_sub(1, Ordering::SeqCst);
+    }
 }
 
 impl SimFile {
@@ -65,6 +71,9 @@ impl SimFile {
             let file = inner.state.file(self.ino).ok_or(Errno::IO)?;
             let left = usize::try_from(file.len.saturating_sub(offset)).unwrap_or(usize::MAX);
             let want = want.min(left);
+            if inner.is_unreadable(self.ino, offset, want) {
+                return Err(Errno::IO);
+            }
             let mut done = 0;
             for buf in bufs {
                 let mut filled = 0;
@@ -130,8 +139,9 @@ impl SimFile {
         len: usize,
         failed: bool,
     ) -> Result<(), Errno> {
-        let file = inner.state.file(self.ino).ok_or(Errno::IO)?;
         let end = offset + len as u64;
+        inner.check_room(self.ino, end)?;
+        let file = inner.state.file(self.ino).ok_or(Errno::IO)?;
         let mut source = bufs.iter().flat_map(|buf| buf.chunks(BLOCK)).peekable();
         let mut used = 0;
         let mut blocks = Vec::with_capacity(len / BLOCK + 2);
@@ -157,6 +167,9 @@ impl SimFile {
             }
             blocks.push((number, block_of(&bytes)));
         }
+        // A block that is written in part is read first, by the page cache or the device.
+        let whole = offset.div_ceil(BLOCK as u64)..end / BLOCK as u64;
+        whole.for_each(|number| inner.heal(self.ino, number));
         let change = Change::Write {
             ino: self.ino,
             blocks,
@@ -212,6 +225,9 @@ impl SimFile {
             None => self.disk.call(op, &self.path, |inner, fault| {
                 if let Some(fault) = fault {
                     return Err(fault.errno(op));
+                }
+                if let Change::Allocate { ino, end } = change {
+                    inner.check_room(ino, end)?;
                 }
                 inner.record(op, &self.path, at, len, false, change);
                 Ok(())

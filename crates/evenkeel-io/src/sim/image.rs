@@ -9,7 +9,7 @@ use super::inode::{Inode, Pending};
 use super::rng::{Rng, mix};
 use super::state::{Node, State, Tree, is_root, parent};
 
-/// What of the unsynced survives a power failure.
+/// Which unsynced changes survive a power failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// Nothing that was not synced.
@@ -238,6 +238,7 @@ pub(crate) fn crash(state: &State, outcome: Outcome, seed: u64) -> State {
         }
     }
     State {
+        crashes: state.crashes + 1,
         files,
         durable: Arc::clone(&names),
         names,

@@ -37,7 +37,8 @@ impl Inode {
             && self.len == self.durable_len
     }
 
-    /// What a direct read finds in a block: unsynced writes, but not what a failed sync lost.
+    /// The content that a direct read finds in a block: with unsynced writes, but without writes
+    /// that a failed sync lost.
     pub(crate) fn direct(&self, number: u64) -> &Block {
         self.stale
             .get(&number)

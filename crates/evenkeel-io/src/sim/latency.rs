@@ -59,7 +59,7 @@ impl LatencyModel {
     }
 }
 
-/// What the cost of an operation does.
+/// The effect of an operation's cost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LatencyMode {
     /// Advances the simulated clock.

@@ -10,13 +10,19 @@ mod journal;
 mod latency;
 mod queue;
 mod rng;
+mod sample;
+mod series;
+mod shared;
 mod state;
 
 pub use disk::SimDisk;
 pub use fault::{Fault, FaultKind};
 pub use image::Outcome;
-pub use journal::{CrashImage, ImageSeries, JournalOp};
+pub use journal::JournalOp;
 pub use latency::{LatencyMode, LatencyModel};
+pub(crate) use rng::Rng;
+pub use sample::{sample, takes_all};
+pub use series::{CrashImage, ImageSeries};
 
 #[cfg(test)]
 mod tests;

@@ -20,13 +20,13 @@ impl SimQueue {
         }
     }
 
-    fn run_one(&mut self) -> Option<IoCompletion> {
-        if self.waiting.is_empty() {
-            return None;
+    /// Runs so many operations, or all.
+    fn run(&mut self, count: usize, out: &mut Vec<IoCompletion>) {
+        for _ in 0..count.min(self.waiting.len()) {
+            // Those beyond the depth have not started yet.
+            let started = self.waiting.len().min(self.depth);
+            out.extend(self.waiting.remove(self.rng.index(started)).run());
         }
-        // Those beyond the depth have not started yet.
-        let started = self.waiting.len().min(self.depth);
-        Some(self.waiting.remove(self.rng.index(started)).run())
     }
 }
 
@@ -38,15 +38,11 @@ impl IoQueue for SimQueue {
     fn poll(&mut self, out: &mut Vec<IoCompletion>) {
         // At least one, so that a caller who only polls gets on.
         let count = 1 + self.rng.index(self.waiting.len().min(self.depth));
-        for _ in 0..count {
-            out.extend(self.run_one());
-        }
+        self.run(count, out);
     }
 
     fn wait(&mut self, min: usize, out: &mut Vec<IoCompletion>) {
-        for _ in 0..min.min(self.waiting.len()) {
-            out.extend(self.run_one());
-        }
+        self.run(min, out);
     }
 
     fn in_flight(&self) -> usize {
@@ -56,6 +52,6 @@ impl IoQueue for SimQueue {
 
 impl Drop for SimQueue {
     fn drop(&mut self) {
-        while self.run_one().is_some() {}
+        self.run(usize::MAX, &mut Vec::new());
     }
 }

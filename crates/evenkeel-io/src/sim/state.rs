@@ -14,7 +14,7 @@ use super::inode::Inode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Ino(pub(crate) u64);
 
-/// What a path names.
+/// The object that a path names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Node {
     File(Ino),
@@ -102,10 +102,12 @@ pub(crate) fn is_root(path: &Path) -> bool {
 /// Everything a crash can leave something of. Clones share all content.
 #[derive(Clone, Default)]
 pub(crate) struct State {
+    /// Crashes of the machine so far.
+    pub(crate) crashes: u64,
     pub(crate) files: BTreeMap<Ino, Arc<Inode>>,
-    /// What a process sees.
+    /// The directory entries that a process sees.
     pub(crate) names: Arc<Tree>,
-    /// What is surely there after a crash, below directories that are.
+    /// The entries that are certain to survive a crash, below directories that do.
     pub(crate) durable: Arc<Tree>,
     pub(crate) pending: Vec<NameOp>,
     pub(crate) next_ino: u64,
@@ -178,8 +180,8 @@ impl State {
         self.pending.push(op);
     }
 
-    /// Whatever touches the directory becomes durable, a rename with both its ends. No change
-    /// left pending then names this directory, so the order of changes is kept.
+    /// Makes every change durable that touches the directory, a rename with both its ends. No
+    /// change left pending then names this directory, so the order of changes is kept.
     fn sync_dir(&mut self, dir: &Path) {
         let (synced, left) = std::mem::take(&mut self.pending)
             .into_iter()

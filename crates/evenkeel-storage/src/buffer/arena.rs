@@ -1,7 +1,9 @@
 //! The memory of the frames: one aligned mapping.
 
+use std::ops::Range;
 use std::ptr::{self, NonNull};
 
+use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 
 use crate::error::{StorageError, StorageResult};
@@ -11,8 +13,8 @@ use crate::page::{PAGE_SIZE, PageBytes};
 /// Alignment of the arena: a huge page.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Page-sized pieces of one mapping, zeroed at first. Who may touch which piece is said by the
-/// frame words, not here.
+/// Page-sized pieces of one mapping, zeroed at first. The frame words, not the arena, determine
+/// which thread may touch which piece.
 pub(crate) struct Arena {
     mapping: NonNull<u8>,
     mapping_len: usize,
@@ -65,6 +67,20 @@ impl Arena {
         assert!(index < self.frames, "frame number out of range");
         // SAFETY: the mapping holds `frames` pages from `pages` on.
         unsafe { self.pages.add(index * PAGE_SIZE).cast() }
+    }
+
+    /// Has the system provide the memory of these frames, as a write to each would, and changes
+    /// nothing in it: other threads may be using it.
+    ///
+    /// # Errors
+    /// When the system cannot.
+    pub(crate) fn touch(&self, frames: Range<usize>) -> Result<(), Errno> {
+        assert!(frames.end <= self.frames, "frame number out of range");
+        // SAFETY: the range is inside the mapping.
+        let start = unsafe { self.pages.add(frames.start * PAGE_SIZE) };
+        let len = frames.len() * PAGE_SIZE;
+        // SAFETY: the range is mapped for as long as the arena lives; the content stays.
+        unsafe { madvise(start.as_ptr().cast(), len, Advice::LinuxPopulateWrite) }
     }
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::latch::Latch;
-use super::sync::{AtomicU32, Ordering, Parker};
 use super::waiters::WaitTable;
 use super::word::{Mode, PinRefused, Word};
 use crate::ids::FrameId;
+use crate::sync::{AtomicU32, Ordering, Parker};
 
 const EMPTY: u32 = 0;
 const LOADING: u32 = 1;
@@ -19,7 +19,7 @@ pub(crate) const MAX_FRAMES: usize = (u32::MAX - FIRST_FRAME) as usize;
 /// Where a block is: nowhere, being loaded, or in a frame.
 pub(crate) struct Entry(AtomicU32);
 
-/// What an entry said.
+/// The state of an array entry, as read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place {
     Empty,
@@ -39,7 +39,9 @@ impl Place {
 }
 
 impl Entry {
+    /// The models build entries alone; elsewhere an array of them is zeroed memory.
     #[cfg(loom)]
+    #[allow(dead_code)]
     pub(crate) fn new() -> Self {
         Entry(AtomicU32::new(EMPTY))
     }
@@ -49,7 +51,7 @@ impl Entry {
         Place::decode(self.0.load(Ordering::Acquire))
     }
 
-    /// Pins the frame the block is in: look up, pin, look again (buffer rule 3).
+    /// Pins the frame the block is in: look up, pin, look again (BUF-3).
     #[inline]
     pub(crate) fn pin<'f>(
         &self,
@@ -111,7 +113,7 @@ impl Entry {
     }
 
     /// Wins the right to load the block. Sequentially consistent, as is the check for a cut or
-    /// dropped fork that must follow it (buffer rule 9).
+    /// dropped fork that must follow it (BUF-9).
     pub(crate) fn begin_load(&self) -> bool {
         self.0
             .compare_exchange(EMPTY, LOADING, Ordering::SeqCst, Ordering::Relaxed)
@@ -121,9 +123,9 @@ impl Entry {
     /// The page is in the frame: shows it to everybody. The caller has a pin on it afterwards.
     ///
     /// Never without that pin: an evictor could win the frame before the entry names it, and the
-    /// entry would then name a frame that another page gets (buffer rule 3).
-    pub(crate) fn show(&self, latch: &Latch, frame: FrameId, table: &WaitTable) {
-        latch.publish(Word::loaded(1));
+    /// entry would then name a frame that another page gets (BUF-3).
+    pub(crate) fn show(&self, latch: &Latch, word: Word, frame: FrameId, table: &WaitTable) {
+        latch.publish(word);
         self.end_load(Some(frame), table);
     }
 

@@ -2,22 +2,18 @@
 
 use std::cell::UnsafeCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::fork::ForkHandle;
+use super::dirtiness::Dirtiness;
+use super::fork_pages::ForkPages;
 use super::latch::Latch;
 use super::word::Word;
-use crate::ids::{BlockNumber, Lsn, PageId};
+use crate::ids::{BlockNumber, PageId};
 
-/// What the pool knows about one frame; the page itself is in the arena.
+/// The pool's metadata of one frame; the page itself is in the arena.
 #[repr(align(64))]
 pub(crate) struct Frame {
     pub(crate) latch: Latch,
-    /// Lower bound of the LSNs of the changes that no write-out has copied. Means something only
-    /// while the frame is DIRTY; set before that flag, by the holder of the exclusive lock.
-    first_dirtied: AtomicU64,
-    /// The same for the changes in the copy on its way home. Means something only while WRITING.
-    writing: AtomicU64,
+    pub(crate) dirtiness: Dirtiness,
     /// The page in the frame. Written only by the frame's one owner while the frame is not VALID,
     /// read only by those who hold a pin (or are that owner).
     owner: UnsafeCell<Option<Owner>>,
@@ -25,17 +21,13 @@ pub(crate) struct Frame {
 
 /// The page a frame holds.
 pub(crate) struct Owner {
-    pub(crate) fork: Arc<ForkHandle>,
+    pub(crate) fork: Arc<ForkPages>,
     pub(crate) block: BlockNumber,
 }
 
 impl Owner {
     pub(crate) fn page_id(&self) -> PageId {
-        PageId {
-            file: self.fork.file(),
-            fork: self.fork.fork(),
-            block: self.block,
-        }
+        self.fork.page_id(self.block)
     }
 }
 
@@ -48,8 +40,7 @@ impl Frame {
     pub(crate) fn new() -> Self {
         Frame {
             latch: Latch::new(Word::FREE),
-            first_dirtied: AtomicU64::new(0),
-            writing: AtomicU64::new(0),
+            dirtiness: Dirtiness::new(),
             owner: UnsafeCell::new(None),
         }
     }
@@ -70,21 +61,5 @@ impl Frame {
     pub(crate) unsafe fn replace_owner(&self, owner: Option<Owner>) -> Option<Owner> {
         // SAFETY: the frame is not VALID, so nobody holds a pin and reads (contract).
         unsafe { self.owner.get().replace(owner) }
-    }
-
-    pub(crate) fn set_first_dirtied(&self, lsn: Lsn) {
-        self.first_dirtied.store(lsn.0, Ordering::Release);
-    }
-
-    pub(crate) fn first_dirtied(&self) -> Lsn {
-        Lsn(self.first_dirtied.load(Ordering::Acquire))
-    }
-
-    pub(crate) fn set_writing(&self, lsn: Lsn) {
-        self.writing.store(lsn.0, Ordering::Release);
-    }
-
-    pub(crate) fn writing(&self) -> Lsn {
-        Lsn(self.writing.load(Ordering::Acquire))
     }
 }

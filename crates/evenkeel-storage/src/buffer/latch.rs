@@ -3,16 +3,16 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use super::sync::{AtomicU64, Ordering, Parker, SPINS, spin_loop};
 use super::waiters::WaitTable;
 use super::word::{Asker, Flag, Mode, PinRefused, Word};
+use crate::sync::{AtomicU64, Ordering, Parker, SPINS, spin_loop};
 
 /// A frame's word.
 ///
-/// An uncontended operation is one compare-and-swap (buffer rule 1). A thread that must wait
+/// An uncontended operation is one compare-and-swap (BUF-1). A thread that must wait
 /// enters the queue and tries once more under the queue's mutex, in one step with setting
 /// `WAITERS`; who gives the lock back afterwards sees the flag and takes that mutex, so no
-/// wake-up is lost (buffer rule 4).
+/// wake-up is lost (BUF-4).
 pub(crate) struct Latch(AtomicU64);
 
 impl Latch {
@@ -114,7 +114,7 @@ impl Latch {
     }
 
     /// One try under the queue's mutex; failing, the waiter is in the queue and announced.
-    fn lock_or_enqueue(
+    pub(crate) fn lock_or_enqueue(
         &self,
         mode: Mode,
         asker: Asker,
@@ -126,7 +126,7 @@ impl Latch {
         let step = self.update::<Infallible>(|word| {
             Ok(match word.locked(mode, asker) {
                 Some(locked) => locked,
-                // Overtaken after being woken: from now on newcomers queue (buffer rule 5).
+                // Overtaken after being woken: from now on newcomers queue (BUF-5).
                 None if asker == Asker::Queued => word.with(Flag::WAITERS).with(Flag::BARRED),
                 None => word.with(Flag::WAITERS),
             })

@@ -11,7 +11,7 @@ use super::word::{Flag, Mode};
 use crate::ids::{BlockNumber, Fork, FrameId, Lsn, PageId};
 use crate::page::{PAGE_SIZE, PageBytes, PageMut, PageRead};
 
-/// Keeps a page in its frame and means nothing else (buffer rule 2).
+/// Keeps a page in its frame and means nothing else (BUF-2).
 ///
 /// Not `Send`: neither pins nor guards live across an await or move to another thread.
 pub struct Pin<'a> {
@@ -26,12 +26,17 @@ impl<'a> Pin<'a> {
     #[inline]
     pub(super) fn of(fork: &'a ForkHandle, id: FrameId, block: BlockNumber) -> Self {
         let core = fork.core();
-        Pin {
+        let pin = Pin {
             fork,
             frame: core.frame(id),
             page: core.arena().page(id),
             block,
-        }
+        };
+        debug_assert!(
+            pin.has_its_page(),
+            "another page is in the frame of {pin:?}"
+        );
+        pin
     }
 
     /// The page's block number.
@@ -114,6 +119,13 @@ impl<'a> Pin<'a> {
             page: self.page,
             block: self.block,
         }
+    }
+
+    /// Whether the frame holds the page that it was pinned for (BUF-3).
+    fn has_its_page(&self) -> bool {
+        // SAFETY: pinned.
+        let owner = unsafe { self.frame.owner() };
+        owner.is_some_and(|owner| owner.page_id() == self.page_id())
     }
 
     #[inline]
@@ -232,7 +244,7 @@ impl<'a> ReadGuard<'a> {
     }
 
     /// The right to set hints, if nobody else has it now and no write-out is copying the page.
-    /// Never waits (buffer rule 6). Ask once per visit of a page.
+    /// Never waits (BUF-6). Ask once per visit of a page.
     #[inline]
     pub fn try_hint(&mut self) -> Option<HintGuard<'_>> {
         if self.pin.frame.latch.try_upgrade() {
@@ -416,18 +428,11 @@ impl<'a> WriteGuard<'a> {
 
     /// Marks the page dirty before the record of the change is reserved. `position` is the log's
     /// insert position read before: every change since the page was last copied for writing is
-    /// at or after it (buffer rule 7).
+    /// at or after it (BUF-7).
     #[inline]
     pub(crate) fn mark_dirty(&mut self, position: Lsn) {
         let frame = self.pin.frame;
-        // Under the exclusive lock no write-out can begin, so nobody clears the flag meanwhile.
-        if !frame.latch.load().has(Flag::DIRTY) {
-            frame.set_first_dirtied(position);
-            let _ = frame.latch.try_update(|word| Some(word.with(Flag::DIRTY)));
-        } else if position < frame.first_dirtied() {
-            // A part applied after its record (status pages) may be the older change.
-            frame.set_first_dirtied(position);
-        }
+        frame.dirtiness.mark(&frame.latch, position);
     }
 }
 

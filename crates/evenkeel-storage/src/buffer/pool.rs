@@ -1,27 +1,34 @@
 //! The pool: its forks, and what the writer and the checkpointer need of all frames.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::RwLock;
 
+use super::damaged::DamagedPages;
+use super::dirtiness::Dirtiness;
 use super::fork::ForkHandle;
-use super::frame::Frame;
+use super::fork_pages::ForkPages;
+use super::frame::{Frame, Owner};
+use super::owed::OwedPages;
 use super::pin::WriteGuard;
 use super::pool_core::{FrameReservation, PoolCore};
 use super::prefetch::{Prefetcher, ReadAheadOptions};
+use super::ring::{BULK_READ, BULK_WRITE, Ring};
 use super::stats::{Counters, PoolStats};
 use super::word::{Flag, Mode, Word};
 use crate::error::StorageResult;
 use crate::files::{FileSpace, ForkFiles};
 use crate::ids::{BlockNumber, FileId, Fork, FrameId, Lsn, PageId};
+use crate::invariant;
 use crate::page::checksum;
 use crate::page::{LSN_OFFSET, PAGE_SIZE, PageBytes, PageMut, PageRead};
 use crate::poison::Poison;
-use crate::stats::{BackendType, IoContext, IoObject, IoStats, IoStatsRow};
-use crate::writeout::LogFlush;
+use crate::stats::{BackendType, IoContext, IoObject, IoStatsRow};
+use crate::wal::LogFlush;
 
 /// The one buffer pool of a store.
 pub struct BufferPool {
@@ -35,30 +42,25 @@ pub struct BufferPool {
 pub(crate) struct Copied {
     pub(crate) frame: FrameId,
     pub(crate) page: PageId,
-    pub(crate) fork: Arc<ForkHandle>,
+    pub(crate) fork: Arc<ForkPages>,
     /// LSN of the copy: the log must be durable to there before the copy is written anywhere.
     pub(crate) lsn: Lsn,
 }
 
 impl BufferPool {
-    /// A pool of `frames` empty frames over the files of `space`, counting in `io`.
-    ///
-    /// # Errors
-    /// When the memory cannot be had.
-    pub fn new(
-        frames: usize,
+    /// A pool of the frames of `core`, which are empty, over the files of `space`.
+    pub(crate) fn new(
+        core: Arc<PoolCore>,
         space: Arc<FileSpace>,
-        poison: Arc<Poison>,
-        io: Arc<IoStats>,
         ahead: ReadAheadOptions,
-    ) -> StorageResult<Arc<BufferPool>> {
+    ) -> Arc<BufferPool> {
         let prefetcher = Prefetcher::new(Arc::clone(space.disk()), ahead);
-        Ok(Arc::new(BufferPool {
-            core: PoolCore::new(frames, poison, io)?,
+        Arc::new(BufferPool {
+            core,
             space,
             forks: RwLock::default(),
             prefetcher: Arc::new(prefetcher),
-        }))
+        })
     }
 
     /// A fork, opened if it is not yet. One that has no file is empty, and gets its file when it
@@ -75,8 +77,9 @@ impl BufferPool {
             return Ok(Arc::clone(handle));
         }
         let (files, len) = ForkFiles::open(&self.space, file, fork)?;
-        let prefetcher = Arc::clone(&self.prefetcher);
-        let handle = ForkHandle::new(Arc::clone(&self.core), file, fork, files, len, prefetcher);
+        let pages = ForkPages::new(file, fork, files, len);
+        let (core, prefetcher) = (Arc::clone(&self.core), Arc::clone(&self.prefetcher));
+        let handle = ForkHandle::new(core, pages, prefetcher);
         forks.insert((file, fork), Arc::clone(&handle));
         Ok(handle)
     }
@@ -100,19 +103,39 @@ impl BufferPool {
         self.create_fork(file, Fork::Main)
     }
 
-    /// Discards the frames of all forks of a file and unlinks it. Handles of it are good for
-    /// nothing afterwards. The directory is synced.
+    /// Discards the frames of all forks of these files and unlinks them. Handles of them are good
+    /// for nothing afterwards. The directories are synced, once for all.
     ///
     /// # Errors
-    /// When it cannot be unlinked, or the directory not be synced.
-    pub fn drop_file(&self, file: FileId) -> StorageResult<()> {
-        // A damaged file can be dropped.
-        self.space.forget_lengths(file);
-        for fork in Fork::ALL {
-            self.fork(file, fork)?.drop_files()?;
-            self.forks.write().remove(&(file, fork));
+    /// When one cannot be unlinked, or a directory not be synced; some are gone then.
+    pub fn drop_files(&self, files: &[FileId]) -> StorageResult<()> {
+        let mut dirs: Vec<&Path> = Vec::new();
+        for file in files {
+            self.space.manifest().forget(*file);
+            for fork in Fork::ALL {
+                let open = self.forks.read().get(&(*file, fork)).map(Arc::clone);
+                match open {
+                    Some(handle) => handle.drop_files()?,
+                    None => ForkFiles::unlink(&self.space, *file, fork)?,
+                }
+                self.forks.write().remove(&(*file, fork));
+            }
+            self.core.owed.forget(*file, None);
+            let dir = self.space.dir_of(*file);
+            if !dirs.contains(&dir) {
+                dirs.push(dir);
+            }
         }
-        self.space.sync_table().sync_dir(self.space.dir_of(file))
+        let sync = self.space.sync_table();
+        dirs.into_iter().try_for_each(|dir| sync.sync_dir(dir))
+    }
+
+    /// As [`BufferPool::drop_files`], for one.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn drop_file(&self, file: FileId) -> StorageResult<()> {
+        self.drop_files(&[file])
     }
 
     /// Cuts a fork to `blocks`, discarding the frames beyond. The caller has made the record of
@@ -154,31 +177,20 @@ impl BufferPool {
         // No write-out begins or ends meanwhile: a frame's change cannot slip from one field to
         // the other behind the scan. Frames only become dirty.
         let _still = self.core.transitions.lock();
-        let mut least: Option<Lsn> = None;
-        let mut include = |lsn: Lsn| least = Some(least.map_or(lsn, |least| least.min(lsn)));
-        for id in self.core.frame_ids() {
-            let frame = self.core.frame(id);
-            let word = frame.latch.load();
-            if word.has(Flag::DIRTY) {
-                include(frame.first_dirtied());
-            }
-            if word.has(Flag::WRITING) {
-                include(frame.writing());
-            }
-        }
+        let frames = self.core.frame_ids().map(|id| self.core.frame(id));
+        let least = frames.map(|frame| frame.dirtiness.oldest_unwritten(&frame.latch));
         // A page written for its hints alone holds nothing back.
-        least.filter(|lsn| *lsn != Lsn::MAX)
+        least.min().filter(|lsn| *lsn != Lsn::MAX)
     }
 
-    /// Frames that are dirty, by changes first made before `target`, in file order. With `hints`
-    /// also those that only hints changed.
+    /// Frames with changes first made before `target` that are not home, in file order: their
+    /// write-out may be under way. With `hints` also those that only hints changed.
     pub(crate) fn dirty_before(&self, target: Lsn, hints: bool) -> Vec<(PageId, FrameId)> {
         let mut found = Vec::new();
         for id in self.core.frame_ids() {
             let frame = self.core.frame(id);
-            let word = frame.latch.load();
-            let due = (word.has(Flag::DIRTY) && frame.first_dirtied() < target)
-                || (hints && word.has(Flag::HINT_DIRTY));
+            let due = frame.dirtiness.oldest_unwritten(&frame.latch) < target
+                || (hints && frame.latch.load().has(Flag::HINT_DIRTY));
             if due && let Some(page) = self.identity(id) {
                 found.push((page, id));
             }
@@ -191,9 +203,7 @@ impl BufferPool {
     /// under way.
     pub(crate) fn is_due(&self, page: PageId, id: FrameId, target: Lsn) -> bool {
         let frame = self.core.frame(id);
-        let word = frame.latch.load();
-        let due = (word.has(Flag::DIRTY) && frame.first_dirtied() < target)
-            || (word.has(Flag::WRITING) && frame.writing() < target);
+        let due = frame.dirtiness.oldest_unwritten(&frame.latch) < target;
         due && self.identity(id) == Some(page)
     }
 
@@ -202,9 +212,19 @@ impl BufferPool {
         let frame = self.core.frame(id);
         frame.latch.update(Word::pinned_quietly).ok()?;
         // SAFETY: pinned.
-        let page = unsafe { frame.owner() }.map(super::frame::Owner::page_id);
+        let page = unsafe { frame.owner() }.map(Owner::page_id);
         frame.latch.unpin();
         page
+    }
+
+    /// The pages that are set aside as damaged.
+    pub(crate) fn damaged(&self) -> &DamagedPages {
+        &self.core.damaged
+    }
+
+    /// Redo that pages still need.
+    pub(crate) fn owed(&self) -> &OwedPages {
+        &self.core.owed
     }
 
     pub(crate) fn poison(&self) -> &Poison {
@@ -257,11 +277,13 @@ impl BufferPool {
     /// one that is dirty. `None` when it is not there, not clean or locked.
     pub(crate) fn begin_rewrite(
         &self,
-        fork: &Arc<ForkHandle>,
+        fork: &Arc<ForkPages>,
         block: BlockNumber,
         image: &mut PageBytes,
     ) -> Option<Copied> {
-        let id = fork.pin_resident_quietly(block)?;
+        // The page stays as cold as it was.
+        let entry = fork.array.get(block)?;
+        let id = entry.pin_quietly(|id| &self.core.frame(id).latch).ok()?;
         let latch = &self.core.frame(id).latch;
         let mut copied = None;
         if latch.try_lock(Mode::ShareExclusive) {
@@ -284,9 +306,7 @@ impl BufferPool {
         let frame = self.core.frame(id);
         {
             let _scans_wait = self.core.transitions.lock();
-            // No change is in the copy that the home does not have.
-            frame.set_writing(Lsn::MAX);
-            frame.latch.try_update(Word::rewrite_begun)?;
+            frame.dirtiness.begin_rewrite(&frame.latch)?;
         }
         Some(self.copy_out(id, page, image))
     }
@@ -328,9 +348,9 @@ impl BufferPool {
     ) -> Option<bool> {
         let scans_wait = self.core.transitions.lock();
         let is_dirty = frame.latch.load().has(Flag::DIRTY);
-        frame.set_writing(match log.images_below() {
+        let lsn = match log.images_below() {
             // The LSN is the one that the flag stands for.
-            _ if is_dirty => frame.first_dirtied(),
+            _ if is_dirty => frame.dirtiness.first_dirtied(),
             // A torn page of advice starts again empty.
             Some(redo) if page.fork != Fork::Fsm => {
                 // Inside the lock: who scans later sees this write, and who scanned before had
@@ -343,8 +363,8 @@ impl BufferPool {
                 lsn
             }
             _ => Lsn::MAX,
-        });
-        frame.latch.try_update(Word::write_begun)?;
+        };
+        frame.dirtiness.begin_write(&frame.latch, lsn)?;
         drop(scans_wait);
         Some(true)
     }
@@ -358,10 +378,7 @@ impl BufferPool {
         page: PageId,
         log: &dyn LogFlush,
     ) -> Option<()> {
-        frame.set_first_dirtied(log.insert_lsn());
-        frame
-            .latch
-            .try_update(|word| Some(word.with(Flag::DIRTY)))?;
+        frame.dirtiness.mark(&frame.latch, log.insert_lsn());
         // SAFETY: share-exclusive keeps out whoever changes the page, hints included.
         let bytes = unsafe { self.core.arena().page(id).as_ref() };
         match log.log_image(page, bytes) {
@@ -387,15 +404,26 @@ impl BufferPool {
 
     /// Ends the write-out of frames whose home writes have completed and been counted. A frame
     /// that was changed since it was copied stays dirty.
-    pub(crate) fn end_write(&self, frames: impl Iterator<Item = FrameId>) {
+    ///
+    /// # Errors
+    /// [`StorageError::Internal`], and the instance is poisoned, when a frame was not being
+    /// written: what its home has is not known then.
+    pub(crate) fn end_write(&self, frames: impl Iterator<Item = FrameId>) -> StorageResult<()> {
         let _scans_wait = self.core.transitions.lock();
         let mut ended = 0;
         for id in frames {
-            let done = |word: Word| Some(word.without(Flag::WRITING));
-            let _ = self.core.frame(id).latch.try_update(done);
+            let latch = &self.core.frame(id).latch;
+            invariant!(
+                self.core.poison,
+                Dirtiness::end_write(latch).is_some(),
+                "the write-out of frame {} ended without having begun: {:?}",
+                id.0,
+                latch.load()
+            );
             ended += 1;
         }
         Counters::add(&self.core.counters.writes, ended);
+        Ok(())
     }
 
     /// How many frames there are.
@@ -433,7 +461,8 @@ impl BufferPool {
         }
     }
 
-    /// What was done to pages and files, by who, what and why (`pg_stat_io`).
+    /// Counters of operations on pages and files, by backend type, object and context
+    /// (`pg_stat_io`).
     #[must_use]
     pub fn io_rows(&self) -> Vec<IoStatsRow> {
         let mut live = [0; BackendType::COUNT];
@@ -463,20 +492,30 @@ impl BufferPool {
 }
 
 impl Drop for BufferPool {
-    /// Frames and forks refer to each other; here the circle is cut. A page that somebody has
-    /// pinned stays.
+    /// The threads of both may hold the frames.
     fn drop(&mut self) {
         self.prefetcher.stop();
-        for id in self.core.frame_ids() {
-            let latch = &self.core.frame(id).latch;
-            if latch.update(Word::pinned_quietly).is_ok() {
-                if self.core.discard(id) {
-                    self.core.put_frames(&[id]);
-                } else {
-                    latch.unpin();
-                }
-            }
-        }
+    }
+}
+
+/// Rings for the bulk operations that there are.
+impl Ring {
+    /// For reading what is too large to keep.
+    #[must_use]
+    pub fn bulk_read(pool: &BufferPool) -> Arc<Ring> {
+        Ring::new(&pool.core, BULK_READ, IoContext::BulkRead)
+    }
+
+    /// For filling new pages: COPY, an index being built.
+    #[must_use]
+    pub fn bulk_write(pool: &BufferPool) -> Arc<Ring> {
+        Ring::new(&pool.core, BULK_WRITE, IoContext::BulkWrite)
+    }
+
+    /// For vacuum, of `vacuum_buffer_usage_limit` bytes; with 0 it may use the whole pool.
+    #[must_use]
+    pub fn vacuum(pool: &BufferPool, bytes: u64) -> Option<Arc<Ring>> {
+        (bytes > 0).then(|| Ring::new(&pool.core, bytes, IoContext::Vacuum))
     }
 }
 

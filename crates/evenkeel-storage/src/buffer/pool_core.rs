@@ -1,4 +1,4 @@
-//! What forks, guards and the writer share: frames, their memory, and the free reserve.
+//! State shared by forks, guards and the writer: frames, their memory, and the free reserve.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -7,17 +7,20 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::arena::Arena;
+use super::damaged::DamagedPages;
 use super::entry::MAX_FRAMES;
 use super::frame::{Frame, Owner};
 use super::offers::{Offers, Stopwatch};
+use super::owed::OwedPages;
 use super::stats::Counters;
 use super::waiters::WaitTable;
 use super::word::{Flag, Word};
 use crate::error::{StorageError, StorageResult};
-use crate::ids::{FrameId, PageId};
+use crate::gaps::Gap;
+use crate::ids::{FrameId, Lsn, PageId};
 use crate::poison::Poison;
 use crate::stats::{IoContext, IoObject, IoStats};
-use crate::writeout::LogFlush;
+use crate::wal::LogFlush;
 
 /// A foreground thread that gets no frame for so long finds everything pinned for good.
 const FRAME_PATIENCE: Duration = Duration::from_secs(30);
@@ -28,6 +31,8 @@ pub(crate) struct PoolCore {
     frames: Box<[Frame]>,
     arena: Arena,
     pub(crate) waiters: WaitTable,
+    pub(crate) damaged: DamagedPages,
+    pub(crate) owed: OwedPages,
     pub(crate) counters: Counters,
     pub(crate) poison: Arc<Poison>,
     hand: AtomicUsize,
@@ -99,6 +104,8 @@ impl PoolCore {
             frames: (0..frames).map(|_| Frame::new()).collect(),
             arena: Arena::new(frames)?,
             waiters: WaitTable::new(256),
+            damaged: DamagedPages::default(),
+            owed: OwedPages::default(),
             counters: Counters::default(),
             poison,
             hand: AtomicUsize::new(0),
@@ -205,6 +212,12 @@ impl PoolCore {
 
     /// Gives back frames without a page.
     pub(crate) fn put_frames(&self, frames: &[FrameId]) {
+        debug_assert!(
+            frames
+                .iter()
+                .all(|id| self.frame(*id).latch.load() == Word::FREE),
+            "a frame with a page given back as free"
+        );
         self.reserve.free.lock().extend_from_slice(frames);
         if self.reserve.hungry.load(Ordering::SeqCst) != 0 {
             self.reserve.freed.notify_all();
@@ -359,7 +372,7 @@ impl PoolCore {
         }
     }
 
-    /// What was handed to the cleaner since it last asked.
+    /// Takes pages offered to the cleaner since its last call: the oldest, at most `most`.
     pub(crate) fn take_offers(&self, most: usize) -> Vec<(PageId, FrameId)> {
         self.offers.take(most)
     }
@@ -373,6 +386,25 @@ impl PoolCore {
     pub(crate) fn set_log(&self, log: Arc<dyn LogFlush>) {
         // A pool has one log for as long as it lives.
         let _ = self.log.set(log);
+    }
+
+    /// Why a page with this LSN proves that log was lost; none for a pool without a log. No page
+    /// goes home before its log is durable.
+    pub(super) fn lost_log(&self, lsn: Lsn) -> Option<String> {
+        let log = self.log.get().filter(|_| !lsn.is_zero())?;
+        let end = log.durable_lsn();
+        if lsn >= end {
+            return Some(format!(
+                "its LSN is {lsn}, and the log ends at {end}: log has been lost"
+            ));
+        }
+        let gap = log.gaps().at(lsn)?;
+        Some(gap.lost(lsn))
+    }
+
+    /// The gap of the log that a page's LSN lies in.
+    pub(crate) fn gap_at(&self, lsn: Lsn) -> Option<Gap> {
+        self.log.get()?.gaps().at(lsn)
     }
 
     /// How long the cleaner has waited for the log.
@@ -402,18 +434,12 @@ impl PoolCore {
         true
     }
 
-    #[cfg(test)]
-    pub(crate) fn evict_all(&self) {
-        for id in self.frame_ids() {
-            while self.inspect(id) == Candidate::Warm {}
-            self.evict(id);
-        }
-    }
-
     /// Clears the array entry of a frame just evicted: before the frame is used again.
     fn empty(&self, id: FrameId) {
         // SAFETY: the caller has won the frame's eviction and is its one owner.
-        if let Some(Owner { fork, block }) = unsafe { self.frame(id).replace_owner(None) } {
+        let owner = unsafe { self.frame(id).replace_owner(None) };
+        debug_assert!(owner.is_some(), "frame {} evicted without a page", id.0);
+        if let Some(Owner { fork, block }) = owner {
             fork.clear_entry(block);
         }
     }
@@ -451,7 +477,7 @@ impl PoolCore {
     }
 }
 
-/// What became of a page that a ring wants to replace.
+/// Result of an attempt to replace a page of a ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Reuse {
     /// The frame is the ring's, without a page.
@@ -464,7 +490,7 @@ pub(crate) enum Reuse {
     Unwritten,
 }
 
-/// What the clock found in a frame.
+/// The state of a frame, as the clock sweep found it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Candidate {
     /// Free, pinned or being written.
@@ -488,7 +514,13 @@ pub struct FrameReservation {
 impl Drop for FrameReservation {
     fn drop(&mut self) {
         if let Some(core) = &self.core {
-            *core.permits.left.lock() += self.frames;
+            let mut left = core.permits.left.lock();
+            *left += self.frames;
+            debug_assert!(
+                *left <= core.permits.total,
+                "more frames promised back than there are"
+            );
+            drop(left);
             core.permits.returned.notify_all();
         }
     }

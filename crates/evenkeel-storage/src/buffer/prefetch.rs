@@ -1,19 +1,19 @@
-//! Reading pages ahead of use: a thread that keeps several large reads in flight.
+//! Reading pages ahead of use: a thread that keeps several large reads in flight, and leaves what
+//! follows on a read to the thread that carried it out.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-use evenkeel_io::{Disk, IoCompletion, IoQueue};
+use evenkeel_io::{Disk, IoQueue};
 use parking_lot::Mutex;
 
-use super::fork::ForkHandle;
-use super::load::Flight;
+use super::fork_pages::ForkPages;
+use super::load::{Flight, Reader as By};
+use super::pool_core::PoolCore;
 use super::ring::Ring;
-use crate::ids::BlockNumber;
 use crate::stats::BackendType;
 
 /// Requests waiting beyond this number are forgotten.
@@ -38,14 +38,15 @@ impl Default for ReadAheadOptions {
 }
 
 /// Pages that somebody will need soon.
-struct Request {
-    fork: Arc<ForkHandle>,
-    blocks: Range<u32>,
-    ring: Option<Arc<Ring>>,
+pub(super) struct Request {
+    pub(super) core: Arc<PoolCore>,
+    pub(super) fork: Arc<ForkPages>,
+    pub(super) blocks: Range<u32>,
+    pub(super) ring: Option<Arc<Ring>>,
     /// How far the pass is that will need them: what is behind it is not read any more.
-    position: Option<Arc<AtomicU32>>,
+    pub(super) position: Option<Arc<AtomicU32>>,
     /// On whose account.
-    backend: BackendType,
+    pub(super) backend: BackendType,
 }
 
 impl Request {
@@ -83,13 +84,7 @@ impl Prefetcher {
     }
 
     /// Hands a request to the thread, or forgets it when the thread is far behind.
-    pub(super) fn ask(
-        &self,
-        fork: Arc<ForkHandle>,
-        blocks: Range<u32>,
-        ring: Option<Arc<Ring>>,
-        position: Option<Arc<AtomicU32>>,
-    ) {
+    pub(super) fn ask(&self, request: Request) {
         if self.options.depth == 0 {
             return;
         }
@@ -99,24 +94,13 @@ impl Prefetcher {
         }
         if let State::Running(sender, _) = &*state {
             // Full or gone: it is advice.
-            let _ = sender.try_send(Request {
-                fork,
-                blocks,
-                ring,
-                position,
-                backend: BackendType::current(),
-            });
+            let _ = sender.try_send(request);
         }
     }
 
-    /// Reads in flight at once.
-    pub(crate) fn depth(&self) -> usize {
-        self.options.depth
-    }
-
-    /// Asks for one page.
-    pub(crate) fn read_soon(&self, fork: &Arc<ForkHandle>, block: BlockNumber) {
-        self.ask(Arc::clone(fork), block.0..block.0 + 1, None, None);
+    /// The most pages that are being read at once.
+    pub(super) fn pages_in_flight(&self) -> usize {
+        self.options.depth.saturating_mul(self.options.combine)
     }
 
     /// Ends the thread, after what it has been asked for.
@@ -135,9 +119,6 @@ impl Prefetcher {
         let mut reader = Reader {
             queue: self.disk.queue(self.options.depth),
             options: self.options,
-            flights: HashMap::new(),
-            next: 0,
-            done: Vec::new(),
         };
         let run = move || reader.run(&receiver);
         match Builder::new().name("evenkeel-prefetch".into()).spawn(run) {
@@ -150,118 +131,67 @@ impl Prefetcher {
     }
 }
 
-/// The thread's side: reads in flight, by their tags.
+/// The thread's side. The threads that carry the reads out check and show their pages.
 struct Reader {
     queue: Box<dyn IoQueue>,
     options: ReadAheadOptions,
-    flights: HashMap<u64, Flight>,
-    next: u64,
-    done: Vec<IoCompletion>,
 }
 
 impl Reader {
     fn run(&mut self, requests: &Receiver<Request>) {
         loop {
-            let request = if self.flights.is_empty() {
-                requests.recv().map_err(|_| TryRecvError::Disconnected)
-            } else {
-                requests.try_recv()
-            };
-            match request {
+            match requests.try_recv() {
                 Ok(request) => self.serve(request),
-                Err(TryRecvError::Empty) => self.land(1),
+                Err(TryRecvError::Empty) if self.carry_on() => {}
+                Err(TryRecvError::Empty) => match requests.recv() {
+                    Ok(request) => self.serve(request),
+                    Err(_) => break,
+                },
                 Err(TryRecvError::Disconnected) => break,
             }
         }
-        while !self.flights.is_empty() {
-            self.land(1);
-        }
+        self.await_reads(usize::MAX);
+    }
+
+    /// Has reads complete that need to be asked for. `false`: none is in flight, or other threads
+    /// complete them. A request that comes meanwhile does not wait for those.
+    fn carry_on(&mut self) -> bool {
+        let before = self.queue.in_flight();
+        self.queue.poll(&mut Vec::new());
+        self.queue.in_flight() < before
+    }
+
+    /// Waits for at least `min` reads to have completed.
+    fn await_reads(&mut self, min: usize) {
+        // All have their own finish: the queue hands nothing back.
+        self.queue.wait(min, &mut Vec::new());
     }
 
     /// Submits the reads of one request.
     fn serve(&mut self, mut request: Request) {
         let _who = request.backend.enter();
         loop {
+            // Before frames are taken for a read that would have to wait.
+            while self.queue.in_flight() >= self.options.depth {
+                self.await_reads(1);
+            }
             request.catch_up();
             let (blocks, ring) = (&mut request.blocks, request.ring.as_ref());
-            let flight = request.fork.begin_ahead(blocks, self.options.combine, ring);
+            let combine = self.options.combine;
+            let flight = Flight::begin(
+                &request.core,
+                &request.fork,
+                blocks,
+                combine,
+                ring,
+                By::User,
+            );
             let Some(flight) = flight else { return };
             let _context = flight.context().enter();
-            let tag = self.next;
-            self.next += 1;
-            let Ok(op) = flight.operation(tag) else {
+            let Ok(op) = flight.into_operation() else {
                 return;
             };
-            // In the table first: an operation that is submitted has its frames kept for it.
-            self.flights.insert(tag, flight);
             self.queue.submit(vec![op]);
-            if self.flights.len() >= self.options.depth {
-                self.land(1);
-            }
-        }
-    }
-
-    /// Shows the pages of at least `min` reads.
-    fn land(&mut self, min: usize) {
-        self.queue.wait(min, &mut self.done);
-        for completion in self.done.drain(..) {
-            if let Some(flight) = self.flights.remove(&completion.tag()) {
-                flight.finish(completion);
-            }
-        }
-    }
-}
-
-/// Blocks that a pass asks for at first; a pass that goes on asks for more and more.
-const FIRST_WINDOW: u32 = 4;
-/// The most blocks that a pass asks for at once.
-pub(super) const LAST_WINDOW: u32 = 128;
-
-/// Reading ahead for one sequential pass over a fork, in windows: the next one is asked for when
-/// half of the last is still to be used, so that the pass finds its pages there.
-#[derive(Debug)]
-pub struct ReadAhead {
-    end: u32,
-    asked: u32,
-    window: u32,
-    position: Arc<AtomicU32>,
-    ring: Option<Arc<Ring>>,
-}
-
-impl ReadAhead {
-    /// For a pass that goes up to before block `end`.
-    #[must_use]
-    pub fn new(end: u32, ring: Option<Arc<Ring>>) -> ReadAhead {
-        ReadAhead {
-            end,
-            asked: 0,
-            window: FIRST_WINDOW,
-            position: Arc::default(),
-            ring,
-        }
-    }
-
-    /// To be called before each block of the pass, in order; blocks may be left out.
-    #[inline]
-    pub fn at(&mut self, fork: &ForkHandle, block: u32) {
-        self.position.store(block, Ordering::Relaxed);
-        if block.saturating_add(self.window / 2) >= self.asked {
-            self.ask(fork, block);
-        }
-    }
-
-    #[cold]
-    fn ask(&mut self, fork: &ForkHandle, block: u32) {
-        let most = fork.window(self.ring.as_ref());
-        let first = self.asked.max(block);
-        let end = first.saturating_add(self.window.min(most)).min(self.end);
-        self.window = (self.window * 2).min(most);
-        if most > 1 && first < end {
-            self.asked = end;
-            fork.ask_ahead(first..end, self.ring.as_ref(), Some(&self.position));
-        } else {
-            // Nothing to ask for, now and later.
-            self.asked = u32::MAX;
         }
     }
 }

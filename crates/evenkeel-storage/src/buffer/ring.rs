@@ -2,21 +2,21 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::pool::BufferPool;
 use super::pool_core::{PoolCore, Reuse};
 use crate::error::StorageResult;
 use crate::ids::{FrameId, PageId};
 use crate::page::PAGE_SIZE;
 use crate::stats::IoContext;
 
-/// Bytes of a ring for bulk reads: several combined reads ahead, and not much of a cache.
-const BULK_READ: u64 = 2 << 20;
+/// Bytes of a ring for bulk reads, at first: several combined reads ahead, and not much of a cache.
+pub(super) const BULK_READ: u64 = 2 << 20;
 /// Bytes of a ring for bulk writes.
-const BULK_WRITE: u64 = 16 << 20;
+pub(super) const BULK_WRITE: u64 = 16 << 20;
 /// A ring takes at most this part of the pool.
 const POOL_SHARE: usize = 8;
 /// Frames filled before the cleaner is told of them, if that is not more than three quarters of
@@ -35,12 +35,15 @@ pub type Strategy<'a> = Option<&'a Arc<Ring>>;
 /// The frames of one bulk operation, used again in turn. Its threads share it.
 ///
 /// A page that others have used is theirs from then on and leaves the ring. One that is not
-/// written yet is passed over: who fills pages never writes them (buffer rule 10), but hands them
+/// written yet is passed over: who fills pages never writes them (BUF-10), but hands them
 /// to the cleaner by the hundred, long before the ring comes round to them. Only hints that are
 /// not written by then are given up: the next visitor finds them again.
 pub struct Ring {
     context: IoContext,
-    limit: usize,
+    /// Frames that it may hold now.
+    limit: AtomicUsize,
+    /// Frames that it may come to hold.
+    most: usize,
     state: Mutex<State>,
 }
 
@@ -52,7 +55,7 @@ struct State {
     fresh: Vec<(PageId, FrameId)>,
 }
 
-/// What a ring has for a page to be loaded.
+/// Result of a ring's search for a frame to load a page into.
 enum Found {
     /// A frame of its own, emptied.
     Frame(FrameId),
@@ -63,30 +66,14 @@ enum Found {
 }
 
 impl Ring {
-    /// For reading what is too large to keep.
-    #[must_use]
-    pub fn bulk_read(pool: &BufferPool) -> Arc<Ring> {
-        Ring::new(pool, BULK_READ, IoContext::BulkRead)
-    }
-
-    /// For filling new pages: COPY, an index being built.
-    #[must_use]
-    pub fn bulk_write(pool: &BufferPool) -> Arc<Ring> {
-        Ring::new(pool, BULK_WRITE, IoContext::BulkWrite)
-    }
-
-    /// For vacuum, of `vacuum_buffer_usage_limit` bytes; with 0 it may use the whole pool.
-    #[must_use]
-    pub fn vacuum(pool: &BufferPool, bytes: u64) -> Option<Arc<Ring>> {
-        (bytes > 0).then(|| Ring::new(pool, bytes, IoContext::Vacuum))
-    }
-
-    fn new(pool: &BufferPool, bytes: u64, context: IoContext) -> Arc<Ring> {
+    /// A ring of `bytes`, if that is not too much for the pool.
+    pub(super) fn new(core: &PoolCore, bytes: u64, context: IoContext) -> Arc<Ring> {
         let wanted = usize::try_from(bytes / PAGE_SIZE as u64).unwrap_or(usize::MAX);
-        let most = (pool.core().frame_count() / POOL_SHARE).max(1);
+        let most = (core.frame_count() / POOL_SHARE).max(1);
         Arc::new(Ring {
             context,
-            limit: wanted.clamp(1, most),
+            limit: AtomicUsize::new(wanted.clamp(1, most)),
+            most,
             state: Mutex::default(),
         })
     }
@@ -94,7 +81,16 @@ impl Ring {
     /// The most frames it holds.
     #[must_use]
     pub fn frames(&self) -> usize {
-        self.limit
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// Has the ring of a scan whose reads wait for the device hold twice as many frames, but not
+    /// more than `frames` or its share of the pool. The ring of a load or a vacuum keeps its size.
+    pub(super) fn widen(&self, frames: usize) {
+        if !self.changes() {
+            let wider = (self.frames() * 2).min(frames).min(self.most);
+            self.limit.fetch_max(wider, Ordering::Relaxed);
+        }
     }
 
     /// Under which context its reads and hits are counted.
@@ -115,7 +111,7 @@ impl Ring {
             match self.find(core) {
                 Found::Frame(id) => return Ok(id),
                 Found::Room => return core.take_frame(),
-                // What a scan finds dirty, others have changed: it is theirs to keep.
+                // A scan does not wait: other threads dirtied these pages and keep the frames.
                 Found::Unwritten if self.changes() && waits < WAITS => {
                     waits += 1;
                     core.poison.check()?;
@@ -141,7 +137,7 @@ impl Ring {
 
     fn find(&self, core: &PoolCore) -> Found {
         let mut state = self.state.lock();
-        if state.frames.len() < self.limit {
+        if state.frames.len() < self.frames() {
             return Found::Room;
         }
         let mut unwritten: Vec<(PageId, FrameId)> = Vec::new();
@@ -176,7 +172,7 @@ impl Ring {
             let mut state = self.state.lock();
             state.frames.push_back((page, id));
             state.fresh.push((page, id));
-            let enough = (self.limit / 4 * 3).clamp(1, OFFER);
+            let enough = (self.frames() / 4 * 3).clamp(1, OFFER);
             if state.fresh.len() <= enough {
                 return;
             }
@@ -190,6 +186,6 @@ impl Ring {
 
 impl std::fmt::Debug for Ring {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Ring({:?}, {} frames)", self.context, self.limit)
+        write!(f, "Ring({:?}, {} frames)", self.context, self.frames())
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::sync::{Mutex, MutexGuard, Parker, lock};
 use super::word::Mode;
+use crate::sync::{Mutex, MutexGuard, Parker, lock};
 
 /// Queues of waiting threads, hashed by what they wait for.
 pub(crate) struct WaitTable {

@@ -76,7 +76,7 @@ impl Flag {
 
     /// Changes under log that are not at home.
     pub(crate) const UNWRITTEN: Flag = Flag::DIRTY.or(Flag::WRITING);
-    /// Whatever keeps a frame from being evicted as it is.
+    /// Any of these flags keeps a frame from being evicted as it is.
     pub(crate) const UNCLEAN: Flag = Flag::DIRTY.or(Flag::HINT_DIRTY).or(Flag::WRITING);
 }
 
@@ -91,7 +91,7 @@ pub(crate) enum Mode {
     Exclusive,
 }
 
-/// Who asks for a lock.
+/// The state of the thread that asks for a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Asker {
     /// Has not waited; is held up by `BARRED`.
@@ -151,6 +151,12 @@ impl Word {
 
     pub(crate) const fn is_locked(self) -> bool {
         self.0 & LOCK_MASK != 0
+    }
+
+    /// Whether somebody holds the lock in a mode that only one can: what is changed under it is
+    /// read as one whole by nobody else.
+    pub(crate) const fn has_one_holder(self) -> bool {
+        self.0 & (SX | X) != 0
     }
 
     /// One pin more, and one step hotter.
@@ -290,6 +296,14 @@ impl Word {
             return None;
         }
         Some(self.without(dirty).with(Flag::WRITING))
+    }
+
+    /// A write-out ended: the copy is at home. `None` when none had begun.
+    pub(crate) const fn write_ended(self) -> Option<Word> {
+        if !self.has(Flag::VALID) || !self.has(Flag::WRITING) {
+            return None;
+        }
+        Some(self.without(Flag::WRITING))
     }
 
     /// A clean page is being written once more, to close a gap between two others. The caller

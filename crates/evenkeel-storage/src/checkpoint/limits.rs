@@ -1,9 +1,8 @@
 //! How much log there may be since the redo point.
 
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use crate::store::Core;
+use crate::core::Core;
 
 /// How often the disk is asked for its free space.
 const ASK: Duration = Duration::from_secs(1);
@@ -31,11 +30,13 @@ impl Limits {
         let recovery = if config.max_recovery_time.is_zero() {
             u64::MAX
         } else {
-            let restore = Duration::from_micros(core.restore_micros);
+            let restore = Duration::from_micros(core.control.restore_micros());
             let time = redo_time(config.max_recovery_time, restore);
             let bytes = redo_speed(core) as f64 * time.as_secs_f64() * MARGIN;
             // Not so little that cycles follow each other without end; the cast saturates.
-            (bytes as u64).max(config.wal_segment_size)
+            let bytes = (bytes as u64).max(config.wal_segment_size);
+            // The log that is being redone is there already, and nobody made it too fast.
+            bytes.saturating_add(being_redone(core))
         };
         let space = self.space(core).unwrap_or(u64::MAX);
         recovery.min(space.max(2 * config.wal_segment_size))
@@ -60,10 +61,10 @@ impl Limits {
             // A disk that cannot say sets no limit here; a full one is seen by who makes segments.
             let segments = core.log.segments();
             let free = core.disk.free_space(&segments.layout().dir).ok().flatten();
-            let redo = core.control.lock().current().redo;
+            let redo = core.control.redo();
             let insert = core.log.insert_lsn();
             // Segments that were made or kept ahead need no space any more.
-            let there = insert.distance_from(redo) + segments.ready_from(insert);
+            let there = core.log.gaps().log_between(redo, insert) + segments.ready_from(insert);
             let spare = SPARE_SEGMENTS * core.config.wal_segment_size;
             self.space = free.map(|free| there + free.saturating_sub(spare));
         }
@@ -71,14 +72,26 @@ impl Limits {
     }
 }
 
-/// What is left for redo when torn pages have been restored; something in any case.
+/// Log since the redo point that was there when the database was opened, while it is redone.
+fn being_redone(core: &Core) -> u64 {
+    match core.pool.owed().get() {
+        Some(_) => {
+            let redo = core.control.redo();
+            core.log.gaps().log_between(redo, core.opened_at)
+        }
+        None => 0,
+    }
+}
+
+/// Time left for redo when torn pages have been restored; never less than a quarter of
+/// `recovery`.
 fn redo_time(recovery: Duration, restore: Duration) -> Duration {
     recovery.saturating_sub(restore).max(recovery / 4)
 }
 
 /// Redo speed to go by, in bytes per second.
 pub(super) fn redo_speed(core: &Core) -> u64 {
-    match core.redo_speed.load(Ordering::Relaxed) {
+    match core.control.redo_speed() {
         0 => ASSUMED_REDO_SPEED,
         measured => measured,
     }

@@ -3,6 +3,7 @@
 
 pub(crate) mod limits;
 mod pace;
+mod requests;
 mod spread;
 mod stats;
 
@@ -14,34 +15,28 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::checkpoint::spread::{Memory, Spread};
+pub use crate::checkpoint::requests::CheckpointMode;
+use crate::checkpoint::requests::Shared;
+use crate::checkpoint::spread::{Memory, OWN_LOG, Spread};
 pub use crate::checkpoint::stats::CheckpointStats;
 use crate::control::{Control, State};
+use crate::core::Core;
 use crate::error::{StorageError, StorageResult};
-use crate::files::SyncPass;
+use crate::files::{ManifestPosition, SyncPass};
 use crate::ids::Lsn;
+use crate::invariant;
 use crate::mutant::Mutant;
 use crate::poison::Poison;
-use crate::store::Core;
+use crate::writeout::WriteOutStats;
 
 /// How often the checkpointer looks at the log's volume.
 const POLL: Duration = Duration::from_millis(200);
-/// How long it waits after a failure.
+/// Log that a checkpoint writes for each file whose creating transaction is running.
+const OPEN_FILE_LOG: u64 = 64;
+/// How often a checkpoint makes the progress of redo durable, or every `checkpoint_timeout`.
+const REDO_CYCLE: Duration = Duration::from_secs(5);
+/// How long the checkpointer waits after a failure.
 const RETRY: Duration = Duration::from_secs(5);
-
-/// How long it waits for what keeps the target from becoming the redo point.
-const SETTLE: Duration = Duration::from_secs(5);
-
-/// How a checkpoint is taken.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum CheckpointMode {
-    /// Spread over `checkpoint_completion_target` of the time to the next one.
-    Spread,
-    /// As fast as the disk can.
-    Fast,
-    /// The last one: nothing changes pages any more.
-    Shutdown,
-}
 
 /// Why a checkpoint begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,26 +62,6 @@ impl fmt::Display for Cause {
     }
 }
 
-#[derive(Default)]
-struct Requests {
-    /// Number of the last checkpoint asked for, and the most pressing mode of those pending.
-    wanted: u64,
-    mode: Option<CheckpointMode>,
-    /// Number of the last request that was served, and how.
-    served: u64,
-    result: Option<StorageError>,
-    stop: bool,
-    /// The last one was taken; nothing is served any more.
-    closed: bool,
-}
-
-struct Shared {
-    poison: Arc<Poison>,
-    requests: Mutex<Requests>,
-    changed: Condvar,
-    stats: Mutex<CheckpointStats>,
-}
-
 /// The checkpointer's thread and the door to it.
 pub(crate) struct Checkpointer {
     shared: Arc<Shared>,
@@ -94,8 +69,8 @@ pub(crate) struct Checkpointer {
 }
 
 impl Checkpointer {
-    /// Starts the thread. `soon`: something was recovered, so a first checkpoint is due.
-    pub(crate) fn start(core: &Arc<Core>, soon: bool) -> StorageResult<Checkpointer> {
+    /// Starts the thread.
+    pub(crate) fn start(core: &Arc<Core>) -> StorageResult<Checkpointer> {
         let shared = Arc::new(Shared {
             poison: Arc::clone(&core.poison),
             requests: Mutex::default(),
@@ -105,11 +80,6 @@ impl Checkpointer {
                 ..CheckpointStats::default()
             }),
         });
-        if soon {
-            let mut requests = shared.requests.lock();
-            requests.wanted = 1;
-            requests.mode = Some(CheckpointMode::Spread);
-        }
         let (worker, core) = (Arc::clone(&shared), Arc::clone(core));
         let thread = std::thread::Builder::new()
             .name("checkpointer".into())
@@ -125,8 +95,8 @@ impl Checkpointer {
     pub(crate) fn stats(&self, core: &Core) -> CheckpointStats {
         let mut stats = *self.shared.stats.lock();
         stats.take_over(&core.pool.files().sync_table().stats());
-        let redo = core.control.lock().current().redo;
-        stats.redo_distance = core.log.insert_lsn().distance_from(redo);
+        let redo = core.control.redo();
+        stats.redo_distance = core.log.log_since(redo);
         stats.redo_speed = limits::redo_speed(core);
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         stats.flush_time = micros(core.log.latency().quiet());
@@ -160,7 +130,7 @@ impl Checkpointer {
                 if requests.stop || requests.closed {
                     return Err(StorageError::ShutDown);
                 }
-                // Whoever would serve it may have panicked.
+                // The checkpointer may have panicked before it served the request.
                 self.shared.poison.check()?;
                 self.shared.changed.wait_for(&mut requests, POLL);
             }
@@ -178,32 +148,11 @@ impl Checkpointer {
     }
 }
 
-impl Shared {
-    /// Whether a wait for what keeps the target from becoming the redo point is to end.
-    fn gives_up(&self, begun: Instant) -> bool {
-        begun.elapsed() > SETTLE || self.requests.lock().stop
-    }
-
-    /// Whether somebody waits for this checkpoint, or another.
-    fn is_hurried(&self, number: u64) -> bool {
-        let requests = self.requests.lock();
-        requests.stop || requests.wanted > number
-    }
-
-    /// Sleeps unless [`Shared::is_hurried`].
-    fn sleep(&self, number: u64, time: Duration) {
-        let mut requests = self.requests.lock();
-        if !(requests.stop || requests.wanted > number || time.is_zero()) {
-            self.changed.wait_for(&mut requests, time);
-        }
-    }
-}
-
 fn run(shared: &Shared, core: &Core) {
     let _who = crate::stats::BackendType::Checkpointer.enter();
     let _guard = core.poison.guard("checkpointer");
     let mut last = Instant::now();
-    let mut last_target = core.control.lock().current().redo;
+    let mut last_target = core.control.redo();
     let mut memory = Memory::new();
     loop {
         let Some(due) = next_due(shared, core, &mut memory, last, last_target) else {
@@ -244,6 +193,9 @@ struct Due {
     number: u64,
     mode: CheckpointMode,
     cause: Cause,
+    /// Not spread over time, since it makes redo's work durable: otherwise a crash has all of that
+    /// done once more. Commits that suffer slow it down all the same.
+    at_once: bool,
 }
 
 /// Waits until a checkpoint is due; `None` when the thread is to end.
@@ -262,6 +214,8 @@ fn next_due(
             return None;
         }
         if requests.wanted > requests.served {
+            // It does what the one after redo would.
+            core.recovered.store(false, Ordering::Release);
             shared.stats.lock().num_requested += 1;
             let mode = requests.mode.take().unwrap_or(CheckpointMode::Fast);
             let cause = match mode {
@@ -274,33 +228,69 @@ fn next_due(
                 number,
                 mode,
                 cause,
+                at_once: core.pool.owed().least().is_some(),
             });
         }
-        let written = core.log.insert_lsn().distance_from(last_target);
-        // Old segments take the place of those that the disk has no room for.
-        let is_short = core.log.segments().is_exhausted() && last.elapsed() >= RETRY;
-        // The redo point record itself is not activity.
-        let timed = last.elapsed() >= core.config.checkpoint_timeout;
-        let (mode, cause) = if written >= volume {
-            warn_if_frequent(core, last.elapsed());
-            (CheckpointMode::Spread, Cause::Volume)
-        } else if is_short && written > 64 {
-            (CheckpointMode::Fast, Cause::Space)
-        } else if timed && written > 64 {
-            (CheckpointMode::Spread, Cause::Time)
-        } else {
-            shared.changed.wait_for(&mut requests, POLL);
-            continue;
-        };
-        match cause {
-            Cause::Time => shared.stats.lock().num_timed += 1,
-            _ => shared.stats.lock().num_requested += 1,
+        if core.recovered.swap(false, Ordering::AcqRel) {
+            shared.stats.lock().num_requested += 1;
+            return Some(Due {
+                number: requests.wanted,
+                mode: CheckpointMode::Spread,
+                cause: Cause::Recovery,
+                at_once: true,
+            });
         }
-        return Some(Due {
-            number: requests.wanted,
-            mode,
-            cause,
-        });
+        let number = requests.wanted;
+        match due_unasked(core, memory, (last, last_target), volume) {
+            Some((mode, cause)) => {
+                match cause {
+                    Cause::Time => shared.stats.lock().num_timed += 1,
+                    _ => shared.stats.lock().num_requested += 1,
+                }
+                let owed = core.pool.owed().least();
+                memory.owed = owed.unwrap_or(memory.owed);
+                return Some(Due {
+                    number,
+                    mode,
+                    cause,
+                    at_once: owed.is_some(),
+                });
+            }
+            None => {
+                shared.changed.wait_for(&mut requests, POLL);
+            }
+        }
+    }
+}
+
+/// The checkpoint that is due although nobody asks for one. The last one began at `last`.
+fn due_unasked(
+    core: &Core,
+    memory: &Memory,
+    (last, last_target): (Instant, Lsn),
+    volume: u64,
+) -> Option<(CheckpointMode, Cause)> {
+    let written = core.log.log_since(last_target);
+    // Old segments take the place of those that the disk has no room for.
+    let is_short = core.log.segments().is_exhausted() && last.elapsed() >= RETRY;
+    // Log that the last checkpoint itself wrote is not activity.
+    let is_active = written > memory.own_log;
+    let timed = last.elapsed() >= core.config.checkpoint_timeout;
+    // Redo writes no log, but its work is to be kept.
+    let redo_moves = || {
+        let owed = core.pool.owed().least();
+        owed.is_some_and(|owed| owed > memory.owed)
+            && last.elapsed() >= REDO_CYCLE.min(core.config.checkpoint_timeout)
+    };
+    if written >= volume {
+        warn_if_frequent(core, last.elapsed());
+        Some((CheckpointMode::Spread, Cause::Volume))
+    } else if is_short && is_active {
+        Some((CheckpointMode::Fast, Cause::Space))
+    } else if timed && is_active {
+        Some((CheckpointMode::Spread, Cause::Time))
+    } else {
+        redo_moves().then_some((CheckpointMode::Spread, Cause::Recovery))
     }
 }
 
@@ -326,32 +316,40 @@ fn take(core: &Core, due: &Due, shared: &Shared, memory: &mut Memory) -> Storage
     }
     let target = core.announce_redo_point();
     // When this is back the client has been told of every notified record before the target, so
-    // its floor accounts for them (checkpoint rule 2).
+    // its floor accounts for them (CKPT-2).
     core.log.flush(target)?;
     let floor = client_floor(core, shared, target)?;
     let floor = floor.filter(|_| !core.config.has(Mutant::PassPublisher));
-    let floor = floor.into_iter().chain(core.holds.min()).min();
-    // What ended a hold by now is in the log, perhaps behind the target; it must be durable
-    // before the redo point passes what was held (checkpoint rule 2).
-    core.log.flush_all()?;
-    let written = match mode {
-        CheckpointMode::Shutdown => core.writer.write_everything()?,
-        CheckpointMode::Fast => core.writer.write_dirty_before(target, &mut |_, _| {})?,
-        CheckpointMode::Spread => {
-            let mut pace = Spread::new(core, shared, memory, due.number, target);
-            core.writer.write_paced(target, &mut pace)?
-        }
+    // The end of a transaction that has not begun to end lies behind the target, like this record
+    // of what it has created (CKPT-6).
+    let open = core.holds.open_creations();
+    let recorded = match core.config.has(Mutant::ForgetOpenFiles) {
+        true => Some(target),
+        false => core.record_open_files(&open),
     };
+    let state_log = core.log_state(&open);
+    let floor = floor.into_iter().chain(core.holds.min(&open)).min();
+    // A record that has ended a hold by now may lie behind the target; it must be durable before
+    // the redo point passes the position that was held (CKPT-2).
+    core.log.flush_all()?;
+    let written = write(core, due, shared, memory, target)?;
     let pages = written.written;
     let write_time = begun.elapsed();
-    // Before the syncs: what becomes clean later may not be synced (checkpoint rule 3).
+    // Before the frames: a page becomes dirty before it is no longer owed anything (REC-14).
+    let owed = core.pool.owed().least();
+    // Before the syncs: what becomes clean later may not be synced (CKPT-3).
     let dirtied = oldest_dirtied(core, shared, mode, target)?;
-    let pass = core.writer.sync_all()?;
+    let (pass, manifest) = sync(core)?;
     let sync_time = begun.elapsed().saturating_sub(write_time);
     let dirtied = dirtied.filter(|_| !core.config.has(Mutant::PassPendingPage));
-    let candidates = floor.into_iter().chain(dirtied);
+    let owed = owed.filter(|_| !core.config.has(Mutant::PassOwedPage));
+    let candidates = floor.into_iter().chain(dirtied).chain(owed);
     let redo = candidates.fold(target, Lsn::min);
-    let distance = move_redo_point(core, mode, redo)?;
+    let distance = move_redo_point(core, mode, redo, manifest)?;
+    if let Some(lsn) = recorded {
+        core.holds.raise(&open, lsn);
+    }
+    memory.own_log = OWN_LOG + state_log + open.files().len() as u64 * OPEN_FILE_LOG;
     memory.sync = sync_time.as_secs_f64();
     let report = Report {
         pages,
@@ -368,6 +366,40 @@ fn take(core: &Core, due: &Due, shared: &Shared, memory: &mut Memory) -> Storage
     report.count(&mut shared.stats.lock());
     recycle(core, memory, &report);
     Ok(target)
+}
+
+/// Writes the pages that were first dirtied before `target`.
+fn write(
+    core: &Core,
+    due: &Due,
+    shared: &Shared,
+    memory: &mut Memory,
+    target: Lsn,
+) -> StorageResult<WriteOutStats> {
+    match due.mode {
+        CheckpointMode::Shutdown => core.writer.write_everything(),
+        CheckpointMode::Fast => core.writer.write_dirty_before(target, &mut |_, _| {}),
+        CheckpointMode::Spread => {
+            let mut pace = Spread::new(core, shared, memory, due.number, target);
+            if due.at_once {
+                pace.at_once();
+            }
+            core.writer.write_paced(target, &mut pace)
+        }
+    }
+}
+
+/// Makes durable what has been written, and the manifest of it, which names nothing that these
+/// syncs do not cover (FILE-13).
+fn sync(core: &Core) -> StorageResult<(SyncPass, ManifestPosition)> {
+    let files = core.pool.files();
+    let (manifest, table) = (files.manifest(), files.sync_table());
+    let position = manifest.write(table, &core.dir)?;
+    let pass = core.writer.sync_all()?;
+    if core.config.fsync {
+        manifest.sync(table, &core.dir)?;
+    }
+    Ok((pass, position))
 }
 
 /// The client's floor. Where only the target may become the redo point, and not what lies a
@@ -397,7 +429,9 @@ fn oldest_dirtied(
     target: Lsn,
 ) -> StorageResult<Option<Lsn>> {
     let begun = Instant::now();
-    let exact = core.log.has_images() || mode == CheckpointMode::Shutdown;
+    // Redo makes pages dirty by changes before the target; the redo point waits for them anyway.
+    let is_redoing = core.pool.owed().least().is_some();
+    let exact = core.log.has_images() && !is_redoing || mode == CheckpointMode::Shutdown;
     loop {
         let dirtied = core.pool.min_first_dirtied();
         let is_behind = dirtied.is_some_and(|dirtied| dirtied < target);
@@ -409,18 +443,28 @@ fn oldest_dirtied(
     }
 }
 
-/// Writes the control block with the new redo point; returns how far it moved, in bytes.
-fn move_redo_point(core: &Core, mode: CheckpointMode, redo: Lsn) -> StorageResult<u64> {
+/// Writes the control block with the new redo point, after the side files that it makes outdated
+/// are gone (QRT-4); returns how far it moved, in bytes.
+fn move_redo_point(
+    core: &Core,
+    mode: CheckpointMode,
+    redo: Lsn,
+    manifest: ManifestPosition,
+) -> StorageResult<u64> {
     let mut control = core.control.lock();
     let old = control.current().clone();
     // Segments before the old one are gone already.
-    let redo = core.redo_point_within(redo, old.redo);
+    let limit = redo;
+    let redo = core.redo_point_within(limit, old.redo);
+    let durable = core.log.durable_lsn();
+    check_redo_point(&core.poison, redo, (old.redo, limit, durable))?;
+    core.quarantine.settle(redo)?;
     let images = if redo == old.redo {
         old.images
     } else {
         core.log.has_images()
     };
-    let incarnation = core.incarnation_at(redo);
+    let incarnation = core.control.incarnation_at(redo);
     // After the redo point was chosen, so both are at least as new as every record before it.
     let payload = core.client.checkpoint_payload();
     let next = Control {
@@ -428,30 +472,57 @@ fn move_redo_point(core: &Core, mode: CheckpointMode, redo: Lsn) -> StorageResul
         images,
         incarnation,
         payload,
-        state: if mode == CheckpointMode::Shutdown {
+        // With changes that redo could not make the next start goes on.
+        state: if mode == CheckpointMode::Shutdown && core.pool.owed().get().is_none() {
             State::Shutdown
         } else {
             State::Running
         },
-        durable: core.log.durable_lsn(),
-        next_file: core.next_file.load(Ordering::SeqCst),
-        redo_speed: core.redo_speed.load(Ordering::Relaxed),
-        restore_micros: core.restore_micros,
-        wal_buffers: core.wal_buffers_since(incarnation, old.wal_buffers),
+        durable,
+        next_file: core.control.next_file(),
+        manifest,
+        redo_speed: core.control.redo_speed(),
+        restore_micros: core.control.restore_micros(),
         written_at: core.disk.now_micros(),
         ..old
     };
-    let distance = redo.distance_from(old.redo);
+    let distance = core.log.gaps().log_between(old.redo, redo);
     control.write(next).inspect_err(|error| {
         core.poison
             .set(format!("writing the control file failed: {error}"));
     })?;
     drop(control);
     if images {
-        core.writer.images_cover();
+        core.writer.images_cover()?;
     }
-    core.forget_incarnations_before(redo);
+    core.control.forget_incarnations_before(redo);
     Ok(distance)
+}
+
+/// Checks a redo point before anything is given up for it: it moves forward from `old`, and then
+/// neither beyond `limit`, which all that needs the log has agreed to, nor to where the log is not
+/// durable (CKPT-7).
+fn check_redo_point(
+    poison: &Poison,
+    redo: Lsn,
+    (old, limit, durable): (Lsn, Lsn, Lsn),
+) -> StorageResult<()> {
+    invariant!(
+        poison,
+        redo >= old,
+        "the redo point would move back from {old} to {redo}"
+    );
+    invariant!(
+        poison,
+        redo == old || redo <= limit,
+        "the redo point would pass {limit}, from where the log is needed, to {redo}"
+    );
+    invariant!(
+        poison,
+        redo == old || redo < durable,
+        "the redo point would be {redo}, and the log is durable to {durable}"
+    );
+    Ok(())
 }
 
 /// Offers segments before the redo point for reuse, keeping about as many ready as a cycle is
@@ -464,9 +535,9 @@ fn recycle(core: &Core, memory: &mut Memory, report: &Report) {
     memory.estimate = kept.max(distance);
     let ahead = (memory.estimate + memory.estimate / 4).max(core.config.min_wal_size);
     let segments = core.log.segments();
-    let redo = core.control.lock().current().redo;
+    let redo = core.control.redo();
     let layout = segments.layout();
-    let since_redo = layout.segment_of(core.log.insert_lsn()) - layout.segment_of(redo);
+    let since_redo = core.log.log_since(layout.start_of(layout.segment_of(redo))) / size;
     let most = (core.config.max_wal_size / size).saturating_sub(since_redo);
     // With those that are ready in any case nothing has to be made in the coming cycle.
     let ahead = (ahead / size + segments.least_ahead()).min(most);
@@ -474,6 +545,7 @@ fn recycle(core: &Core, memory: &mut Memory, report: &Report) {
     if let Err(error) = segments.recycle_below(redo, ahead) {
         tracing::warn!("could not recycle log segments: {error}");
     }
+    core.reserve.take_if_plenty();
     let frames = core.config.frames() as f64;
     tracing::info!(
         "checkpoint complete: wrote {} buffers ({:.1}%), wrote {} SLRU buffers; {} WAL file(s) \
@@ -498,7 +570,7 @@ fn recycle(core: &Core, memory: &mut Memory, report: &Report) {
     );
 }
 
-/// What a checkpoint did.
+/// Counts and times of one checkpoint.
 struct Report {
     pages: u64,
     status_pages: u64,
@@ -522,5 +594,26 @@ impl Report {
         stats.files_synced += self.pass.files;
         stats.write_time += micros(self.write_time);
         stats.sync_time += micros(self.sync_time);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_redo_point_lies_between_the_old_one_and_all_that_needs_the_log() {
+        let check = |redo: u64, old: u64, limit: u64, durable: u64| {
+            let poison = Poison::new();
+            let result = check_redo_point(&poison, Lsn(redo), (Lsn(old), Lsn(limit), Lsn(durable)));
+            assert_eq!(result.is_err(), poison.is_set());
+            result.is_ok()
+        };
+        assert!(check(80, 40, 80, 88) && check(72, 40, 80, 88));
+        // A position that needs the log may lie before the old redo point: nothing moves then.
+        assert!(check(40, 40, 24, 40));
+        assert!(!check(32, 40, 80, 88), "back");
+        assert!(!check(80, 40, 72, 88), "beyond what is needed");
+        assert!(!check(80, 40, 80, 80), "beyond what is durable");
     }
 }

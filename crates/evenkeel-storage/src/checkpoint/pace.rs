@@ -22,7 +22,7 @@ const BATCHES: u32 = 6;
 const CALM_BATCHES: u32 = 64;
 /// Commits suffer when a flush beside page writes takes so many times as long as without.
 const SUFFERING: u32 = 2;
-/// What a flush may take longer in any case.
+/// Time that a flush may take longer in any case.
 const TOLERANCE: Duration = Duration::from_millis(1);
 /// Longest rest after a piece, in multiples of the time it took.
 const MOST_STRETCH: f64 = 4.0;
@@ -33,7 +33,7 @@ const LAG: f64 = 0.03;
 /// Weight of a new measurement.
 const WEIGHT: f64 = 1.0 / 8.0;
 
-/// What a cycle has to keep to.
+/// Limits on the time and the log that a cycle may take.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// It is spread over this time (`checkpoint_timeout`) ...
@@ -88,7 +88,7 @@ fn share(part: f64, whole: f64) -> f64 {
 }
 
 impl Bounds {
-    /// What should be done by now, of 1, for the bounds that may be passed.
+    /// The share that should be done by now, of 1, for the bounds that may be passed.
     fn expected(&self, place: &Place) -> f64 {
         let time = share(place.elapsed.as_secs_f64(), self.time.as_secs_f64());
         time.max(share(place.log as f64, self.soft_log as f64))
@@ -97,7 +97,7 @@ impl Bounds {
     pub(super) fn urgency(&self, place: &Place) -> Urgency {
         let done = share(place.done as f64, place.due.max(1) as f64);
         if place.done >= place.due {
-            // What is not written now is the syncs' and the redo point's.
+            // All pages are written; only syncs and the move of the redo point remain.
             Urgency::Behind
         } else if done < share(place.log as f64, self.hard_log as f64) {
             Urgency::Pressed
@@ -115,7 +115,7 @@ impl Bounds {
     }
 }
 
-/// Spaces the writes of cycles. What it has learned of the device stays from cycle to cycle.
+/// Spaces the writes of cycles. Its measurements of the device are kept from cycle to cycle.
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
     /// Longest time the device is to be given writes for at once, by what commits say.
@@ -298,7 +298,7 @@ impl Brake {
     }
 
     fn adjust(&mut self, allowed: f64) {
-        // What one session alone would have to pay.
+        // The price that one session alone would have to pay.
         let alone = (1e9 / allowed).min(Self::HIGHEST);
         let ratio = self.rate / (allowed * AIM);
         if ratio > 1.0 {

@@ -2,13 +2,15 @@
 
 use std::time::{Duration, Instant};
 
-use super::Shared;
 use super::limits::Limits;
 use super::pace::{Bounds, Brake, Flushes, Pacer, Place, Urgency};
+use super::requests::Shared;
+use crate::core::Core;
 use crate::ids::Lsn;
-use crate::store::Core;
 use crate::writeout::{Piece, WritePace};
 
+/// Log that a checkpoint writes, at most, when nobody else does.
+pub(super) const OWN_LOG: u64 = 64;
 /// Longest sleep before looking again.
 const SLICE: Duration = Duration::from_millis(20);
 
@@ -16,7 +18,7 @@ const SLICE: Duration = Duration::from_millis(20);
 /// and not stopped, and four fifths of `max_recovery_time` leave room for it.
 const LEAST_RATE: f64 = 1.0 / 64.0;
 
-/// What the checkpointer knows from cycle to cycle.
+/// The state that the checkpointer keeps from cycle to cycle.
 pub(super) struct Memory {
     pub(super) pacer: Pacer,
     pub(super) brake: Brake,
@@ -26,6 +28,10 @@ pub(super) struct Memory {
     pub(super) sync: f64,
     /// Log that a cycle is expected to make, in bytes.
     pub(super) estimate: u64,
+    /// Log that the last cycle wrote itself, at most, in bytes.
+    pub(super) own_log: u64,
+    /// The least LSN owed to a page when the last checkpoint began.
+    pub(super) owed: Lsn,
 }
 
 impl Memory {
@@ -37,6 +43,8 @@ impl Memory {
             started: Instant::now(),
             sync: 0.0,
             estimate: 0,
+            own_log: OWN_LOG,
+            owed: Lsn::ZERO,
         }
     }
 
@@ -44,9 +52,9 @@ impl Memory {
     /// moves, if a cycle is under way.
     pub(super) fn brake(&mut self, core: &Core, needed: Option<f64>) {
         let inserted = core.log.insert_lsn();
-        let redo = core.control.lock().current().redo;
+        let redo = core.control.redo();
         let hard = self.limits.hard(core);
-        let left = hard.saturating_sub(inserted.distance_from(redo));
+        let left = hard.saturating_sub(core.log.gaps().log_between(redo, inserted));
         // Without anything to do the bound is far, or a cycle about to begin.
         let allowed = needed
             .filter(|needed| *needed > 0.0)
@@ -89,14 +97,14 @@ impl<'a> Spread<'a> {
         target: Lsn,
     ) -> Spread<'a> {
         let share = core.config.checkpoint_completion_target;
-        let redo = core.control.lock().current().redo;
+        let redo = core.control.redo();
         let hard = memory.limits.hard(core);
         let soft = memory.limits.volume(core) as f64 * share;
         let bounds = Bounds {
             time: core.config.checkpoint_timeout.mul_f64(share),
             soft_log: soft as u64,
             // A tenth is for the syncs.
-            hard_log: hard.saturating_sub(target.distance_from(redo)) / 10 * 9,
+            hard_log: hard.saturating_sub(core.log.gaps().log_between(redo, target)) / 10 * 9,
         };
         Spread {
             core,
@@ -111,10 +119,15 @@ impl<'a> Spread<'a> {
         }
     }
 
+    /// Has the cycle not wait for time to pass.
+    pub(super) fn at_once(&mut self) {
+        self.bounds.time = Duration::ZERO;
+    }
+
     fn place(&self) -> Place {
         Place {
             elapsed: self.begun.elapsed(),
-            log: self.core.log.insert_lsn().distance_from(self.target),
+            log: self.core.log.log_since(self.target),
             done: self.done,
             due: self.due,
         }

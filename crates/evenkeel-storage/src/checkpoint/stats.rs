@@ -2,7 +2,7 @@
 
 use crate::files::{SYNC_TIME_BOUNDS, SyncStats};
 
-/// What `pg_stat_checkpointer` shows, and more. Times are in microseconds.
+/// Counters of `pg_stat_checkpointer`, and more. Times are in microseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CheckpointStats {
     /// Begun because `checkpoint_timeout` had passed.

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use evenkeel_io::{Disk, File, IoError};
+use evenkeel_io::{Disk, File, IoError, IoErrorKind, IoResult};
 use parking_lot::Mutex;
 
-use super::segment::Segment;
-use crate::error::StorageResult;
+use super::descriptors::Descriptors;
+use super::segment::{OpenSegment, Segment};
+use crate::error::{StorageError, StorageResult};
 use crate::parallel;
 use crate::poison::Poison;
 
@@ -36,6 +37,7 @@ pub struct SyncTable {
     open: Mutex<HashMap<usize, Arc<Segment>>>,
     dirs: Mutex<Dirs>,
     stats: Mutex<SyncStats>,
+    descriptors: Descriptors,
 }
 
 #[derive(Default)]
@@ -61,7 +63,7 @@ pub struct SyncStats {
     pub pending: u64,
 }
 
-/// What one pass over the table did.
+/// Counts and times of one pass over the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SyncPass {
     /// Files synced.
@@ -92,17 +94,29 @@ fn address(segment: &Arc<Segment>) -> usize {
 }
 
 impl SyncTable {
-    /// An empty table. Without `fsync` nothing is ever synced.
+    /// An empty table, of at most about `most_open` open files. Without `fsync` nothing is ever
+    /// synced.
     #[must_use]
-    pub fn new(disk: Arc<dyn Disk>, fsync: bool, poison: Arc<Poison>) -> Arc<SyncTable> {
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        fsync: bool,
+        poison: &Arc<Poison>,
+        most_open: usize,
+    ) -> Arc<SyncTable> {
         Arc::new(SyncTable {
             disk,
             fsync,
-            poison,
+            poison: Arc::clone(poison),
             open: Mutex::default(),
             dirs: Mutex::default(),
             stats: Mutex::default(),
+            descriptors: Descriptors::new(most_open),
         })
+    }
+
+    /// The disk that the files are on.
+    pub(super) fn disk(&self) -> &dyn Disk {
+        &*self.disk
     }
 
     /// Whether syncs are done at all.
@@ -116,15 +130,88 @@ impl SyncTable {
         self.poison.check()
     }
 
-    /// Takes an opened file into the table, so that a completed write of it has only to be
-    /// counted. It stays open while something written to it is not synced, and as long as the
-    /// caller has it.
-    pub(crate) fn register(&self, file: Arc<dyn File>) -> Arc<Segment> {
-        let segment = Segment::new(file);
-        self.open
-            .lock()
-            .insert(address(&segment), Arc::clone(&segment));
-        segment
+    /// Opens a segment with `open` and takes it into the table, so that a completed write of it has
+    /// only to be counted. It stays open while something written to it is not synced.
+    ///
+    /// # Errors
+    /// Those of `open`, and of the syncs that closing others may need.
+    pub(crate) fn register(
+        &self,
+        path: &Path,
+        open: impl Fn() -> IoResult<Arc<dyn File>>,
+    ) -> StorageResult<OpenSegment> {
+        let segment = Segment::new(path, self.descriptors.open());
+        let opened = self.open_segment(&segment, open)?;
+        self.open.lock().insert(address(&segment), segment);
+        Ok(opened)
+    }
+
+    /// A segment for use, opened with `open` if it was closed. Others are closed for it if too many
+    /// are open, by this count or by the system's.
+    ///
+    /// # Errors
+    /// As [`SyncTable::register`].
+    pub(crate) fn open_segment(
+        &self,
+        segment: &Arc<Segment>,
+        open: impl Fn() -> IoResult<Arc<dyn File>>,
+    ) -> StorageResult<OpenSegment> {
+        if let Some(open) = segment.if_open() {
+            return Ok(open);
+        }
+        if self.descriptors.is_full() {
+            self.close_others()?;
+        }
+        let (open, opened) = self.with_descriptor(|| segment.open_with(&open))?;
+        if opened {
+            self.descriptors.opened(segment);
+        }
+        Ok(open)
+    }
+
+    /// Does what needs a file descriptor. If the process has none left, segment files that nobody
+    /// uses are closed for it.
+    ///
+    /// # Errors
+    /// Those of `act`, and of the syncs that closing others may need.
+    pub(crate) fn with_descriptor<T>(&self, act: impl Fn() -> IoResult<T>) -> StorageResult<T> {
+        match act() {
+            Err(error) if error.kind() == IoErrorKind::TooManyFiles => {
+                self.close_others()?;
+                Ok(act()?)
+            }
+            other => Ok(other?),
+        }
+    }
+
+    /// As [`Disk::sync_dir`], if syncs are done at all. A failed sync poisons the instance; one that
+    /// found no descriptor has not begun, and leaves everything to the next.
+    pub(super) fn sync_entries(&self, dir: &Path) -> StorageResult<()> {
+        if !self.fsync {
+            return Ok(());
+        }
+        let synced = self.with_descriptor(|| self.disk.sync_dir(dir));
+        synced.inspect_err(|error| {
+            if !matches!(error, StorageError::TooManyFiles(_)) {
+                self.poison.set(error.to_string());
+            }
+        })
+    }
+
+    /// Closes some of the files that nobody uses. Those that need a sync get it first, if there are
+    /// no others.
+    fn close_others(&self) -> StorageResult<()> {
+        #[cfg(test)]
+        let careless = self.poison.has(crate::mutant::Mutant::ClosedUnsynced);
+        #[cfg(not(test))]
+        let careless = false;
+        let share = self.descriptors.share();
+        if self.descriptors.close_idle(share, careless) == 0 {
+            let unsynced = self.descriptors.unsynced(share);
+            self.sync_segments(&unsynced)?;
+            self.descriptors.close_idle(share, careless);
+        }
+        Ok(())
     }
 
     /// Notes that entries of `dir` were made or removed.
@@ -137,12 +224,12 @@ impl SyncTable {
 
     /// Forgets a file that is being unlinked.
     pub(crate) fn forget(&self, segment: &Arc<Segment>) {
-        segment.mark_dropped();
+        segment.drop_file();
         self.open.lock().remove(&address(segment));
     }
 
     /// Makes durable every write and directory change noted before the call, several files at
-    /// once. What comes while it runs is the next pass's, so it ends.
+    /// once. Writes and changes noted while it runs are left to the next pass, so that it ends.
     ///
     /// # Errors
     /// A failed sync poisons the instance; the error names the file. Nothing counts as synced
@@ -171,11 +258,7 @@ impl SyncTable {
     /// As [`SyncTable::sync_all`].
     pub(crate) fn sync_dir(&self, dir: &Path) -> StorageResult<()> {
         let change = self.dirs.lock().changed.get(dir).copied();
-        if self.fsync
-            && let Err(error) = self.disk.sync_dir(dir)
-        {
-            return Err(self.fail(error));
-        }
+        self.sync_entries(dir)?;
         // Only now, as for files: who looks for what is to be synced meanwhile must find it. A
         // change during the sync keeps it.
         let mut dirs = self.dirs.lock();
@@ -214,17 +297,12 @@ impl SyncTable {
         })
     }
 
-    fn sync_one(&self, segment: &Segment) -> Result<SyncPass, IoError> {
+    fn sync_one(&self, segment: &Arc<Segment>) -> Result<SyncPass, IoError> {
         let start = Instant::now();
         #[cfg(test)]
         if self.poison.has(crate::mutant::Mutant::ClosedUnsynced) {
-            let path = segment.file().path();
-            let again = self
-                .disk
-                .open(path, evenkeel_io::OpenOptions::read_write())?;
-            segment.sync(false)?;
-            again.sync_data()?;
-            return Ok(SyncPass::default());
+            let opts = evenkeel_io::OpenOptions::read_write();
+            segment.open_with(|| self.disk.open(segment.path(), opts))?;
         }
         if !segment.sync(self.fsync)? {
             return Ok(SyncPass::default());
@@ -232,7 +310,7 @@ impl SyncTable {
         let took = start.elapsed();
         let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
         if took > SLOW_SYNC {
-            let path = segment.file().path().display();
+            let path = segment.path().display();
             tracing::warn!("syncing {path} took {:.1} s", took.as_secs_f64());
         }
         let mut stats = self.stats.lock();
@@ -247,7 +325,8 @@ impl SyncTable {
         })
     }
 
-    fn fail(&self, error: IoError) -> crate::error::StorageError {
+    /// A sync failed: nothing that it was to make durable can be trusted.
+    pub(super) fn fail(&self, error: IoError) -> StorageError {
         self.poison.set(error.to_string());
         error.into()
     }
@@ -263,9 +342,10 @@ impl SyncTable {
         }
     }
 
-    #[cfg(test)]
-    pub(super) fn open_files(&self) -> usize {
-        self.open.lock().len()
+    /// Data files that are open.
+    #[must_use]
+    pub fn open_files(&self) -> usize {
+        self.descriptors.open().load(Ordering::Relaxed)
     }
 
     #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::ids::{Lsn, PageId};
 
 const CHECKSUM_END: usize = CHECKSUM_OFFSET + 4;
 
-/// What a page's checksum says about it.
+/// Result of verifying a page's checksum.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// The checksum is the content's.
@@ -76,13 +76,19 @@ pub fn verify(bytes: &PageBytes, id: PageId) -> Verdict {
 /// The error for a page that failed its checksum.
 #[must_use]
 pub fn damaged(bytes: &PageBytes, id: PageId, stored: u32, computed: u32) -> StorageError {
-    let mut lsn = [0; 8];
-    lsn.copy_from_slice(&bytes[LSN_OFFSET..LSN_OFFSET + 8]);
     StorageError::PageDamaged {
         page: id,
-        lsn: Lsn(u64::from_le_bytes(lsn)),
+        lsn: lsn_of(bytes),
         reason: format!("checksum {stored:08x} stored, {computed:08x} computed"),
     }
+}
+
+/// The LSN in a page's header.
+#[must_use]
+pub fn lsn_of(bytes: &PageBytes) -> Lsn {
+    let mut lsn = [0; 8];
+    lsn.copy_from_slice(&bytes[LSN_OFFSET..LSN_OFFSET + 8]);
+    Lsn(u64::from_le_bytes(lsn))
 }
 
 /// Whether every byte is zero. Stops at the first that is not.

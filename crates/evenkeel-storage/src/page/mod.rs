@@ -9,7 +9,7 @@
 //! | 16 | 2 | lower: end of what grows upwards |
 //! | 18 | 2 | upper: start of what grows downwards |
 //! | 20 | 2 | special: start of the owner's area at the end |
-//! | 22 | 2 | spare |
+//! | 22 | 2 | spare: the owner's (a heap page counts its unused line pointers there) |
 //!
 //! All numbers are little endian.
 
@@ -67,7 +67,7 @@ pub trait PageRead {
     fn lsn(&self) -> Lsn {
         Lsn(self.u64_at(LSN_OFFSET))
     }
-    /// What the owner calls this kind of page; zero if never initialised.
+    /// The kind of page, in the owner's numbering; zero if never initialised.
     #[inline]
     fn kind(&self) -> u16 {
         self.u16_at(KIND_OFFSET)
@@ -104,6 +104,20 @@ fn read<const N: usize>(bytes: &PageBytes, offset: usize) -> [u8; N] {
     let mut value = [0; N];
     value.copy_from_slice(&bytes[offset..offset + N]);
     value
+}
+
+/// The fault of a page's header, if it has one: `lower`, `upper` and `special` are in this order
+/// and within the page, whoever the owner is. So redo, images and masks may cut at them.
+#[must_use]
+pub fn header_fault(bytes: &PageBytes) -> Option<String> {
+    let field = |offset| u16::from_le_bytes(read(bytes, offset));
+    let (lower, upper, special) = (
+        field(LOWER_OFFSET),
+        field(UPPER_OFFSET),
+        field(SPECIAL_OFFSET),
+    );
+    let ordered = lower <= upper && upper <= special && usize::from(special) <= PAGE_SIZE;
+    (!ordered).then(|| format!("its header has lower {lower}, upper {upper}, special {special}"))
 }
 
 macro_rules! read_plain {
@@ -328,6 +342,25 @@ mod tests {
         assert_eq!(header, expected);
         assert_eq!(page.special(), 8192 - 16);
         assert!(!page.is_new());
+    }
+
+    #[test]
+    fn a_header_out_of_order_is_a_fault() {
+        let mut page = PageBuf::zeroed();
+        assert_eq!(header_fault(page.bytes()), None);
+        page.page_mut().init(1, 16);
+        assert_eq!(header_fault(page.bytes()), None);
+        for (offset, value) in [
+            (LOWER_OFFSET, 8177),
+            (UPPER_OFFSET, 8177),
+            (UPPER_OFFSET, 23),
+            (SPECIAL_OFFSET, 8193),
+            (SPECIAL_OFFSET, 24),
+        ] {
+            let mut page = page.clone();
+            page.page_mut().put_u16(offset, value);
+            assert!(header_fault(page.bytes()).is_some(), "{value} at {offset}");
+        }
     }
 
     #[test]

@@ -1,265 +1,336 @@
-//! The second pass: applying the log's parts to their pages.
+//! Recovery after the log has been read: files, then pages, a share of them after the other.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::prefetch::{Forks, LookAhead};
-use crate::buffer::WriteGuard;
-use crate::error::{ApplyError, StorageError, StorageResult};
-use crate::ids::{Fork, Lsn};
-use crate::page::{CHECKSUM_OFFSET, PageBuf, PageRead};
-use crate::recovery::{LogScan, RecoveryStats};
-use crate::store::ops::{decode_file, decode_files, decode_truncate};
-use crate::store::{ApplyContext, Core, apply_part};
-use crate::wal::reader::LogReader;
-use crate::wal::record::{PartFlags, PartView, RecordKind, RecordView};
-use crate::wal::{SegmentLayout, image};
+use parking_lot::{Condvar, Mutex};
 
-/// How often redo says how far it is.
-const PROGRESS: Duration = Duration::from_secs(10);
+use super::analysis::{Analysis, AnalysisMemory, LogScan, gather};
+use super::drain::Drain;
+use super::lists::{PageLists, Share};
+use super::owed::{Circumstances, Owed};
+use super::progress::{Progress, Report};
+use super::records::Records;
+use super::settle;
+use super::stats::RecoveryStats;
+use crate::buffer::PageRedo;
+use crate::checkpoint::limits;
+use crate::config::RecoveryOpen;
+use crate::core::Core;
+use crate::error::{StorageError, StorageResult};
+use crate::ids::Lsn;
+use crate::stats::{BackendType, Usage};
+use crate::wal::SegmentLayout;
 
-struct Redo<'a> {
-    core: &'a Core,
-    scan: &'a LogScan,
-    forks: Forks<'a>,
-    stats: &'a mut RecoveryStats,
-    rewrite: bool,
-    /// The log goes on behind its damage, so pages may well be newer than its end.
-    gave_up: bool,
-    created: Option<Lsn>,
+/// How long a failure that may pass is waited out.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// A recovery under way, or done.
+pub(crate) struct Recovery {
+    analysis: RecoveryStats,
+    progress: Arc<Progress>,
+    shared: Arc<Shared>,
+    thread: Mutex<Option<std::thread::JoinHandle<()>>>,
 }
 
-/// Replays the log from the redo point to its end. Returns the LSN of the first record that
-/// creates a file which no later one drops.
-pub(crate) fn redo(
-    core: &Core,
-    layout: &SegmentLayout,
-    scan: &LogScan,
-    gave_up: bool,
-    stats: &mut RecoveryStats,
-) -> StorageResult<Option<Lsn>> {
-    let start = Instant::now();
-    let rewrite = !stats.clean;
-    let announced = rewrite && scan.records > 0;
-    if announced {
-        tracing::info!("redo starts at {}", scan.redo);
+struct Shared {
+    stop: AtomicBool,
+    /// The database is being closed: failures are not waited out any more.
+    closing: AtomicBool,
+    ended: Mutex<bool>,
+    changed: Condvar,
+}
+
+impl Shared {
+    fn is_ending(&self) -> bool {
+        self.stop.load(Ordering::SeqCst) || self.closing.load(Ordering::SeqCst)
     }
-    let incarnation = scan
-        .incarnations
-        .first()
-        .map_or(0, |(_, incarnation)| *incarnation);
-    let disk = Arc::clone(&core.disk);
-    let mut reader = LogReader::new(disk, layout.clone(), scan.redo, incarnation);
-    let mut redo = Redo {
-        core,
-        scan,
-        forks: Forks::new(&core.pool),
-        stats,
-        rewrite,
-        gave_up,
-        created: None,
-    };
-    let mut ahead = core.recovery_prefetcher().map(LookAhead::new);
-    let mut last_progress = start;
-    while reader.position() < scan.end {
-        if let Some(ahead) = &mut ahead {
-            ahead.before(&mut reader, &mut redo.forks, scan)?;
+}
+
+/// State of the opening that recovery uses.
+pub(crate) struct Opening<'a> {
+    pub(crate) core: &'a Arc<Core>,
+    pub(crate) layout: &'a SegmentLayout,
+    /// The damaged rest of the log is being given up.
+    pub(crate) gave_up: bool,
+    /// Since the reading of the log began.
+    pub(crate) usage: Usage,
+}
+
+impl Recovery {
+    /// Brings the database to the end of its log: all of it, or so far that nobody sees a page
+    /// that is not. Returns the LSN of the first record that says of the creation of a file which
+    /// no later one drops.
+    pub(crate) fn begin(
+        opening: &Opening<'_>,
+        analysis: Analysis,
+        mut stats: RecoveryStats,
+    ) -> StorageResult<(Recovery, Option<Lsn>)> {
+        let core = opening.core;
+        let began = Instant::now();
+        settle::files(core, &analysis)?;
+        let created = analysis.first_creation();
+        let announced = !stats.clean && analysis.scan.records > 0;
+        if announced {
+            tracing::info!("redo starts at {}", analysis.scan.redo);
         }
-        let Some(record) = reader.next_record()? else {
-            return Err(StorageError::Redo {
-                lsn: reader.position(),
-                page: None,
-                reason: "the record was valid a moment ago".into(),
-            });
+        let Analysis {
+            scan, lists, kept, ..
+        } = analysis;
+        stats.records = scan.records;
+        let records = Records::new(&core.disk, opening.layout, scan.incarnations.clone(), kept);
+        let run = Run {
+            core: Arc::clone(core),
+            layout: opening.layout.clone(),
+            records: Arc::new(records),
+            circumstances: Circumstances {
+                end: scan.end,
+                gave_up: opening.gave_up,
+                rewrite: !stats.clean && !core.control.lock().page_cache_held_nothing(),
+                floor: None,
+            },
+            scan,
+            progress: Arc::new(Progress::new()),
+            announced,
+            report: Report::new(began),
+            usage: opening.usage,
+            began,
+            before: stats.scan_time,
         };
-        redo.record(&record)?;
-        if last_progress.elapsed() >= PROGRESS {
-            last_progress = Instant::now();
+        let last = run.all_but_the_last(lists, &mut stats.doomed)?;
+        let recovery = Recovery {
+            progress: Arc::clone(&run.progress),
+            analysis: stats,
+            shared: Arc::new(Shared {
+                stop: AtomicBool::new(false),
+                closing: AtomicBool::new(false),
+                ended: Mutex::new(false),
+                changed: Condvar::new(),
+            }),
+            thread: Mutex::new(None),
+        };
+        let waits = core.config.recovery_open == RecoveryOpen::AfterRedo || opening.gave_up;
+        if waits || last.left() == 0 {
+            run.finish(&last, &recovery.shared)?;
+            *recovery.shared.ended.lock() = true;
+        } else {
+            recovery.start(run, last)?;
+        }
+        Ok((recovery, created))
+    }
+
+    /// Goes on in the background.
+    fn start(&self, run: Run, last: Arc<Owed>) -> StorageResult<()> {
+        let shared = Arc::clone(&self.shared);
+        let work = move || {
+            let _who = BackendType::Startup.enter();
+            let _guard = run.core.poison.guard("recovery");
+            run.finish_in_background(&last, &shared);
+            *shared.ended.lock() = true;
+            shared.changed.notify_all();
+        };
+        let thread = std::thread::Builder::new()
+            .name("recovery".into())
+            .spawn(work)
+            .map_err(|error| StorageError::Config(format!("cannot start a thread: {error}")))?;
+        *self.thread.lock() = Some(thread);
+        Ok(())
+    }
+
+    /// Positions, counts and times so far.
+    pub(crate) fn stats(&self) -> RecoveryStats {
+        self.progress.stats(&self.analysis)
+    }
+
+    /// The log's end, as it was found.
+    pub(crate) fn end(&self) -> Lsn {
+        self.analysis.redo_end
+    }
+
+    /// Waits until nothing is owed to any page, or that has been given up.
+    pub(crate) fn wait(&self) {
+        evenkeel_io::blocking(|| {
+            let mut ended = self.shared.ended.lock();
+            while !*ended {
+                self.shared.changed.wait(&mut ended);
+            }
+        });
+    }
+
+    /// Ends redo: waits for it no longer than `patience`, and not for what holds it up. Pages that
+    /// are still owed changes keep the redo point, and the next start goes on.
+    pub(crate) fn close(&self, patience: Duration) {
+        if !patience.is_zero() {
+            self.shared.closing.store(true, Ordering::SeqCst);
+            let deadline = Instant::now() + patience;
+            let mut ended = self.shared.ended.lock();
+            while !*ended
+                && !self
+                    .shared
+                    .changed
+                    .wait_until(&mut ended, deadline)
+                    .timed_out()
+            {}
+        }
+        self.shared.stop.store(true, Ordering::SeqCst);
+        self.wait();
+        let stats = self.stats();
+        if !stats.is_done {
             tracing::info!(
-                "redo in progress, elapsed time: {:.2} s, current LSN: {}",
-                start.elapsed().as_secs_f64(),
-                reader.position()
+                "redo ends early: {} of {} pages are left to the next start",
+                stats.pages - stats.pages_done.min(stats.pages),
+                stats.pages
             );
         }
     }
-    let created = redo.created;
-    stats.prefetch = ahead.map(|ahead| ahead.stats).unwrap_or_default();
-    stats.redo_time = start.elapsed();
-    if announced {
+
+    /// Ends the threads. The next start redoes the pages that are left.
+    pub(crate) fn stop(&self) {
+        self.shared.stop.store(true, Ordering::SeqCst);
+        if let Some(thread) = self.thread.lock().take() {
+            // A panic there has been reported, and has poisoned the instance.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A redo, share by share of the pages.
+struct Run {
+    core: Arc<Core>,
+    layout: SegmentLayout,
+    scan: LogScan,
+    records: Arc<Records>,
+    circumstances: Circumstances,
+    progress: Arc<Progress>,
+    announced: bool,
+    report: Report,
+    usage: Usage,
+    began: Instant,
+    /// Time that reading the log took.
+    before: Duration,
+}
+
+impl Run {
+    /// Brings all shares of the pages up to date but the last, whose pages are owed their changes
+    /// when this returns.
+    fn all_but_the_last(&self, mut lists: PageLists, doomed: &mut u64) -> StorageResult<Arc<Owed>> {
+        let never = AtomicBool::new(false);
+        let mut left = Vec::new();
+        loop {
+            left.extend(lists.take_left_out());
+            let next = left.pop();
+            let owed = self.owe(lists, next.is_none(), doomed)?;
+            let Some(next) = next else {
+                return Ok(owed);
+            };
+            self.drain(&owed, &never)?;
+            lists = self.gather(next)?;
+        }
+    }
+
+    fn gather(&self, share: Share) -> StorageResult<PageLists> {
+        let budget = AnalysisMemory::of(&self.core.config).lists;
+        let mut lists = PageLists::new(self.scan.redo, share, budget);
+        gather(&self.core.disk, &self.layout, &self.scan, &mut lists)?;
+        Ok(lists)
+    }
+
+    /// From here on pages are loaded with their changes.
+    fn owe(
+        &self,
+        mut lists: PageLists,
+        is_last: bool,
+        doomed: &mut u64,
+    ) -> StorageResult<Arc<Owed>> {
+        let core = &self.core;
+        let settled = settle::lists(core, &self.scan, &mut lists)?;
+        *doomed += settled.doomed;
+        Progress::add(&self.progress.skip_new, settled.new);
+        let circumstances = Circumstances {
+            floor: (!is_last).then_some(self.scan.redo),
+            ..self.circumstances
+        };
+        let owed = Owed::new(core, lists, &self.records, circumstances, &self.progress)?;
+        let owed = Arc::new(owed);
+        for (page, error) in settled.damaged {
+            owed.set_aside(page, error);
+        }
+        core.pool.owed().set(Arc::clone(&owed) as Arc<dyn PageRedo>);
+        Ok(owed)
+    }
+
+    /// Brings every page up to date, unless it is stopped.
+    fn drain(&self, owed: &Owed, stop: &AtomicBool) -> StorageResult<()> {
+        let mut ahead = true;
+        while owed.left() > 0 && !stop.load(Ordering::Relaxed) {
+            Drain::new(owed, ahead, stop, &self.report).run()?;
+            if owed.left() > 0 && !ahead {
+                // Others are at work on the rest.
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            ahead = false;
+        }
+        Ok(())
+    }
+
+    fn finish(&self, last: &Owed, shared: &Shared) -> StorageResult<()> {
+        self.drain(last, &shared.stop)?;
+        if last.left() == 0 {
+            self.done();
+        }
+        Ok(())
+    }
+
+    /// Goes on through failures that may pass, such as a full disk: meanwhile the redo point
+    /// stays.
+    fn finish_in_background(&self, last: &Owed, shared: &Shared) {
+        #[cfg(test)]
+        while self.core.config.redo_waits && !shared.is_ending() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        loop {
+            match self.finish(last, shared) {
+                Ok(()) => return,
+                Err(error @ StorageError::Inconsistent { .. }) => {
+                    self.core.poison.set(error.to_string());
+                    return;
+                }
+                Err(error) if self.core.poison.is_set() || shared.is_ending() => {
+                    tracing::warn!("redo ends early: {error}");
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!("redo is held up: {error}");
+                    std::thread::sleep(PAUSE);
+                }
+            }
+        }
+    }
+
+    fn done(&self) {
+        let core = &self.core;
+        core.pool.owed().clear();
+        self.progress.finish();
+        if !self.announced {
+            return;
+        }
+        let took = self.began.elapsed();
+        let stats = self.progress.stats(&RecoveryStats::default());
         tracing::info!(
-            "redo done at {}: {} records, {} parts applied, {} already there, {:.3} s",
-            scan.end,
-            stats.records,
+            "redo done at {} system usage: {}; {} records, {} pages, {} changes applied, {} already \
+             there",
+            self.scan.end,
+            self.usage,
+            self.scan.records,
+            stats.pages,
             stats.applied,
             stats.skipped,
-            stats.redo_time.as_secs_f64()
         );
-    }
-    Ok(created)
-}
-
-/// Whether a part needs nothing of what the page holds.
-fn is_whole(flags: PartFlags) -> bool {
-    flags.contains(PartFlags::INIT) || flags.contains(PartFlags::BEFORE)
-}
-
-impl Redo<'_> {
-    fn record(&mut self, record: &RecordView<'_>) -> StorageResult<()> {
-        self.stats.records += 1;
-        for part in record.parts() {
-            if self.scan.is_doomed(part.page, record.lsn()) {
-                self.stats.doomed += 1;
-            } else {
-                self.part(record.lsn(), &part)?;
-            }
-        }
-        let failed = |error: ApplyError| StorageError::Redo {
-            lsn: record.lsn(),
-            page: None,
-            reason: error.to_string(),
-        };
-        if !record.kind().is_storage() {
-            return self.core.client.replayed(record).map_err(failed);
-        }
-        match record.kind() {
-            RecordKind::FILE_CREATE => {
-                let file = decode_file(record.payload()).map_err(failed)?;
-                if !self.scan.is_dropped(file) {
-                    self.core.pool.create_fork(file, Fork::Main)?;
-                    self.created.get_or_insert(record.lsn());
-                }
-                self.core.client.file_created(file, record.xid());
-            }
-            RecordKind::FILE_DROP => {
-                for file in decode_files(record.payload()) {
-                    self.forks.forget(file);
-                    self.core.pool.drop_file(file)?;
-                    self.core.client.file_dropped(file);
-                }
-            }
-            RecordKind::TRUNCATE => {
-                let (file, fork, blocks) = decode_truncate(record.payload()).map_err(failed)?;
-                if !self.scan.is_dropped(file) {
-                    self.core.pool.truncate(file, fork, blocks)?;
-                }
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    fn part(&mut self, lsn: Lsn, part: &PartView<'_>) -> StorageResult<()> {
-        let fork = Arc::clone(self.forks.get(part.page.file, part.page.fork)?);
-        let len = part
-            .page
-            .block
-            .0
-            .checked_add(1)
-            .ok_or_else(|| StorageError::Redo {
-                lsn,
-                page: Some(part.page),
-                reason: "block number out of range".into(),
-            })?;
-        fork.ensure_len(len)?;
-        if part.flags.contains(PartFlags::COMPARE) {
-            return self.compare(part, &fork.write(part.page.block)?);
-        }
-        // A part that initialises the page, or has its image, says all there is to know of it:
-        // what is on disk, torn or older or newer, does not matter, since all later changes
-        // follow in the log.
-        let pin = if is_whole(part.flags) {
-            fork.pin_new(part.page.block)?
-        } else {
-            fork.pin(part.page.block)?
-        };
-        self.apply(lsn, part, &mut pin.write())
-    }
-
-    /// Compares a page with what the change before had made of it. A page that came from the
-    /// disk may be ahead.
-    fn compare(&mut self, part: &PartView<'_>, page: &WriteGuard<'_>) -> StorageResult<()> {
-        let (page_id, lsn) = (part.page, part.prev_lsn);
-        if page.lsn() > lsn {
-            return Ok(());
-        }
-        let mut found = PageBuf::zeroed();
-        found.bytes_mut().copy_from_slice(page.bytes());
-        let mut expected = PageBuf::zeroed();
-        image::restore(part.data, expected.bytes_mut()).map_err(|error| StorageError::Redo {
-            lsn,
-            page: Some(page_id),
-            reason: error.to_string(),
-        })?;
-        for page in [&mut found, &mut expected] {
-            self.core.client.mask(&mut page.page_mut());
-            page.page_mut().put_u32(CHECKSUM_OFFSET, 0);
-        }
-        let bytes = expected.bytes().iter().zip(found.bytes());
-        match bytes.enumerate().find(|(_, (a, b))| a != b) {
-            None => {
-                self.stats.compared += 1;
-                Ok(())
-            }
-            Some((offset, (expected, found))) => Err(StorageError::Inconsistent {
-                page: page_id,
-                lsn,
-                offset,
-                expected: *expected,
-                found: *found,
-            }),
-        }
-    }
-
-    fn apply(
-        &mut self,
-        lsn: Lsn,
-        part: &PartView<'_>,
-        page: &mut WriteGuard<'_>,
-    ) -> StorageResult<()> {
-        let found = page.lsn();
-        if found >= self.scan.end && !self.gave_up {
-            return Err(StorageError::LogDamaged {
-                lsn: self.scan.end,
-                durable: found,
-                proof: format!("the LSN of {}", part.page),
-            });
-        }
-        if found >= lsn {
-            self.stats.skipped += 1;
-            if self.rewrite {
-                // The page cache may know what the disk does not (recovery rule 5).
-                page.mark_dirty(lsn);
-            }
-            return Ok(());
-        }
-        if !is_whole(part.flags) && found != part.prev_lsn {
-            return Err(StorageError::LostWrite {
-                page: part.page,
-                record: lsn,
-                expected: part.prev_lsn,
-                found,
-            });
-        }
-        page.mark_dirty(lsn);
-        let cx = ApplyContext {
-            lsn,
-            page_id: part.page,
-        };
-        let client = self.core.client.as_ref();
-        let mut page = page.page_mut();
-        let before = if part.flags.contains(PartFlags::BEFORE) {
-            image::restore(part.data, page.bytes_mut())
-        } else {
-            Ok(part.data)
-        };
-        before
-            .and_then(|data| apply_part(client, part.op, part.flags, &mut page, data, &cx))
-            .map_err(|error| StorageError::Redo {
-                lsn,
-                page: Some(part.page),
-                reason: error.to_string(),
-            })?;
-        self.stats.applied += 1;
-        Ok(())
+        let bytes = self.scan.gaps.log_between(self.scan.redo, self.scan.end);
+        let known = core.control.redo_speed();
+        let speed = limits::learn_redo_speed(known, bytes, self.before + took);
+        core.control.set_redo_speed(speed);
+        core.recovered.store(true, Ordering::Release);
     }
 }

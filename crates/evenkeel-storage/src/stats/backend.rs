@@ -73,7 +73,7 @@ impl BackendType {
         }
     }
 
-    /// What the calling thread is.
+    /// The calling thread's backend type.
     #[must_use]
     pub fn current() -> BackendType {
         BACKEND.get()
@@ -135,7 +135,7 @@ fn first_slot() -> usize {
     slot
 }
 
-/// Whose threads count in a slot.
+/// The kind of backend whose threads count in a slot.
 pub(crate) fn backend_of_slot(slot: usize) -> BackendType {
     match slot.checked_sub(CLIENTS) {
         None => BackendType::ClientBackend,

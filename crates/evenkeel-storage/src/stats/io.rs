@@ -8,55 +8,9 @@ use std::time::{Duration, Instant};
 use evenkeel_io::{IoObserver, Observed};
 
 use super::backend::{BackendType, IoContext};
+use super::flights::Flights;
 use super::latency::{Histogram, LatencySnapshot, TimedOperation};
-use super::watch::Flights;
-
-/// Kinds of files, with the names of `pg_stat_io.object`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum IoObject {
-    /// Pages: relations, maps, transaction status.
-    Relation,
-    /// Log segments.
-    Wal,
-    /// The double-write area.
-    DoubleWrite,
-    /// Anything else: the control file, files of sorts.
-    Other,
-}
-
-impl IoObject {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [IoObject; 4] = [
-        IoObject::Relation,
-        IoObject::Wal,
-        IoObject::DoubleWrite,
-        IoObject::Other,
-    ];
-
-    /// The name in `pg_stat_io`.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            IoObject::Relation => "relation",
-            IoObject::Wal => "wal",
-            IoObject::DoubleWrite => "double-write",
-            IoObject::Other => "other",
-        }
-    }
-
-    /// By the data directory's layout: the innermost directory or name that tells.
-    fn of(path: &Path) -> IoObject {
-        for part in path.iter().rev().filter_map(|part| part.to_str()) {
-            match part {
-                "base" | "status" => return IoObject::Relation,
-                "wal" => return IoObject::Wal,
-                name if name.starts_with("doublewrite.") => return IoObject::DoubleWrite,
-                _ => {}
-            }
-        }
-        IoObject::Other
-    }
-}
+use super::object::IoObject;
 
 /// The counters of one row of `pg_stat_io`.
 #[derive(Default)]
@@ -92,11 +46,11 @@ impl Counts {
 /// One row of `pg_stat_io`, since the start. Times are sums.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IoStatsRow {
-    /// Who.
+    /// Type of the backend that did the I/O.
     pub backend_type: BackendType,
-    /// What.
+    /// Object of the I/O.
     pub object: IoObject,
-    /// Why.
+    /// Context of the I/O.
     pub context: IoContext,
     /// Read operations; one may bring several pages.
     pub reads: u64,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evenkeel_io::OpKind;
 
-use super::IoObject;
+use super::object::IoObject;
 
 /// Buckets of a histogram: bucket `n` counts what took less than 2^n microseconds and not less
 /// than half of that; the last one everything longer.

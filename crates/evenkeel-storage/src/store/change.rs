@@ -6,13 +6,15 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::buffer::WriteGuard;
-use crate::error::ApplyError;
+use crate::client::{ApplyContext, apply_part};
+use crate::core::Core;
+use crate::error::StorageResult;
 use crate::ids::{Lsn, PageId};
+use crate::invariant;
 use crate::mutant::Mutant;
 use crate::page::{PageBytes, PageMut, PageRead};
-use crate::store::{ApplyContext, Core, StorageClient};
-use crate::wal::record::{FLAG_NOTIFY, PartFlags, RecordBuilder, RecordKind};
-use crate::wal::{image, usage};
+use crate::record::{FLAG_NOTIFY, PartFlags, RecordBuilder, RecordKind, RemovalLsn};
+use crate::wal::usage;
 
 thread_local! {
     /// Keeps the record buffer's capacity from one change of a thread to the next.
@@ -62,10 +64,36 @@ struct Target<'a> {
     data: Range<usize>,
 }
 
+impl Target<'_> {
+    /// Changes the page as the record at `lsn` says.
+    ///
+    /// # Errors
+    /// [`StorageError::Internal`](crate::StorageError::Internal), and the instance is poisoned.
+    #[inline]
+    fn apply(&mut self, core: &Core, data: &[u8], lsn: Lsn) -> StorageResult<()> {
+        let cx = ApplyContext {
+            lsn,
+            page_id: self.page.page_id(),
+        };
+        let mut page = self.page.page_mut();
+        // Redo passes over a page whose LSN is not below the record's: the change would be lost.
+        invariant!(
+            core.poison,
+            page.lsn() < lsn,
+            "the record at {lsn} changes {}, which has LSN {}",
+            cx.page_id,
+            page.lsn()
+        );
+        let client = core.client.as_ref();
+        apply_part(client, self.op, self.flags, &mut page, data, &cx)
+            .map_err(|error| core.apply_failed(self.op, &cx, &error))
+    }
+}
+
 /// One log record under construction, with the pages it will change.
 ///
 /// Pages are changed only by [`Change::commit`], which runs the same function on them that
-/// recovery will (store rule 1). The guards stay borrowed until then, so nothing else changes
+/// recovery will (STO-1). The guards stay borrowed until then, so nothing else changes
 /// the page in between, and no page can be in a record twice.
 #[must_use = "a change does nothing until it is committed"]
 pub struct Change<'a> {
@@ -82,6 +110,13 @@ impl<'a> Change<'a> {
             record,
             targets: SmallVec::new(),
         }
+    }
+
+    /// Says which commits' effects the record takes from snapshots that do not see them. At most
+    /// once, before the parts.
+    pub fn removes(&mut self, removal: RemovalLsn) -> &mut Self {
+        self.record.removal(removal);
+        self
     }
 
     /// Adds a change of the guarded page: on commit, `client.apply(op, page, data)`. With
@@ -136,10 +171,9 @@ impl<'a> Change<'a> {
     }
 
     /// Sets bits of the client's own (within
-    /// [`CLIENT_FLAGS`](crate::wal::record::CLIENT_FLAGS)) in the record's flags.
+    /// [`CLIENT_FLAGS`](crate::record::CLIENT_FLAGS)) in the record's flags.
     pub fn flags(&mut self, flags: u8) -> &mut Self {
-        self.record
-            .add_flags(flags & crate::wal::record::CLIENT_FLAGS);
+        self.record.add_flags(flags & crate::record::CLIENT_FLAGS);
         self
     }
 
@@ -170,7 +204,7 @@ impl<'a> Change<'a> {
     pub fn commit_with(mut self, before_complete: impl FnOnce(Lsn)) -> Lsn {
         let log = &self.core.log;
         // Before the reservation, so that a checkpoint whose target lies behind this record
-        // sees the page (store rule 2).
+        // sees the page (STO-2).
         let position = log.insert_lsn();
         for target in &mut self.targets {
             target.page.mark_dirty(position);
@@ -181,16 +215,9 @@ impl<'a> Change<'a> {
             log.append(&mut self.record, before_complete)
         };
         for target in &mut self.targets {
-            let cx = ApplyContext {
-                lsn,
-                page_id: target.page.page_id(),
-            };
             let data = &self.record.bytes()[target.data.clone()];
-            let mut page = target.page.page_mut();
-            let client = self.core.client.as_ref();
-            if let Err(error) = apply_part(client, target.op, target.flags, &mut page, data, &cx) {
-                self.core.apply_failed(target.op, &cx, &error);
-            }
+            // An error has poisoned the instance: whoever waits for the record finds it.
+            let _ = target.apply(self.core, data, lsn);
         }
         if log.has_results() {
             for target in &self.targets {
@@ -205,7 +232,7 @@ impl<'a> Change<'a> {
 
     /// Appends the record with an image of every page that the log has none of since the last
     /// redo point. Which that is, is certain only once the record has its place; when another
-    /// was announced meanwhile the images are chosen again (wal rule 12).
+    /// was announced meanwhile the images are chosen again (WAL-12).
     #[inline(never)]
     fn append_with_images(&mut self, before_complete: impl FnOnce(Lsn)) -> Lsn {
         let log = &self.core.log;
@@ -258,25 +285,4 @@ impl Drop for Change<'_> {
             SCRATCH.set(buffer);
         }
     }
-}
-
-/// Applies one part and sets the page's LSN: the one way pages change, forward and in redo.
-pub(crate) fn apply_part(
-    client: &dyn StorageClient,
-    op: u16,
-    flags: PartFlags,
-    page: &mut PageMut<'_>,
-    data: &[u8],
-    cx: &ApplyContext,
-) -> Result<(), ApplyError> {
-    if flags.contains(PartFlags::INIT) {
-        page.zero();
-    }
-    let result = if flags.contains(PartFlags::IMAGE) {
-        image::restore(data, page.bytes_mut()).map(|_| ())
-    } else {
-        client.apply(op, page, data, cx)
-    };
-    page.set_lsn(cx.lsn);
-    result
 }

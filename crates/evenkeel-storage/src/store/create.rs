@@ -2,32 +2,37 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
-use evenkeel_io::{Disk, IoErrorKind, IoObserver, LockGuard, MeteredDisk};
+use evenkeel_io::{Disk, File, IoErrorKind, IoObserver, LockGuard, MeteredDisk};
 use parking_lot::Mutex;
 
-use crate::buffer::{BufferPool, ReadAheadOptions};
+use crate::buffer::{BufferPool, PoolCore, ReadAheadOptions, TouchAhead};
 use crate::checkpoint::Checkpointer;
-use crate::checkpoint::limits;
+use crate::client::StorageClient;
 use crate::config::{StorageConfig, TornPageProtection};
 use crate::control::{CONTROL_FILE, CREATING_FILE, Control, ControlFile, State, not_a_database};
+use crate::core::{ControlState, Core, Holds, RedoHold, SpaceReserve};
 use crate::error::{StorageError, StorageResult};
-use crate::files::{DataAccess, FileSpace, SEGMENT_BLOCKS, SyncTable};
+use crate::files::{DataAccess, FileSpace, ManifestPosition, SEGMENT_BLOCKS, SyncTable};
+use crate::gaps::Gaps;
 use crate::ids::Lsn;
+use crate::mutant::Mutant;
 use crate::poison::Poison;
-use crate::recovery::{self, LogScan, RecoveryStats};
-use crate::stats::{BackendType, IoStats, Watchdog};
-use crate::store::{Core, FIRST_FREE_FILE, Holds, LOCK_FILE, StorageClient, Store};
-use crate::wal::{Log, LogStart, SegmentLayout};
-
-use crate::writeout::{LogFlush, Writer, WriterOptions};
+use crate::quarantine::Quarantine;
+use crate::record::{Incarnation, LOG_VERSION};
+use crate::recovery::{self, Analysis, AnalysisMemory, LogScan, Opening, Recovery, RecoveryStats};
+use crate::stats::{BackendType, IoStats, Usage, Watchdog};
+use crate::store::{FIRST_FREE_FILE, LOCK_FILE, Store};
+use crate::wal::{Log, LogFlush, LogStart, SegmentLayout};
+use crate::writeout::{Writer, WriterOptions};
 
 const WAL_DIR: &str = "wal";
 const FIRST_TIMELINE: u32 = 1;
+const FIRST_TERM: u64 = 1;
 
-/// What a directory holds.
+/// The contents of a directory.
 enum Found {
     Database,
     /// Nothing that matters, or a database whose creation did not get to its end.
@@ -63,10 +68,22 @@ fn lock(disk: &dyn Disk, dir: &Path) -> StorageResult<Box<dyn LockGuard>> {
         IoErrorKind::Locked => StorageError::Locked { path },
         _ => error.into(),
     })?;
-    let file = guard.file();
-    file.set_len(0)?;
-    file.write_all_at(format!("{}\n", std::process::id()).as_bytes(), 0)?;
+    note_process(guard.file())?;
     Ok(guard)
+}
+
+/// Writes who holds the lock, for people. The file keeps its space, so that a full disk has room
+/// for that; one that has none all the same is locked as well.
+fn note_process(file: &dyn File) -> StorageResult<()> {
+    let text = format!("{:<15}\n", std::process::id());
+    let written = file.write_all_at(text.as_bytes(), 0);
+    match written.and_then(|()| file.set_len(text.len() as u64)) {
+        Err(error) if error.kind() == IoErrorKind::NoSpace => {
+            tracing::warn!("could not write down the number of this process: {error}");
+            Ok(())
+        }
+        other => Ok(other?),
+    }
 }
 
 /// Creates an empty database. It exists only when the control file gets its name, at the end.
@@ -77,16 +94,19 @@ fn create(disk: &dyn Disk, dir: &Path, config: &StorageConfig) -> StorageResult<
         generation: 0,
         state: State::Running,
         timeline: FIRST_TIMELINE,
+        term: FIRST_TERM,
         segment_size: config.wal_segment_size,
         redo: start,
         images: config.torn_page_protection == TornPageProtection::FullPageWrites,
         incarnation: disk.random_u64(),
         durable: start,
+        gaps: Gaps::default(),
         next_file: FIRST_FREE_FILE,
         written_at: disk.now_micros(),
         redo_speed: 0,
         restore_micros: 0,
-        wal_buffers: config.wal_buffers,
+        manifest: ManifestPosition::default(),
+        boot: disk.boot_id(),
         payload: Vec::new(),
     };
     ControlFile::create(disk, dir, control, config.fsync)?;
@@ -129,7 +149,43 @@ fn make_durable_dir(disk: &dyn Disk, dir: &Path, fsync: bool) -> StorageResult<(
     Ok(())
 }
 
-pub(super) fn open(
+impl Store {
+    /// Opens the database in `dir`, creating it if the directory is empty or missing, and
+    /// recovers it if it was not shut down.
+    ///
+    /// # Errors
+    /// Among others [`StorageError::NotADatabase`](crate::StorageError::NotADatabase),
+    /// [`WrongVersion`](crate::StorageError::WrongVersion),
+    /// [`ControlDamaged`](crate::StorageError::ControlDamaged),
+    /// [`Locked`](crate::StorageError::Locked) and
+    /// [`LogDamaged`](crate::StorageError::LogDamaged), each before anything is changed.
+    pub fn open(
+        disk: Arc<dyn Disk>,
+        dir: &Path,
+        config: StorageConfig,
+        client: Arc<dyn StorageClient>,
+    ) -> StorageResult<Arc<Store>> {
+        open(disk, dir, config, client)
+    }
+}
+
+/// Locks the directory, and creates the database if there is none.
+fn take_directory(
+    disk: &dyn Disk,
+    dir: &Path,
+    config: &StorageConfig,
+) -> StorageResult<Box<dyn LockGuard>> {
+    examine(disk, dir)?;
+    make_durable_dir(disk, dir, config.fsync)?;
+    let lock = lock(disk, dir)?;
+    // Again, now that nobody else can change it.
+    if matches!(examine(disk, dir)?, Found::Nothing) {
+        create(disk, dir, config)?;
+    }
+    Ok(lock)
+}
+
+fn open(
     disk: Arc<dyn Disk>,
     dir: &Path,
     mut config: StorageConfig,
@@ -139,51 +195,56 @@ pub(super) fn open(
     let _who = BackendType::Startup.enter();
     let io = IoStats::new(config.io_slow_threshold);
     let disk: Arc<dyn Disk> = MeteredDisk::new(disk, Arc::clone(&io) as Arc<dyn IoObserver>);
-    examine(disk.as_ref(), dir)?;
-    make_durable_dir(disk.as_ref(), dir, config.fsync)?;
-    let lock = lock(disk.as_ref(), dir)?;
-    // Again, now that nobody else can change it.
-    if matches!(examine(disk.as_ref(), dir)?, Found::Nothing) {
-        create(disk.as_ref(), dir, &config)?;
-    }
-    let control = ControlFile::open(disk.as_ref(), dir, config.fsync)?;
+    let lock = take_directory(disk.as_ref(), dir, &config)?;
+    let mut control = ControlFile::open(disk.as_ref(), dir, config.fsync)?;
     let found = control.current().clone();
     config.wal_segment_size = found.segment_size;
     config.validate()?;
-    let layout = SegmentLayout {
-        dir: dir.join(WAL_DIR),
-        size: found.segment_size,
-        timeline: found.timeline,
-    };
-    let begun = Instant::now();
-    let scan = recovery::scan(&disk, &layout, &found)?;
-    let mut plan = plan(disk.as_ref(), &layout, &config, &found, scan)?;
-    plan.choose_access(disk.as_ref(), dir, &mut config)?;
-    let stats = RecoveryStats {
-        redo_start: plan.scan.redo,
-        redo_end: plan.scan.end,
-        scan_time: begun.elapsed(),
-        clean: found.state == State::Shutdown,
-        ..RecoveryStats::default()
-    };
+    let layout = log_layout(dir, &found);
     client
         .restore_payload(&found.payload)
         .map_err(|error| StorageError::Config(format!("control payload: {error}")))?;
-    let core = build((disk, io), dir, config, client, control, &layout, &plan)?;
-    match finish(&core, &layout, &plan, stats) {
-        Ok((checkpointer, recovery)) => {
-            let store = Arc::new(Store {
-                core,
-                checkpointer,
-                recovery,
-                _lock: lock,
-            });
-            if plan.gave_up {
-                // The log has a gap now: the redo point must be behind it before anything else.
-                store.checkpoint(crate::store::CheckpointMode::Fast)?;
-            }
-            Ok(store)
-        }
+    let (begun, usage) = (Instant::now(), Usage::begin());
+    let memory = AnalysisMemory::of(&config);
+    let poison = Poison::new();
+    let frames = PoolCore::new(config.frames(), Arc::clone(&poison), Arc::clone(&io))?;
+    let touching = TouchAhead::start(&frames);
+    let pages = |count| touching.want(count);
+    let mut analysis = recovery::analyse(&disk, &layout, &found, &*client, memory, &pages)?;
+    let scan_time = begun.elapsed();
+    let fresh = needs_fresh_segment(&config, &control, &analysis.scan);
+    let mut plan = plan(disk.as_ref(), &layout, &config, &found, &mut analysis.scan)?;
+    plan.start.fresh = fresh && !plan.gave_up;
+    // Before anything builds on it; the log is known to be whole.
+    control.write_again()?;
+    control.note_boot(disk.boot_id())?;
+    plan.choose_access(disk.as_ref(), dir, &mut config)?;
+    let stats = stats_of(&analysis.scan, scan_time, found.state);
+    plan.start.announced.floor = client.floor_after(analysis.scan.next_xid);
+    let has_images = !plan.start.images_from.is_zero();
+    let opened = Opened {
+        control,
+        plan: &plan,
+        scan: &analysis.scan,
+        poison,
+        frames,
+    };
+    let core = build((disk, io), dir, config, client, &layout, opened)?;
+    let opening = Opening {
+        core: &core,
+        layout: &layout,
+        gave_up: plan.gave_up,
+        usage,
+    };
+    match finish(&opening, has_images, analysis, stats) {
+        Ok((checkpointer, recovery, hold)) => Ok(Arc::new(Store {
+            core,
+            checkpointer,
+            recovery,
+            recovery_hold: Mutex::new(hold),
+            is_gap_ahead: AtomicBool::new(plan.gave_up),
+            _lock: lock,
+        })),
         Err(error) => {
             // Before the lock is given back.
             core.stop();
@@ -192,9 +253,35 @@ pub(super) fn open(
     }
 }
 
-/// Where the log goes on, and what the first pass found.
+fn log_layout(dir: &Path, found: &Control) -> SegmentLayout {
+    SegmentLayout {
+        dir: dir.join(WAL_DIR),
+        size: found.segment_size,
+        timeline: found.timeline,
+    }
+}
+
+fn stats_of(scan: &LogScan, scan_time: Duration, state: State) -> RecoveryStats {
+    RecoveryStats {
+        redo_start: scan.redo,
+        redo_end: scan.end,
+        scan_time,
+        clean: state == State::Shutdown,
+        ..RecoveryStats::default()
+    }
+}
+
+/// Findings of opening the directory.
+struct Opened<'a> {
+    control: ControlFile,
+    plan: &'a Plan,
+    scan: &'a LogScan,
+    poison: Arc<Poison>,
+    frames: Arc<PoolCore>,
+}
+
+/// How the log goes on, and data files are opened.
 struct Plan {
-    scan: LogScan,
     start: LogStart,
     /// The damaged rest of the log is being given up.
     gave_up: bool,
@@ -226,19 +313,42 @@ impl Plan {
     }
 }
 
+/// Whether log behind the end that was found may have been lost, with pages home that it changed:
+/// not after a clean end, nor when no run got further than announcing its incarnation since the
+/// last gap, or since the database was created.
+fn needs_fresh_segment(config: &StorageConfig, control: &ControlFile, scan: &LogScan) -> bool {
+    let found = control.current();
+    let begun = scan
+        .gaps
+        .last()
+        .map_or(Lsn(found.segment_size), |gap| gap.end);
+    // A run says that it is running, and how far the log is durable, before a page goes home.
+    let is_used = found.durable > begun || scan.last_use >= begun || control.is_sole();
+    found.state == State::Running && is_used && !config.has(Mutant::ReuseLostLog)
+}
+
 fn plan(
     disk: &dyn Disk,
     layout: &SegmentLayout,
     config: &StorageConfig,
     found: &Control,
-    mut scan: LogScan,
+    scan: &mut LogScan,
 ) -> StorageResult<Plan> {
-    let incarnation = disk.random_u64();
     let mut start = LogStart {
         proven: scan.proven,
         end: scan.end,
+        fresh: false,
+        redo: scan.redo,
+        gaps: scan.gaps.clone(),
         previous: Some(scan.last_incarnation()),
-        incarnation,
+        announced: Incarnation {
+            incarnation: disk.random_u64(),
+            version: LOG_VERSION,
+            timeline: found.timeline,
+            term: found.term,
+            old_end: scan.end,
+            floor: 0,
+        },
         images_from: Lsn::ZERO,
     };
     if found.images && config.torn_page_protection == TornPageProtection::FullPageWrites {
@@ -246,7 +356,6 @@ fn plan(
     }
     let Some(damage) = scan.damage.take() else {
         return Ok(Plan {
-            scan,
             start,
             gave_up: false,
             access: DataAccess::Buffered,
@@ -265,7 +374,6 @@ fn plan(
     // Images may be among what is given up.
     start.images_from = Lsn::ZERO;
     Ok(Plan {
-        scan,
         start,
         gave_up: true,
         access: DataAccess::Buffered,
@@ -278,44 +386,45 @@ fn build(
     dir: &Path,
     config: StorageConfig,
     client: Arc<dyn StorageClient>,
-    control: ControlFile,
     layout: &SegmentLayout,
-    plan: &Plan,
+    Opened {
+        mut control,
+        plan,
+        scan,
+        poison,
+        frames,
+    }: Opened<'_>,
 ) -> StorageResult<Arc<Core>> {
-    let poison = Poison::new();
-    let sync = SyncTable::new(Arc::clone(&disk), config.fsync, Arc::clone(&poison));
+    let reserve = SpaceReserve::open(&disk, dir, &config);
+    let most_open = config.data_files(disk.max_open_files());
+    let sync = SyncTable::new(Arc::clone(&disk), config.fsync, &poison, most_open);
     let space = FileSpace::open(Arc::clone(&disk), dir, plan.access, SEGMENT_BLOCKS, sync)?;
-    let last = control.current();
-    if last.state == State::Shutdown {
-        space.expect_lengths(dir, last.generation)?;
-    }
+    load_manifest(&space, dir, control.current(), plan, scan)?;
     let ahead = ReadAheadOptions {
         depth: config.effective_io_concurrency,
         combine: config.combined_pages(),
     };
-    let pool = BufferPool::new(
-        config.frames(),
-        space,
-        Arc::clone(&poison),
-        Arc::clone(&io),
-        ahead,
-    )?;
-    let log = Log::open(&disk, layout, &config, &plan.start, &poison)?;
+    let pool = BufferPool::new(frames, space, ahead);
+    let quarantine = Quarantine::open(&disk, dir, &pool, config.fsync)?;
+    let log = open_log(&disk, layout, &config, plan, (&poison, &mut control))?;
     let flush = Arc::clone(&log) as Arc<dyn LogFlush>;
     // Restores torn pages before anything reads a page.
     let images_cover = !plan.start.images_from.is_zero();
-    let options = WriterOptions::from_config(&config, dir, images_cover);
+    let options = WriterOptions {
+        // Where damage is given up pages may well be ahead of the log.
+        replayed: (!plan.gave_up).then_some(scan.redo..scan.end),
+        ..WriterOptions::from_config(&config, dir, images_cover)
+    };
     let writer = Writer::start(Arc::clone(&pool), flush, &options).inspect_err(|_| {
         let _ = log.stop();
     })?;
-    let mut incarnations = plan.scan.incarnations.clone();
-    incarnations.push((log.insert_lsn(), plan.start.incarnation));
-    let redo_speed = control.current().redo_speed;
+    let mut incarnations = scan.incarnations.clone();
+    let opened_at = log.insert_lsn();
+    incarnations.push((opened_at, plan.start.announced.incarnation));
     let restored = writer.restored();
-    let restore_micros = match restored.checked {
-        0 => control.current().restore_micros,
-        _ => u64::try_from(restored.took.as_micros()).unwrap_or(u64::MAX),
-    };
+    let restore_micros = (restored.checked > 0)
+        .then(|| u64::try_from(restored.took.as_micros()).unwrap_or(u64::MAX));
+    let next_file = scan.next_file;
     Ok(Arc::new(Core {
         disk,
         watchdog: Watchdog::start(&io),
@@ -328,39 +437,66 @@ fn build(
         pool,
         writer,
         holds: Arc::new(Holds::default()),
-        redo_points: Mutex::default(),
-        recovery_hold: Mutex::new(None),
-        next_file: AtomicU64::new(plan.scan.next_file),
-        control: Mutex::new(control),
-        redo_speed: AtomicU64::new(redo_speed),
-        restore_micros,
-        incarnations: Mutex::new(incarnations),
+        reserve,
+        quarantine,
+        control: ControlState::new(control, next_file, restore_micros, incarnations),
+        opened_at,
+        recovered: AtomicBool::new(false),
     }))
+}
+
+/// Opens the log for writing; a gap is in the control file before there is log behind it (GAP-1).
+fn open_log(
+    disk: &Arc<dyn Disk>,
+    layout: &SegmentLayout,
+    config: &StorageConfig,
+    plan: &Plan,
+    (poison, control): (&Arc<Poison>, &mut ControlFile),
+) -> StorageResult<Arc<Log>> {
+    let mut record_gap = |gaps: &Gaps, end: Lsn| {
+        let last = control.current().clone();
+        control.write(Control {
+            gaps: gaps.clone(),
+            durable: last.durable.max(end),
+            ..last
+        })
+    };
+    Log::open(disk, layout, config, &plan.start, poison, &mut record_gap)
+}
+
+fn load_manifest(
+    space: &FileSpace,
+    dir: &Path,
+    last: &Control,
+    plan: &Plan,
+    scan: &LogScan,
+) -> StorageResult<()> {
+    let (disk, manifest) = (&**space.disk(), space.manifest());
+    if plan.gave_up {
+        // Files may have been cut and dropped by what is given up.
+        manifest.give_up(last.manifest);
+        return Ok(());
+    }
+    manifest.load(disk, dir, last.manifest, &scan.removed())
 }
 
 /// Recovers and starts serving.
 fn finish(
-    core: &Arc<Core>,
-    layout: &SegmentLayout,
-    plan: &Plan,
-    mut stats: RecoveryStats,
-) -> StorageResult<(Checkpointer, RecoveryStats)> {
-    core.mark_running(!plan.start.images_from.is_zero())?;
-    let created = recovery::redo(core, layout, &plan.scan, plan.gave_up, &mut stats)?;
-    learn_redo_speed(core, &stats);
+    opening: &Opening<'_>,
+    has_images: bool,
+    analysis: Analysis,
+    stats: RecoveryStats,
+) -> StorageResult<(Checkpointer, Recovery, Option<RedoHold>)> {
+    let core = opening.core;
+    core.mark_running(has_images)?;
+    core.pool.files().manifest().compare(true);
+    let (recovery, created) = Recovery::begin(opening, analysis, stats)?;
     // Until the client has dropped those whose transaction did not commit.
-    *core.recovery_hold.lock() = created.map(|lsn| core.holds.hold(|| lsn));
+    let hold = created.map(|lsn| core.holds.hold(|| lsn));
     core.log.set_client(Arc::clone(&core.client));
-    let recovered = !stats.clean && stats.records > 0;
-    let checkpointer = Checkpointer::start(core, recovered && !plan.gave_up)?;
-    Ok((checkpointer, stats))
-}
-
-/// The speed of this recovery counts for how much log there may be from now on.
-fn learn_redo_speed(core: &Core, stats: &RecoveryStats) {
-    let bytes = stats.redo_end.distance_from(stats.redo_start);
-    let known = core.control.lock().current().redo_speed;
-    let took = stats.scan_time + stats.redo_time;
-    let speed = limits::learn_redo_speed(known, bytes, took);
-    core.redo_speed.store(speed, Ordering::Relaxed);
+    // Before statements, and segments that are made ahead for them, can have the space.
+    core.reserve.take();
+    core.log.segments().make_ahead(true);
+    let checkpointer = Checkpointer::start(core)?;
+    Ok((checkpointer, recovery, hold))
 }

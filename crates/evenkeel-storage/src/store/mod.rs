@@ -1,15 +1,13 @@
 //! The facade of storage: open a database, change pages, manage files, take checkpoints.
 
 mod change;
-mod client;
-mod core;
 mod create;
-mod holds;
-pub(crate) mod ops;
+mod damaged;
+mod ops;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::AtomicBool;
 
 use evenkeel_io::{Disk, LockGuard};
 use parking_lot::Mutex;
@@ -17,18 +15,17 @@ use parking_lot::Mutex;
 use crate::buffer::BufferPool;
 use crate::checkpoint::Checkpointer;
 pub use crate::checkpoint::{CheckpointMode, CheckpointStats};
+pub use crate::client::{ApplyContext, CommitNote, StorageClient, StoreState};
 use crate::config::StorageConfig;
-use crate::control::{Control, ControlFile};
+use crate::control::Control;
+use crate::core::Core;
+pub use crate::core::RedoHold;
 use crate::error::StorageResult;
 use crate::ids::Lsn;
 use crate::poison::Poison;
-use crate::recovery::RecoveryStats;
-use crate::stats::{IoStats, Watchdog};
+use crate::recovery::{Recovery, RecoveryStats};
+use crate::stats::IoStats;
 pub use crate::store::change::Change;
-pub(crate) use crate::store::change::apply_part;
-pub use crate::store::client::{ApplyContext, CommitNote, StorageClient};
-pub(crate) use crate::store::holds::Holds;
-pub use crate::store::holds::RedoHold;
 use crate::wal::Log;
 use crate::writeout::Writer;
 
@@ -41,58 +38,16 @@ pub const LOCK_FILE: &str = "evenkeel.pid";
 pub struct Store {
     core: Arc<Core>,
     checkpointer: Checkpointer,
-    recovery: RecoveryStats,
+    recovery: Recovery,
+    /// Keeps what recovery told of files from being forgotten before the client has acted on it.
+    recovery_hold: Mutex<Option<RedoHold>>,
+    /// The log has a gap where its damage was given up, and the redo point is before it.
+    is_gap_ahead: AtomicBool,
     /// Held as long as the store lives.
     _lock: Box<dyn LockGuard>,
 }
 
-/// What changes, checkpoints and recovery share.
-pub(crate) struct Core {
-    pub(crate) disk: Arc<dyn Disk>,
-    pub(crate) io: Arc<IoStats>,
-    pub(crate) watchdog: Watchdog,
-    pub(crate) dir: PathBuf,
-    pub(crate) config: StorageConfig,
-    pub(crate) client: Arc<dyn StorageClient>,
-    pub(crate) poison: Arc<Poison>,
-    pub(crate) log: Arc<Log>,
-    pub(crate) pool: Arc<BufferPool>,
-    pub(crate) writer: Arc<Writer>,
-    pub(crate) holds: Arc<Holds>,
-    /// Redo points announced since the one in the control file, when only those may be one.
-    pub(crate) redo_points: Mutex<Vec<Lsn>>,
-    /// Keeps what recovery told of files from being forgotten before the client has acted on it.
-    pub(crate) recovery_hold: Mutex<Option<RedoHold>>,
-    /// Number of the next file to be created.
-    pub(crate) next_file: AtomicU64,
-    pub(crate) control: Mutex<ControlFile>,
-    /// Speed of redo as measured, in bytes of log per second; 0 when it never was.
-    pub(crate) redo_speed: AtomicU64,
-    /// How long restoring torn pages took when it was last needed.
-    pub(crate) restore_micros: u64,
-    /// Position from which each incarnation's records lie, oldest first, from the redo point on.
-    pub(crate) incarnations: Mutex<Vec<(Lsn, u64)>>,
-}
-
 impl Store {
-    /// Opens the database in `dir`, creating it if the directory is empty or missing, and
-    /// recovers it if it was not shut down.
-    ///
-    /// # Errors
-    /// Among others [`StorageError::NotADatabase`](crate::StorageError::NotADatabase),
-    /// [`WrongVersion`](crate::StorageError::WrongVersion),
-    /// [`ControlDamaged`](crate::StorageError::ControlDamaged),
-    /// [`Locked`](crate::StorageError::Locked) and
-    /// [`LogDamaged`](crate::StorageError::LogDamaged), each before anything is changed.
-    pub fn open(
-        disk: Arc<dyn Disk>,
-        dir: &Path,
-        config: StorageConfig,
-        client: Arc<dyn StorageClient>,
-    ) -> StorageResult<Arc<Store>> {
-        create::open(disk, dir, config, client)
-    }
-
     /// The buffer pool.
     #[inline]
     #[must_use]
@@ -140,17 +95,26 @@ impl Store {
     /// The control block as last written.
     #[must_use]
     pub fn control(&self) -> Control {
-        self.core.control.lock().current().clone()
+        self.core.control.current()
+    }
+
+    /// Whether the page cache held nothing of the database when it was opened; see
+    /// [`ControlFile::page_cache_held_nothing`][method].
+    ///
+    /// [method]: crate::control::ControlFile::page_cache_held_nothing
+    #[must_use]
+    pub fn page_cache_held_nothing(&self) -> bool {
+        self.core.control.page_cache_held_nothing()
     }
 
     /// The client's own part of the control block, as last written.
     #[must_use]
     pub fn control_payload(&self) -> Vec<u8> {
-        self.core.control.lock().current().payload.clone()
+        self.core.control.current().payload
     }
 
-    /// What was done to files, by who, what and why, and how long it took. For `pg_stat_io` use
-    /// [`BufferPool::io_rows`], which has the hits as well.
+    /// Counts and times of operations on files, by backend type, object and context. For
+    /// `pg_stat_io` use [`BufferPool::io_rows`], which has the hits as well.
     #[must_use]
     pub fn io_stats(&self) -> &Arc<IoStats> {
         &self.core.io
@@ -173,10 +137,15 @@ impl Store {
         self.checkpointer.reset_stats(&self.core);
     }
 
-    /// What recovery did when the store was opened.
+    /// Statistics of the recovery that the opening began, so far.
     #[must_use]
-    pub fn recovery_stats(&self) -> &RecoveryStats {
-        &self.recovery
+    pub fn recovery_stats(&self) -> RecoveryStats {
+        self.recovery.stats()
+    }
+
+    /// Waits until no page is owed anything by the log, or redo has failed.
+    pub fn wait_for_redo(&self) {
+        self.recovery.wait();
     }
 
     /// To be called before page locks are taken for a change: waits while the log's ring is
@@ -188,6 +157,12 @@ impl Store {
     #[inline]
     pub fn admit(&self) -> StorageResult<()> {
         self.core.log.admit()
+    }
+
+    /// The client's [`StorageClient::removal_bound`].
+    #[must_use]
+    pub fn removal_bound(&self) -> Lsn {
+        self.core.client.removal_bound()
     }
 
     /// Begins a change by transaction `xid` (0 for none).

@@ -1,41 +1,24 @@
 //! Files, holds, checkpoints and shutdown.
 
+use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
+use std::time::{Duration, Instant};
 
 use crate::buffer::WriteGuard;
 use crate::checkpoint::CheckpointMode;
-use crate::error::{ApplyError, StorageError, StorageResult};
+use crate::client::{ApplyContext, apply_part};
+use crate::core::RedoHold;
+use crate::error::{StorageError, StorageResult};
 use crate::ids::{FileId, Fork, Lsn};
 use crate::mutant::Mutant;
 use crate::page::PageRead;
-use crate::store::{ApplyContext, RedoHold, Store, apply_part};
-use crate::wal::record::{FieldReader, PartFlags, RecordBuilder, RecordKind};
+use crate::record::files::encode_file;
+use crate::record::{PartFlags, RecordKind, RecordView, RemovalLsn};
+use crate::store::Store;
+use crate::wal::reader::LogReader;
 
-/// Payload of a [`RecordKind::FILE_CREATE`] record.
-pub(crate) fn encode_file(file: FileId) -> [u8; 8] {
-    file.0.to_le_bytes()
-}
-
-/// Reads the payload of a file record.
-pub(crate) fn decode_file(payload: &[u8]) -> Result<FileId, ApplyError> {
-    FieldReader::new(payload).u64().map(FileId)
-}
-
-/// The files that a [`RecordKind::FILE_DROP`] record names.
-pub(crate) fn decode_files(payload: &[u8]) -> impl Iterator<Item = FileId> + '_ {
-    payload
-        .chunks_exact(8)
-        .filter_map(|chunk| decode_file(chunk).ok())
-}
-
-/// Reads the payload of a [`RecordKind::TRUNCATE`] record.
-pub(crate) fn decode_truncate(payload: &[u8]) -> Result<(FileId, Fork, u32), ApplyError> {
-    let mut fields = FieldReader::new(payload);
-    let file = FileId(fields.u64()?);
-    let blocks = fields.u32()?;
-    let fork = Fork::from_u8(fields.u8()?).ok_or_else(|| ApplyError::new("no such fork"))?;
-    Ok((file, fork, blocks))
-}
+/// How long the redo point may take to pass the gap of a log whose damage was given up.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 impl Store {
     /// Keeps the redo point at or below `lsn` until the hold is dropped. Only useful for an
@@ -49,6 +32,25 @@ impl Store {
         self.core.holds.hold(|| self.core.log.insert_lsn())
     }
 
+    /// Logs the client's state ([`StorageClient::state_records`]): to be called at intervals
+    /// while there is activity, for readers of the log that do not begin at a redo point.
+    ///
+    /// [`StorageClient::state_records`]: crate::store::StorageClient::state_records
+    ///
+    /// # Errors
+    /// As [`Store::admit`].
+    pub fn log_state(&self) -> StorageResult<()> {
+        self.admit()?;
+        self.core.log_state(&self.core.holds.open_creations());
+        Ok(())
+    }
+
+    /// As [`Store::log_state`], while the database starts: on a full disk there is space for it
+    /// when other work is not admitted, and a start that needed more would never end.
+    pub fn log_first_state(&self) {
+        self.core.log_state(&self.core.holds.open_creations());
+    }
+
     /// Creates a file for transaction `xid`. If recovery starts before the hold is dropped it
     /// reports the file through
     /// [`StorageClient::file_created`](crate::store::StorageClient::file_created), so the
@@ -57,7 +59,7 @@ impl Store {
     /// # Errors
     /// When the disk is full or fails.
     pub fn create_file(&self, xid: u64) -> StorageResult<(FileId, RedoHold)> {
-        let file = FileId(self.core.next_file.fetch_add(1, Ordering::Relaxed));
+        let file = self.core.control.take_file_id();
         let hold = self.create_file_as(file, xid)?;
         Ok((file, hold))
     }
@@ -70,64 +72,146 @@ impl Store {
     pub fn create_file_as(&self, file: FileId, xid: u64) -> StorageResult<RedoHold> {
         self.admit()?;
         let hold = self.hold_redo_here();
-        let lsn = self.log_payload(xid, RecordKind::FILE_CREATE, &encode_file(file));
+        let payload = encode_file(file);
+        let lsn = self
+            .core
+            .log_payload(xid, RecordKind::FILE_CREATE, &payload);
         // A file that is there is in the log, so none is left behind by a crash.
         self.core.log.flush(lsn)?;
         self.core.pool.create_fork(file, Fork::Main)?;
+        hold.is_creation(file, xid);
         Ok(hold)
+    }
+
+    /// Reads again, in log order, what recovery replayed, from the redo point or from wherever it
+    /// is by now: for state that is too large to be kept while recovery runs. The client's floor
+    /// keeps what it needs.
+    ///
+    /// # Errors
+    /// Those of `visit`; when a segment cannot be read, or a record that was replayed is gone.
+    pub fn replay_again<E: From<StorageError>>(
+        &self,
+        mut visit: impl FnMut(&RecordView<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let control = self.control();
+        let layout = self.core.log.segments().layout().clone();
+        let disk = Arc::clone(&self.core.disk);
+        let start = (control.redo, control.incarnation);
+        let mut reader = LogReader::new(disk, layout.clone(), start, self.core.log.gaps());
+        let end = self.recovery_stats().redo_end;
+        while reader.is_before(end) {
+            let lsn = reader.position();
+            let failure = match reader.next_record() {
+                Ok(Some(record)) => {
+                    visit(&record)?;
+                    continue;
+                }
+                Ok(None) => None,
+                Err(error) => Some(error),
+            };
+            // A checkpoint may have given up the log here: the client's floor was no obstacle.
+            let now = self.control();
+            if now.redo > lsn {
+                let (disk, start) = (Arc::clone(&self.core.disk), (now.redo, now.incarnation));
+                reader = LogReader::new(disk, layout.clone(), start, self.core.log.gaps());
+                continue;
+            }
+            let (page, reason) = (None, "the record was valid when it was replayed".into());
+            return Err(failure
+                .unwrap_or(StorageError::Redo { lsn, page, reason })
+                .into());
+        }
+        Ok(())
     }
 
     /// To be called once the client has dropped the files that recovery reported and that no
     /// committed transaction has. Until then the redo point does not pass their creation.
-    pub fn recovery_finished(&self) {
-        *self.core.recovery_hold.lock() = None;
+    ///
+    /// Where the damaged end of the log was given up, a checkpoint moves the redo point behind the
+    /// gap before this returns. Before, the client's floor and the reported creations keep it in
+    /// front; afterwards commits are acknowledged, which a start that gives up the log from the
+    /// gap on once more would lose. So the client's floor must be gone by now (REC-12).
+    ///
+    /// # Errors
+    /// When that checkpoint fails, or could not move the redo point so far.
+    pub fn recovery_finished(&self) -> StorageResult<()> {
+        *self.recovery_hold.lock() = None;
+        if self.is_gap_ahead.load(Ordering::Acquire) {
+            // One may find that the cleaner is just writing a page.
+            let begun = Instant::now();
+            loop {
+                self.checkpoint(CheckpointMode::Fast)?;
+                if self.control().redo > self.recovery.end() || begun.elapsed() > PATIENCE {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let (redo, end) = (self.control().redo, self.recovery.end());
+            if redo <= end {
+                let text = format!("the redo point is {redo}, before the log's gap at {end}");
+                return Err(StorageError::Internal(text.into()));
+            }
+            self.is_gap_ahead.store(false, Ordering::Release);
+        }
+        Ok(())
     }
 
-    /// Drops a file and all its forks. The caller has made sure that nobody uses it.
+    /// Drops a file and all its forks. The caller has made sure that nobody uses it; snapshots
+    /// before `removal` may on a standby.
     ///
     /// # Errors
     /// When the instance is poisoned, or the file cannot be unlinked.
-    pub fn drop_file(&self, file: FileId) -> StorageResult<()> {
-        self.drop_files(&[file])
+    pub fn drop_file(&self, file: FileId, removal: RemovalLsn) -> StorageResult<()> {
+        self.drop_files(&[file], removal)
     }
 
-    /// Drops several files at the cost of one flush of the log.
+    /// Drops several files at the cost of one flush of the log, and one sync of their directory.
     ///
     /// # Errors
     /// As [`Store::drop_file`].
-    pub fn drop_files(&self, files: &[FileId]) -> StorageResult<()> {
+    pub fn drop_files(&self, files: &[FileId], removal: RemovalLsn) -> StorageResult<()> {
         const AT_ONCE: usize = 1024;
         for files in files.chunks(AT_ONCE) {
             self.core.poison.check()?;
             let _hold = self.hold_redo_here();
             let payload: Vec<u8> = files.iter().flat_map(|file| encode_file(*file)).collect();
-            let lsn = self.log_payload(0, RecordKind::FILE_DROP, &payload);
+            let kind = RecordKind::FILE_DROP;
+            let lsn = self.core.log_removal(0, removal, kind, &payload);
             // Not before it is durable: a log that does not say so must find the file.
             self.core.log.flush(lsn)?;
+            self.core.pool.drop_files(files)?;
             for file in files {
-                self.core.pool.drop_file(*file)?;
+                self.core.quarantine.forget_file(*file)?;
             }
         }
         Ok(())
     }
 
     /// Cuts a fork to `blocks` pages. The caller has made sure that nobody uses the pages
-    /// beyond, or can come to.
+    /// beyond, or can come to; snapshots before `removal` may on a standby.
     ///
     /// # Errors
     /// When the instance is or becomes poisoned: a fork that the log says is cut must be.
-    pub fn truncate(&self, file: FileId, fork: Fork, blocks: u32) -> StorageResult<()> {
+    pub fn truncate(
+        &self,
+        file: FileId,
+        fork: Fork,
+        blocks: u32,
+        removal: RemovalLsn,
+    ) -> StorageResult<()> {
         self.admit()?;
         let _hold = self.hold_redo_here();
         let mut payload = Vec::with_capacity(13);
         payload.extend_from_slice(&encode_file(file));
         payload.extend_from_slice(&blocks.to_le_bytes());
         payload.push(fork as u8);
-        let lsn = self.log_payload(0, RecordKind::TRUNCATE, &payload);
+        let kind = RecordKind::TRUNCATE;
+        let lsn = self.core.log_removal(0, removal, kind, &payload);
         self.core.log.flush(lsn)?;
         self.core
             .pool
             .truncate(file, fork, blocks)
+            .and_then(|()| self.core.quarantine.forget_tail(file, fork, blocks))
             .inspect_err(|error| {
                 self.core
                     .poison
@@ -135,17 +219,11 @@ impl Store {
             })
     }
 
-    fn log_payload(&self, xid: u64, kind: RecordKind, payload: &[u8]) -> Lsn {
-        let mut record = RecordBuilder::new(Vec::new(), xid);
-        record.payload(kind, payload);
-        self.core.log.append(&mut record, |_| {})
-    }
-
     /// Applies to a page what records from `first` to `last` say of it without having a part for
     /// it: in recovery the client hears of them through
-    /// [`StorageClient::replayed`](crate::store::StorageClient::replayed). What is applied twice
-    /// must do no harm. Until then the client's `redo_floor` has to hold the redo point at or
-    /// below `first`.
+    /// [`StorageClient::replayed`](crate::store::StorageClient::replayed). The operation must be
+    /// idempotent, since it may be applied twice. Until then the client's `redo_floor` has to hold
+    /// the redo point at or below `first`.
     ///
     /// # Errors
     /// [`StorageError::Internal`], and the instance is poisoned, when it cannot be applied.
@@ -198,26 +276,28 @@ impl Store {
         self.checkpointer.request(mode)
     }
 
+    /// To be called before what a client writes at the end: on a full disk the space that was kept
+    /// for that is used from here on, and no log is made ahead of use.
+    pub fn prepare_shutdown(&self) {
+        self.core.log.segments().make_ahead(false);
+        self.core.reserve.release();
+    }
+
     /// Takes a last checkpoint, closes the files and ends the threads. Everything fails from
-    /// then on. Nobody may be changing pages.
+    /// then on. Nobody may be changing pages. Redo that is not done within `redo_at_close` is left
+    /// to the next start, from the redo point that this checkpoint could reach.
     ///
     /// # Errors
     /// The reason why the last checkpoint failed; the next start recovers then.
     pub fn shutdown(&self) -> StorageResult<()> {
+        self.prepare_shutdown();
+        // With pages that are owed nothing the next start has nothing to redo.
+        self.recovery.close(self.core.config.redo_at_close);
         let result = self.checkpointer.request(CheckpointMode::Shutdown);
-        if result.is_ok() {
-            let generation = self.core.control.lock().current().generation;
-            let noted = self
-                .core
-                .pool
-                .files()
-                .note_lengths(&self.core.dir, generation);
-            if let Err(error) = noted {
-                // Without it a file cut from now on is not noticed; nothing else is lost.
-                tracing::warn!("could not write down how long files are: {error}");
-            }
-        }
         self.stop_threads();
+        if !self.core.poison.is_set() {
+            self.core.reserve.take();
+        }
         match result {
             // It was shut down before.
             Err(StorageError::ShutDown) if !self.core.poison.is_set() => Ok(()),
@@ -226,6 +306,7 @@ impl Store {
     }
 
     fn stop_threads(&self) {
+        self.recovery.stop();
         self.checkpointer.stop();
         self.core.stop();
     }

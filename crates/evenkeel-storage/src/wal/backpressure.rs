@@ -16,7 +16,7 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(200);
 /// Most that is owed.
 const MOST_OWED: Duration = Duration::from_secs(1);
 
-/// What this thread has written lately.
+/// Log that this thread has written lately.
 #[derive(Clone, Copy, Debug, Default)]
 struct Mine {
     /// Which log it wrote to.
@@ -55,7 +55,7 @@ pub struct Backpressure {
     delay_micros: AtomicU64,
 }
 
-/// What a thread has to wait for before it makes more log.
+/// The condition that a thread has to wait for before it makes more log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
     Nothing,

@@ -8,11 +8,12 @@ use std::sync::Arc;
 use evenkeel_io::Disk;
 
 use crate::control::{Control, ControlFile};
-use crate::error::StorageResult;
-use crate::wal::SegmentLayout;
-use crate::wal::image;
+use crate::error::{StorageError, StorageResult};
+use crate::record::files::{decode_file, decode_files, decode_open_files, decode_truncate};
+use crate::record::image;
+use crate::record::{FLAG_NOTIFY, Incarnation, PartFlags, RecordKind, RecordView};
+use crate::wal::layout::SegmentLayout;
 use crate::wal::reader::LogReader;
-use crate::wal::record::{FLAG_NOTIFY, PartFlags, RecordKind, RecordView};
 
 /// Opens the log of the database in `dir` for reading from its redo point on. Records before it
 /// cannot be verified, since their incarnation is no longer known. Nothing is changed.
@@ -26,17 +27,68 @@ pub fn open(disk: Arc<dyn Disk>, dir: &Path) -> StorageResult<(Control, LogReade
         size: control.segment_size,
         timeline: control.timeline,
     };
-    let reader = LogReader::new(disk, layout, control.redo, control.incarnation);
+    let start = (control.redo, control.incarnation);
+    let reader = LogReader::new(disk, layout, start, &control.gaps);
     Ok((control, reader))
 }
 
-/// What the client calls its kinds of records and its operations.
+/// Why the log is damaged where `reader` came to its end; `None` when it just ends there, or goes
+/// on by now, since a server is writing it.
+///
+/// # Errors
+/// When a segment that exists cannot be read.
+pub fn damage(control: &Control, reader: &mut LogReader) -> StorageResult<Option<StorageError>> {
+    let mut again = reader.clone_at_position();
+    let damage = reader.damage(control.durable)?;
+    match damage {
+        Some(_) if again.next_record()?.is_some() => Ok(None),
+        damage => Ok(damage),
+    }
+}
+
+/// The client's names of its kinds of records and its operations, and what its payloads say.
 #[derive(Clone, Copy)]
 pub struct Names {
     /// Name of a record's kind.
     pub record: fn(RecordKind) -> String,
     /// Name of a part's operation.
     pub operation: fn(u16) -> String,
+    /// The content of the payload of a record of the client's kinds.
+    pub payload: fn(&RecordView<'_>) -> Option<String>,
+}
+
+/// The content of the payload of a record of storage's own kinds.
+fn payload(record: &RecordView<'_>) -> Option<String> {
+    let payload = record.payload();
+    match record.kind() {
+        RecordKind::REDO_POINT => (payload == [1]).then(|| "with page images".to_owned()),
+        RecordKind::INCARNATION => {
+            let next = Incarnation::decode(payload).ok()?;
+            Some(format!(
+                "incarnation: {:016x}, format version: {}, timeline: {}, term: {}, old end: {}, \
+                 floor: {}",
+                next.incarnation, next.version, next.timeline, next.term, next.old_end, next.floor
+            ))
+        }
+        RecordKind::FILE_CREATE => Some(decode_file(payload).ok()?.to_string()),
+        RecordKind::FILE_DROP => Some(list(decode_files(payload))),
+        RecordKind::TRUNCATE => {
+            let (file, fork, blocks) = decode_truncate(payload).ok()?;
+            Some(format!("{file} {fork} to {blocks} blocks"))
+        }
+        RecordKind::OPEN_FILES => {
+            let files = decode_open_files(payload);
+            let files = files.map(|open| format!("{} of {}", open.file, open.xid));
+            Some(list(files))
+        }
+        _ => None,
+    }
+}
+
+/// The items, with commas between them.
+pub fn list(items: impl Iterator<Item = impl fmt::Display>) -> String {
+    let items: Vec<String> = items.map(|item| item.to_string()).collect();
+    items.join(", ")
 }
 
 /// One line about a record, and one about each of its parts.
@@ -57,11 +109,17 @@ impl fmt::Display for Describe<'_> {
         if record.flags() & FLAG_NOTIFY != 0 {
             write!(f, " NOTIFY")?;
         }
-        if record.kind() == RecordKind::REDO_POINT && record.payload() == [1] {
-            write!(f, " with page images")?;
+        if let Some(removal) = record.removal() {
+            write!(f, ", removes up to: {removal}")?;
         }
-        if !record.payload().is_empty() {
-            write!(f, ", payload: {} bytes", record.payload().len())?;
+        let content = match record.kind().is_storage() {
+            true => payload(record),
+            false => (names.payload)(record),
+        };
+        match content {
+            Some(content) => write!(f, ", {content}")?,
+            None if record.payload().is_empty() => {}
+            None => write!(f, ", payload: {} bytes", record.payload().len())?,
         }
         for part in record.parts() {
             let (page, prev) = (part.page, part.prev_lsn);
@@ -102,7 +160,7 @@ impl Share {
     }
 }
 
-/// What the log consists of.
+/// Counts and bytes of the records, parts and images in the log.
 #[derive(Clone, Debug, Default)]
 pub struct DumpStats {
     /// All records.

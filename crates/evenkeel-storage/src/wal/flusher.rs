@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::{StorageError, StorageResult};
 use crate::ids::Lsn;
-use crate::wal::Log;
+use crate::wal::log::Log;
 use crate::wal::writer::LogWriter;
 
 /// How long the flusher sleeps when no log is being written at all. A record that somebody
@@ -116,7 +116,7 @@ impl Flusher {
         stats
             .write_micros
             .fetch_add(took.as_micros() as u64, Ordering::Relaxed);
-        self.log.advance_durable(self.boundary);
+        self.log.advance_durable(self.boundary)?;
         Ok(true)
     }
 

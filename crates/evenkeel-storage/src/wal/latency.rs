@@ -1,4 +1,5 @@
-//! What a flush of the log takes, and how much of that is due to pages being written beside it.
+//! The time that a flush of the log takes, and how much of that is due to pages being written
+//! beside it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

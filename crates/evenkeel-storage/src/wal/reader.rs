@@ -1,15 +1,19 @@
 //! Reading the log: in large pieces, record by record, until it ends.
 
+mod kept;
+mod passage;
+mod search;
+
 use std::sync::Arc;
 
 use evenkeel_io::{Disk, File, IoErrorKind, OpenOptions};
 
 use crate::error::{StorageError, StorageResult};
+use crate::gaps::Gaps;
 use crate::ids::Lsn;
-use crate::wal::record::{
-    ALIGN, FieldReader, HEADER_LEN, MAX_RECORD, RecordFault, RecordKind, RecordView,
-};
-use crate::wal::segments::SegmentLayout;
+use crate::record::{Incarnation, RecordFault, RecordKind, RecordView};
+use crate::wal::layout::SegmentLayout;
+pub(crate) use kept::KeptLog;
 
 /// Bytes read at once.
 const PIECE: usize = 2 << 20;
@@ -19,7 +23,7 @@ const PIECE: usize = 2 << 20;
 pub struct LogEnd {
     /// First position without a valid record.
     pub lsn: Lsn,
-    /// What is there instead; `None`: the segment file is missing.
+    /// The fault found there; `None`: not all of it is in segment files, or it reaches into a gap.
     pub fault: Option<RecordFault>,
 }
 
@@ -31,27 +35,62 @@ pub struct LogReader {
     /// Position of the next record.
     position: Lsn,
     buffer: Vec<u8>,
+    /// Bytes of the buffer that are of the log.
+    filled: usize,
     /// Position of the buffer's first byte.
     buffer_start: u64,
     file: Option<(u64, Arc<dyn File>)>,
     end: Option<LogEnd>,
+    /// Where there is no log: passed over unread.
+    gaps: Gaps,
+    /// Log that was read, for a caller that reads the records again.
+    kept: Option<KeptLog>,
 }
 
 impl LogReader {
     /// A reader of the log from the record boundary `start` on, whose records have
-    /// `incarnation` until a record announces the next one.
+    /// `incarnation` until a record announces the next one. `gaps` are passed over.
     #[must_use]
-    pub fn new(disk: Arc<dyn Disk>, layout: SegmentLayout, start: Lsn, incarnation: u64) -> Self {
+    pub fn new(
+        disk: Arc<dyn Disk>,
+        layout: SegmentLayout,
+        (start, incarnation): (Lsn, u64),
+        gaps: &Gaps,
+    ) -> Self {
         LogReader {
             disk,
             layout,
             incarnation,
             position: start,
             buffer: Vec::new(),
+            filled: 0,
             buffer_start: start.0,
             file: None,
             end: None,
+            gaps: gaps.clone(),
+            kept: None,
         }
+    }
+
+    /// Keeps what is read from here on in memory, up to about `most` bytes.
+    pub(crate) fn keep(&mut self, most: usize) {
+        self.kept = Some(KeptLog::new(most));
+    }
+
+    /// Takes the log that was kept, with the rest of the bytes in memory.
+    pub(crate) fn take_kept(&mut self) -> Option<KeptLog> {
+        let at = (self.position.0 - self.buffer_start) as usize;
+        self.leave_behind(at.min(self.filled));
+        self.buffer_start = self.position.0;
+        self.kept.take()
+    }
+
+    /// Another reader of the same log, from the current position on.
+    #[must_use]
+    pub fn clone_at_position(&self) -> LogReader {
+        let (disk, layout) = (Arc::clone(&self.disk), self.layout.clone());
+        let start = (self.position, self.incarnation);
+        LogReader::new(disk, layout, start, &self.gaps)
     }
 
     /// Incarnation of the records at the current position.
@@ -66,6 +105,12 @@ impl LogReader {
         self.position
     }
 
+    /// The gaps of the log, those included that this reader has learned of from the log.
+    #[must_use]
+    pub fn gaps(&self) -> &Gaps {
+        &self.gaps
+    }
+
     /// Where the log ended, once [`LogReader::next_record`] returned `None`.
     #[must_use]
     pub fn end(&self) -> Option<LogEnd> {
@@ -75,205 +120,148 @@ impl LogReader {
     /// The next valid record; `None` at the end of the log.
     ///
     /// # Errors
-    /// When a segment that exists cannot be read.
+    /// When a segment that exists cannot be read, and [`StorageError::UnknownRecord`] for a valid
+    /// record that this program does not know (WAL-16).
     pub fn next_record(&mut self) -> StorageResult<Option<RecordView<'_>>> {
         if self.end.is_some() {
             return Ok(None);
         }
+        self.pass_gap();
+        let mut found = self.find_record()?;
+        if found.is_err() && self.pass_announced_gap()? {
+            found = self.find_record()?;
+        }
+        let lsn = self.position;
+        let shape = match found {
+            Ok(shape) => shape,
+            Err(fault) => {
+                self.end = Some(LogEnd { lsn, fault });
+                return Ok(None);
+            }
+        };
+        let at = (lsn.0 - self.buffer_start) as usize;
+        let record = RecordView::of_shape(&self.buffer[at..], lsn, shape);
+        if record.kind() == RecordKind::INCARNATION {
+            self.incarnation = announcement(&record)?.incarnation;
+        }
+        self.position = record.end();
+        Ok(Some(record))
+    }
+
+    /// The shape of the valid record at the current position, or why there is none; no fault: not
+    /// all of it is there.
+    fn find_record(&mut self) -> StorageResult<Result<(usize, usize), Option<RecordFault>>> {
         let lsn = self.position;
         let mut need = 8;
         loop {
             let have = self.fill(need)?;
             let at = (lsn.0 - self.buffer_start) as usize;
-            let fault = match RecordView::parse(&self.buffer[at..], lsn, self.incarnation) {
-                Ok(_) => break,
-                Err(RecordFault::Short(more)) if have && more > need => {
-                    need = more;
-                    continue;
+            let bytes = &self.buffer[at..self.filled];
+            match RecordView::parse(bytes, lsn, self.incarnation) {
+                Ok(record) => {
+                    let fits = self.fits_gaps(&record)?;
+                    return Ok(fits.map(|()| record.shape()));
                 }
-                Err(RecordFault::Short(_)) => None,
-                Err(fault) => Some(fault),
-            };
-            self.end = Some(LogEnd { lsn, fault });
-            return Ok(None);
-        }
-        let at = (lsn.0 - self.buffer_start) as usize;
-        let record = match RecordView::parse_unverified(&self.buffer[at..], lsn) {
-            Ok(record) => record,
-            Err(fault) => {
-                self.end = Some(LogEnd {
-                    lsn,
-                    fault: Some(fault),
-                });
-                return Ok(None);
+                Err(RecordFault::Short(more)) if have && more > need => need = more,
+                Err(RecordFault::Short(_)) => return Ok(Err(None)),
+                Err(RecordFault::Unknown(unknown)) => {
+                    let what = unknown.to_string();
+                    return Err(StorageError::UnknownRecord { lsn, what });
+                }
+                Err(fault) => return Ok(Err(Some(fault))),
             }
-        };
-        self.position = record.end();
-        if record.kind() == RecordKind::INCARNATION {
-            self.incarnation =
-                FieldReader::new(record.payload())
-                    .u64()
-                    .map_err(|error| StorageError::Redo {
-                        lsn,
-                        page: None,
-                        reason: error.to_string(),
-                    })?;
         }
-        Ok(Some(record))
-    }
-
-    /// Has a good deal of the log behind the current position in memory, for who looks ahead.
-    /// Returns whether there may be more of it.
-    ///
-    /// # Errors
-    /// When a segment that exists cannot be read.
-    pub fn read_on(&mut self) -> StorageResult<bool> {
-        self.fill(PIECE / 2)
-    }
-
-    /// The record at `at`, if it is in memory: for who looks ahead in a log that was read
-    /// before, since nothing of it is verified. `at` is the end of a record seen before, or the
-    /// current position.
-    #[must_use]
-    pub fn peek(&self, at: Lsn) -> Option<RecordView<'_>> {
-        let offset = at.0.checked_sub(self.buffer_start)?;
-        let bytes = self.buffer.get(usize::try_from(offset).ok()?..)?;
-        RecordView::parse_unverified(bytes, at).ok()
     }
 
     /// Makes `need` bytes from the current position available, if the log has them. Returns
     /// whether it does.
     fn fill(&mut self, need: usize) -> StorageResult<bool> {
-        let mut at = (self.position.0 - self.buffer_start) as usize;
-        if self.buffer.len() >= at + need {
+        self.fill_within(need, u64::MAX)
+    }
+
+    /// As [`LogReader::fill`], reading beyond `to` only what is needed.
+    fn fill_within(&mut self, need: usize, to: u64) -> StorageResult<bool> {
+        let at = (self.position.0 - self.buffer_start) as usize;
+        if self.filled >= at + need {
             return Ok(true);
         }
-        if at > self.buffer.len() {
-            self.buffer.clear();
-        } else {
-            self.buffer.drain(..at);
-        }
+        self.leave_behind(at.min(self.filled));
         self.buffer_start = self.position.0;
-        at = self.buffer.len();
-        while at < need {
-            let want = PIECE.max(need - at);
-            let got = self.read_more(want)?;
-            if got == 0 {
+        while self.filled < need {
+            let from = self.buffer_start + self.filled as u64;
+            let piece = to.saturating_sub(from).min(PIECE as u64) as usize;
+            let want = piece.max(need - self.filled);
+            if self.read_more(want)? == 0 {
                 return Ok(false);
             }
-            at = self.buffer.len();
         }
         Ok(true)
     }
 
-    /// Appends up to `want` bytes, of one segment, to the buffer.
-    fn read_more(&mut self, want: usize) -> StorageResult<usize> {
-        let from = self.buffer_start + self.buffer.len() as u64;
-        let segment = from / self.layout.size;
-        let offset = from % self.layout.size;
+    /// Lets go of the first `at` bytes of the buffer, whole records, or keeps them.
+    fn leave_behind(&mut self, at: usize) {
+        let left = self.filled - at;
+        let is_kept = self
+            .kept
+            .as_ref()
+            .is_some_and(|kept| at > 0 && kept.has_room(at));
+        if is_kept {
+            // Zeroed by the system as it is filled.
+            let mut next = vec![0; left + PIECE];
+            next[..left].copy_from_slice(&self.buffer[at..self.filled]);
+            let mut piece = std::mem::replace(&mut self.buffer, next);
+            piece.truncate(at);
+            if let Some(kept) = &mut self.kept {
+                kept.push(Lsn(self.buffer_start), piece);
+            }
+        } else {
+            if at > 0
+                && let Some(kept) = &mut self.kept
+            {
+                kept.close();
+            }
+            self.buffer.copy_within(at..self.filled, 0);
+        }
+        self.filled = left;
+    }
+
+    /// The file of a segment, kept open until another one is asked for.
+    fn segment_file(&mut self, segment: u64) -> StorageResult<Option<Arc<dyn File>>> {
         if self.file.as_ref().is_none_or(|(open, _)| *open != segment) {
             self.file = open_segment(self.disk.as_ref(), &self.layout, segment)?
                 .map(|file| (segment, file));
         }
-        let Some((_, file)) = &self.file else {
+        Ok(self.file.as_ref().map(|(_, file)| Arc::clone(file)))
+    }
+
+    /// Appends up to `want` bytes, of one segment, to the buffer.
+    fn read_more(&mut self, want: usize) -> StorageResult<usize> {
+        let from = self.buffer_start + self.filled as u64;
+        let segment = from / self.layout.size;
+        let offset = from % self.layout.size;
+        let Some(file) = self.segment_file(segment)? else {
             return Ok(0);
         };
         let len = want.min((self.layout.size - offset) as usize);
-        let start = self.buffer.len();
-        self.buffer.resize(start + len, 0);
-        let got = file.read_at(&mut self.buffer[start..], offset)?;
-        self.buffer.truncate(start + got);
+        let end = self.filled + len;
+        if self.buffer.len() < end {
+            self.buffer.resize(end, 0);
+        }
+        let got = file.read_at(&mut self.buffer[self.filled..end], offset)?;
+        self.filled += got;
         Ok(got)
-    }
-
-    /// Looks behind the end for a record of the incarnation that ended there, within `reach`
-    /// bytes, that says the log was durable beyond the end: `(its LSN, durable up to)`. Such a
-    /// record proves damage: the log did not just end. The reader stays behind where it looked.
-    ///
-    /// # Errors
-    /// When a segment that exists cannot be read.
-    pub fn find_proof_of_damage(&mut self, reach: u64) -> StorageResult<Option<(Lsn, Lsn)>> {
-        let end = self.position;
-        let limit = end.0.saturating_add(reach);
-        self.position.0 += ALIGN as u64;
-        while self.position.0 < limit {
-            if !self.fill(HEADER_LEN)? {
-                if !self.go_to_next_segment()? {
-                    break;
-                }
-                continue;
-            }
-            match self.next_candidate(end) {
-                Some(lsn) => {
-                    self.position = lsn;
-                    if let Some(durable) = self.check_candidate()? {
-                        return Ok((lsn.0 < limit).then_some((lsn, durable)));
-                    }
-                    self.position.0 += ALIGN as u64;
-                }
-                None => {
-                    let rest = self.buffer.len() - self.buffer.len() % ALIGN;
-                    let next = self.buffer_start + (rest - (HEADER_LEN - ALIGN)) as u64;
-                    self.position = Lsn(next.max(self.position.0 + ALIGN as u64));
-                }
-            }
-        }
-        Ok(None)
-    }
-
-    /// First position in the buffer, from the current one on, whose header could be that of a
-    /// record that claims durability beyond `end`. Nearly all positions are ruled out here.
-    fn next_candidate(&self, end: Lsn) -> Option<Lsn> {
-        let from = (self.position.0 - self.buffer_start) as usize;
-        let offsets = (from..(self.buffer.len() + 1).saturating_sub(HEADER_LEN)).step_by(ALIGN);
-        for at in offsets {
-            let head = &self.buffer[at..at + HEADER_LEN];
-            let len = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
-            if !(HEADER_LEN..=MAX_RECORD).contains(&len) {
-                continue;
-            }
-            let mut durable = [0; 8];
-            durable.copy_from_slice(&head[16..24]);
-            let durable = u64::from_le_bytes(durable);
-            let lsn = self.buffer_start + at as u64;
-            if durable > end.0 && durable <= lsn {
-                return Some(Lsn(lsn));
-            }
-        }
-        None
-    }
-
-    /// What the record at the current position says was durable, if there is a valid one.
-    fn check_candidate(&mut self) -> StorageResult<Option<Lsn>> {
-        let mut need = HEADER_LEN;
-        loop {
-            let have = self.fill(need)?;
-            let at = (self.position.0 - self.buffer_start) as usize;
-            match RecordView::parse(&self.buffer[at..], self.position, self.incarnation) {
-                Ok(record) => return Ok(Some(record.durable())),
-                Err(RecordFault::Short(more)) if have && more > need => need = more,
-                Err(_) => return Ok(None),
-            }
-        }
-    }
-
-    /// Goes to the start of the next segment that exists; `false` when there is none.
-    fn go_to_next_segment(&mut self) -> StorageResult<bool> {
-        let segment = self.layout.segment_of(self.position);
-        let next = self
-            .layout
-            .list(self.disk.as_ref())?
-            .into_iter()
-            .find(|&s| s > segment);
-        let Some(next) = next else { return Ok(false) };
-        self.position = self.layout.start_of(next);
-        self.buffer.clear();
-        self.buffer_start = self.position.0;
-        Ok(true)
     }
 }
 
-fn open_segment(
+/// The content of an `INCARNATION` record.
+fn announcement(record: &RecordView<'_>) -> StorageResult<Incarnation> {
+    Incarnation::decode(record.payload()).map_err(|error| StorageError::UnknownRecord {
+        lsn: record.lsn(),
+        what: format!("announcement of an incarnation ({error})"),
+    })
+}
+
+pub(crate) fn open_segment(
     disk: &dyn Disk,
     layout: &SegmentLayout,
     segment: u64,

@@ -1,12 +1,11 @@
 //! The log's ring in memory: reservation by one atomic add, parallel copying, completion marks.
 
-use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-
-use parking_lot::{Condvar, Mutex};
-
 use crate::ids::Lsn;
-use crate::wal::record::{ALIGN, FLAG_NOTIFY, HEADER_LEN, aligned};
+use crate::record::{ALIGN, FLAG_NOTIFY, HEADER_LEN, aligned};
+use crate::sync::{
+    AtomicBool, AtomicU64, AtomicUsize, Condvar, Mutex, MutexGuard, Ordering, fence, lock, wait,
+};
+use crate::wal::words::Words;
 
 /// A record found complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,8 +51,11 @@ impl Reservation<'_> {
         if self.backed && body.len() + 8 <= self.len {
             // SAFETY: the reservation is the only owner of [lsn, lsn + len), which lies within
             // one ring length above `released`; readers look at it only after the mark.
-            unsafe { self.ring.copy_in(self.lsn.0 + 8, body) };
-            self.ring.mark_at(self.lsn.0).store(mark, Ordering::Release);
+            unsafe { self.ring.words.copy_in(self.lsn.0 + 8, body) };
+            self.ring
+                .words
+                .mark(self.lsn.0)
+                .store(mark, Ordering::Release);
         }
     }
 }
@@ -63,7 +65,7 @@ impl Reservation<'_> {
 /// Positions only grow: `released <= taken by the walk <= inserted`. A byte is owned by its
 /// reservation until its record's mark is stored, then by the one thread that drains.
 pub(crate) struct Ring {
-    words: Box<[UnsafeCell<u64>]>,
+    words: Words,
     mask: u64,
     /// Where the next record will be reserved, and in the low bits the present cycle: so one
     /// atomic add tells a record both its place and the redo points before it.
@@ -78,19 +80,12 @@ pub(crate) struct Ring {
     space: Condvar,
 }
 
-// SAFETY: the cells are reached only through `copy_in`, `copy_out` and `zero`, whose callers own
-// the range by the protocol above, and through atomic marks.
-unsafe impl Send for Ring {}
-// SAFETY: as above.
-unsafe impl Sync for Ring {}
-
 impl Ring {
     /// A ring of `size` bytes (a power of two) whose first record will lie at `start`.
     pub(crate) fn new(size: usize, start: Lsn) -> Ring {
         assert!(size.is_power_of_two() && start.0.is_multiple_of(ALIGN as u64));
-        let words = (0..size / 8).map(|_| UnsafeCell::new(0)).collect();
         Ring {
-            words,
+            words: Words::new(size / 8),
             mask: size as u64 - 1,
             inserted: AtomicU64::new(start.0),
             released: AtomicU64::new(start.0),
@@ -128,8 +123,9 @@ impl Ring {
 
     /// Lets everybody through who waits for space, now and from now on.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::SeqCst);
-        drop(self.space_lock.lock());
+        // Under the mutex that waiters look at it under, so none misses it.
+        self.closed.store(true, Ordering::Release);
+        drop(lock(&self.space_lock));
         self.space.notify_all();
     }
 
@@ -171,26 +167,30 @@ impl Ring {
 
     #[inline]
     fn has_space(&self, end: u64) -> bool {
-        end - self.released.load(Ordering::Acquire) <= self.size()
+        // Others may have drained past what a wait for the backlog aims at.
+        end.saturating_sub(self.released.load(Ordering::Acquire)) <= self.size()
     }
 
     #[cold]
     fn wait_for_space(&self, end: u64, full: impl Fn()) -> bool {
         full();
-        self.space_waiters.fetch_add(1, Ordering::SeqCst);
+        self.space_waiters.fetch_add(1, Ordering::Relaxed);
+        // Pairs with the fence in `drain`: either the drain sees this waiter, or the waiter sees
+        // what the drain has released.
+        fence(Ordering::SeqCst);
         let backed = evenkeel_io::blocking(|| {
-            let mut guard = self.space_lock.lock();
+            let mut guard = lock(&self.space_lock);
             loop {
-                if end - self.released.load(Ordering::SeqCst) <= self.size() {
+                if self.has_space(end) {
                     return true;
                 }
-                if self.closed.load(Ordering::SeqCst) {
+                if self.closed.load(Ordering::Acquire) {
                     return false;
                 }
-                self.space.wait(&mut guard);
+                guard = wait(&self.space, guard);
             }
         });
-        self.space_waiters.fetch_sub(1, Ordering::SeqCst);
+        self.space_waiters.fetch_sub(1, Ordering::Relaxed);
         backed
     }
 
@@ -206,19 +206,19 @@ impl Ring {
     /// Moves the completion watermark over every record whose mark is there, calling `seen` for
     /// each notified one, in log order. Any thread may walk; walks exclude each other.
     pub(crate) fn walk(&self, mut seen: impl FnMut(Completed)) -> WalkResult<'_> {
-        let guard = self.walk.lock();
+        let guard = lock(&self.walk);
         let from = self.completed.load(Ordering::Relaxed);
         let limit = self.released.load(Ordering::Acquire) + self.size();
         let mut at = from;
         while at < limit {
-            let mark = self.mark_at(at).load(Ordering::Acquire);
+            let mark = self.words.mark(at).load(Ordering::Acquire);
             if mark == 0 {
                 break;
             }
             let end = at + aligned((mark & 0xFFFF_FFFF) as usize) as u64;
             let mut head = [0u8; HEADER_LEN - 8];
             // SAFETY: the record is complete, and is not drained before `completed` passes it.
-            unsafe { self.copy_out(at + 8, &mut head) };
+            unsafe { self.words.copy_out(at + 8, &mut head) };
             if head[17] & FLAG_NOTIFY != 0 {
                 let mut xid = [0; 8];
                 xid.copy_from_slice(&head[..8]);
@@ -241,7 +241,7 @@ impl Ring {
 
     /// Length of the complete record at `at`. Only for the draining thread.
     pub(crate) fn record_len(&self, at: Lsn) -> u64 {
-        let mark = self.mark_at(at.0).load(Ordering::Acquire);
+        let mark = self.words.mark(at.0).load(Ordering::Acquire);
         aligned((mark & 0xFFFF_FFFF) as usize) as u64
     }
 
@@ -257,69 +257,14 @@ impl Ring {
         );
         // SAFETY: bytes below `completed` belong to the draining thread until released.
         unsafe {
-            self.copy_out(from.0, out);
-            self.zero(from.0, out.len());
+            self.words.copy_out(from.0, out);
+            self.words.zero(from.0, out.len());
         }
-        self.released.store(end, Ordering::SeqCst);
-        if self.space_waiters.load(Ordering::SeqCst) > 0 {
-            drop(self.space_lock.lock());
+        self.released.store(end, Ordering::Release);
+        fence(Ordering::SeqCst);
+        if self.space_waiters.load(Ordering::Relaxed) > 0 {
+            drop(lock(&self.space_lock));
             self.space.notify_all();
-        }
-    }
-
-    fn mark_at(&self, at: u64) -> &AtomicU64 {
-        let index = ((at & self.mask) / 8) as usize;
-        // SAFETY: the cell is 8 bytes, aligned and lives as long as `self`. Plain accesses to it
-        // (copying and zeroing) are ordered against these by the protocol: copying in never
-        // touches a mark, draining comes after the walk's acquire load of it.
-        unsafe { AtomicU64::from_ptr(self.words[index].get()) }
-    }
-
-    /// The one or two contiguous pieces of `len` bytes at `at`, as offsets into the ring.
-    fn pieces(&self, at: u64, len: usize) -> (usize, usize) {
-        let start = (at & self.mask) as usize;
-        let first = len.min(self.mask as usize + 1 - start);
-        (start, first)
-    }
-
-    fn base(&self) -> *mut u8 {
-        UnsafeCell::raw_get(self.words.as_ptr()).cast::<u8>()
-    }
-
-    /// # Safety
-    /// The caller owns the range, which is not longer than the ring.
-    unsafe fn copy_in(&self, at: u64, bytes: &[u8]) {
-        let (start, first) = self.pieces(at, bytes.len());
-        let base = self.base();
-        // SAFETY: both pieces lie inside the ring; the caller owns them.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), base.add(start), first);
-            std::ptr::copy_nonoverlapping(bytes.as_ptr().add(first), base, bytes.len() - first);
-        }
-    }
-
-    /// # Safety
-    /// The range is complete and not yet released, and not longer than the ring.
-    unsafe fn copy_out(&self, at: u64, out: &mut [u8]) {
-        let (start, first) = self.pieces(at, out.len());
-        let base = self.base();
-        // SAFETY: both pieces lie inside the ring; nobody writes to complete bytes.
-        unsafe {
-            std::ptr::copy_nonoverlapping(base.add(start), out.as_mut_ptr(), first);
-            let rest = out.len() - first;
-            std::ptr::copy_nonoverlapping(base, out.as_mut_ptr().add(first), rest);
-        }
-    }
-
-    /// # Safety
-    /// As [`Ring::copy_out`], and nobody reads the range any more.
-    unsafe fn zero(&self, at: u64, len: usize) {
-        let (start, first) = self.pieces(at, len);
-        let base = self.base();
-        // SAFETY: both pieces lie inside the ring and belong to the draining thread.
-        unsafe {
-            std::ptr::write_bytes(base.add(start), 0, first);
-            std::ptr::write_bytes(base, 0, len - first);
         }
     }
 }
@@ -327,13 +272,13 @@ impl Ring {
 /// Keeps other walks out while what was found is being passed on, so that notes stay in order.
 pub(crate) struct WalkResult<'a> {
     pub completed: Lsn,
-    _walking: parking_lot::MutexGuard<'a, ()>,
+    _walking: MutexGuard<'a, ()>,
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use crate::wal::record::{RecordBuilder, RecordKind, RecordView, completion_mark};
+    use crate::record::{RecordBuilder, RecordKind, RecordView, completion_mark};
     use std::sync::Arc;
 
     const START: Lsn = Lsn(64 << 10);
@@ -353,7 +298,7 @@ mod tests {
         lsn
     }
 
-    /// wal rules 4 and 5: many threads, a ring much smaller than the log; the drained bytes are
+    /// WAL-4 and WAL-5: many threads, a ring much smaller than the log; the drained bytes are
     /// exactly the records, in order, each notified once.
     #[test]
     fn records_of_many_threads_come_out_whole_and_in_order() {
@@ -423,7 +368,7 @@ mod tests {
         assert_eq!(seen, [1, 2, 3]);
     }
 
-    /// wal rule 12: the cycle that a reservation tells is that of its place, whoever raced it.
+    /// WAL-12: the cycle that a reservation tells is that of its place, whoever raced it.
     #[test]
     fn a_reservation_knows_the_redo_points_before_it() {
         const THREADS: usize = 3;

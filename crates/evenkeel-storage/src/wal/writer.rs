@@ -6,10 +6,9 @@ use evenkeel_io::{AlignedBuf, File};
 
 use crate::error::StorageResult;
 use crate::ids::Lsn;
+use crate::wal::layout::BLOCK;
 use crate::wal::segments::Segments;
 
-/// The log is written in multiples of this.
-pub(crate) const BLOCK: usize = 4096;
 /// Most bytes written and synced at once, so that a commit behind a lot of log waits for no more
 /// than this.
 pub(crate) const CHUNK: usize = 1 << 20;
@@ -27,7 +26,7 @@ pub(crate) struct LogWriter {
 }
 
 impl LogWriter {
-    /// A writer that goes on at `at`. What the block before `at` holds is read from disk.
+    /// A writer that goes on at `at`. The bytes before `at` in its block are read from disk.
     pub(crate) fn new(segments: Arc<Segments>, at: Lsn, fsync: bool) -> StorageResult<LogWriter> {
         let base = at.0 & !(BLOCK as u64 - 1);
         let mut writer = LogWriter {
@@ -38,8 +37,10 @@ impl LogWriter {
             file: None,
             fsync,
         };
-        let (file, offset) = writer.file_at(base)?;
-        file.read_exact_at(&mut writer.staging[..BLOCK], offset)?;
+        if writer.staged > 0 {
+            let (file, offset) = writer.file_at(base)?;
+            file.read_exact_at(&mut writer.staging[..BLOCK], offset)?;
+        }
         Ok(writer)
     }
 
@@ -74,6 +75,21 @@ impl LogWriter {
         let file = self.segments.open_for_writing(segment)?;
         self.file = Some((segment, Arc::clone(&file)));
         Ok((file, at % size))
+    }
+
+    /// Writes and syncs zeros behind the position, to the end of its block, where no record is to
+    /// be found any more.
+    pub(crate) fn seal(&mut self) -> StorageResult<()> {
+        if self.staged > 0 {
+            return self.write_out();
+        }
+        self.staging[..BLOCK].fill(0);
+        let (file, offset) = self.file_at(self.base)?;
+        file.write_all_at(&self.staging[..BLOCK], offset)?;
+        if self.fsync {
+            file.sync_data()?;
+        }
+        Ok(())
     }
 
     /// Writes and syncs what is staged. The rest of the last block is written as zeros, so the

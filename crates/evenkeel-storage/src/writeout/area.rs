@@ -67,8 +67,8 @@ pub(super) struct Slots {
 }
 
 impl Area {
-    /// Takes file `number` into use, of `slots` slots, under a new epoch. Whatever it holds is
-    /// not needed any more.
+    /// Takes file `number` into use, of `slots` slots, under a new epoch. Its content is not
+    /// needed any more.
     pub(super) fn activate(
         disk: &dyn Disk,
         dir: &Path,
@@ -184,6 +184,10 @@ impl Area {
 
     /// Writes a batch (header and images) into its slots and makes it durable.
     pub(super) fn write(&self, slots: &Slots, batch: &[u8]) -> IoResult<()> {
+        debug_assert!(
+            slots.first as usize + batch.len() / PAGE_SIZE <= self.slots as usize,
+            "a batch beyond the slots that it has taken"
+        );
         let offset = (u64::from(slots.first) + 1) * PAGE_SIZE as u64;
         self.file.write_all_at(batch, offset)?;
         if self.fsync {
@@ -197,11 +201,15 @@ impl Area {
     pub(super) fn finish(&self, slots: &Slots, homes: Vec<(Arc<Segment>, u64)>) {
         let mut ring = self.ring.lock();
         let sequence = slots.sequence;
-        if let Some(batch) = ring
+        let batch = ring
             .batches
             .iter_mut()
-            .find(|batch| batch.sequence == sequence)
-        {
+            .find(|batch| batch.sequence == sequence);
+        debug_assert!(
+            batch.as_ref().is_some_and(|batch| batch.homes.is_none()),
+            "slots were freed before their batch was home"
+        );
+        if let Some(batch) = batch {
             batch.homes = Some(homes);
         }
         self.finished.notify_all();
@@ -243,6 +251,10 @@ impl Ring {
         let first = (self.head + skip) % slots;
         self.head = (first + want) % slots;
         self.taken += skip + want;
+        debug_assert!(
+            self.batches.iter().map(|batch| batch.slots).sum::<u32>() + skip + want == self.taken,
+            "slots are counted that no batch has"
+        );
         self.sequence += 1;
         let sequence = self.sequence;
         self.batches.push_back(Taken {

@@ -6,23 +6,24 @@ use std::time::{Duration, Instant};
 
 use evenkeel_io::{IoOp, IoQueue};
 
-use super::LogFlush;
 use super::area::{Area, Slots};
 use super::format::{BatchEntry, BatchHeader, MAX_BATCH};
 use super::spacing::{FullSpeed, Piece, WritePace};
 use super::staging::Staging;
 use crate::buffer::{BufferPool, Copied};
 use crate::error::StorageResult;
-use crate::files::Segment;
+use crate::files::{OpenSegment, Segment};
 use crate::ids::{BlockNumber, FrameId, Lsn, PageId};
+use crate::invariant;
 #[cfg(test)]
 use crate::mutant::Mutant;
-use crate::page::PAGE_SIZE;
+use crate::page::{PAGE_SIZE, checksum, header_fault};
+use crate::wal::LogFlush;
 
 /// Home writes in flight at once in one lane.
 const QUEUE_DEPTH: usize = 16;
 
-/// What all lanes share.
+/// State shared by all lanes.
 pub(super) struct Shared {
     pub(super) pool: Arc<BufferPool>,
     pub(super) log: Arc<dyn LogFlush>,
@@ -35,7 +36,7 @@ pub(super) struct Shared {
     pub(super) counters: Counters,
 }
 
-/// What the lanes count.
+/// Counters of all lanes.
 #[derive(Default)]
 pub(super) struct Counters {
     pub(super) batches: AtomicU64,
@@ -51,8 +52,8 @@ pub(super) struct Lane {
     copied: Vec<Copied>,
     /// Which of the copied pages only close gaps.
     filler: Vec<bool>,
-    /// What the device may still be at: segment, offset and length.
-    on_device: Vec<(Arc<Segment>, u64, u64)>,
+    /// Ranges that the device may still be writing: segment, offset and length.
+    on_device: Vec<(OpenSegment, u64, u64)>,
     /// Write-back is asked for whenever so many bytes have been written, and no more than twice
     /// as many are with the device at once; 0 leaves it to the system.
     flush_after: u64,
@@ -65,7 +66,7 @@ type Homes = Vec<(Arc<Segment>, u64)>;
 
 /// Adjacent pages of one segment, written in one operation.
 struct Run {
-    segment: Arc<Segment>,
+    segment: OpenSegment,
     offset: u64,
     first: usize,
     end: usize,
@@ -117,7 +118,7 @@ impl Lane {
     /// how many of `due` it looked at and how many it wrote. `due` is in file order.
     ///
     /// # Errors
-    /// Any error leaves frames WRITING for good, so it poisons the instance (write-out rule 6).
+    /// Any error leaves frames WRITING for good, so it poisons the instance (OUT-6).
     pub(super) fn write(
         &mut self,
         shared: &Shared,
@@ -149,7 +150,7 @@ impl Lane {
         Self::poison_on_error(shared, result).map(|()| (looked_at, written))
     }
 
-    fn poison_on_error(shared: &Shared, result: StorageResult<()>) -> StorageResult<()> {
+    pub(super) fn poison_on_error(shared: &Shared, result: StorageResult<()>) -> StorageResult<()> {
         result.inspect_err(|error| {
             let poison = shared.pool.poison();
             poison.set(format!("writing pages failed: {error}"));
@@ -199,7 +200,7 @@ impl Lane {
             if image == most {
                 return index;
             }
-            // Cleaned meanwhile, and perhaps changed again: the next cycle's (write-out rule 10).
+            // Cleaned meanwhile, and perhaps changed again: the next cycle's (OUT-12).
             if target.is_some_and(|target| !shared.pool.is_due(*page, *frame, target)) {
                 continue;
             }
@@ -253,24 +254,20 @@ impl Lane {
         self.filler.iter().filter(|filler| **filler).count()
     }
 
-    /// Log, area, home: in this order (write-out rule 1).
+    /// Log, area, home: in this order (OUT-1).
     fn write_copied(&mut self, shared: &Shared, pace: &mut dyn WritePace) -> StorageResult<()> {
-        let newest = self
-            .copied
-            .iter()
-            .map(|copied| copied.lsn)
-            .max()
-            .unwrap_or(Lsn::ZERO);
+        let newest = self.check_copies(shared)?;
         if !newest.is_zero() {
             if newest >= shared.log.durable_lsn() {
                 shared.counters.log_flushes.fetch_add(1, Ordering::Relaxed);
             }
-            if self.awaited {
-                let log_waits = shared.pool.core().log_waits();
-                log_waits.time(|| shared.log.flush(newest))?;
-            } else {
-                shared.log.flush(newest)?;
-            }
+            self.flush_log(shared, newest)?;
+            let durable = shared.log.durable_lsn();
+            invariant!(
+                shared.pool.poison(),
+                newest < durable,
+                "pages changed up to {newest} would go home while the log is durable to {durable}"
+            );
         }
         let begun = Instant::now();
         let slots = match &shared.area {
@@ -288,6 +285,50 @@ impl Lane {
         }
         shared.counters.batches.fetch_add(1, Ordering::Relaxed);
         Ok(())
+    }
+
+    /// Checks that the copies are what may be written, and answers their highest LSN: their
+    /// headers are in order, and the log has the records that they were changed by (OUT-19).
+    fn check_copies(&mut self, shared: &Shared) -> StorageResult<Lsn> {
+        let poison = shared.pool.poison();
+        let mut newest = Lsn::ZERO;
+        for (at, copied) in self.copied.iter().enumerate() {
+            let image = self.staging.image_mut(at);
+            debug_assert!(
+                checksum::verify(image, copied.page).is_valid(),
+                "the copy of {} is not what was sealed",
+                copied.page
+            );
+            let fault = header_fault(image);
+            invariant!(
+                poison,
+                fault.is_none(),
+                "{} would be written: {}",
+                copied.page,
+                fault.unwrap_or_default()
+            );
+            newest = newest.max(copied.lsn);
+        }
+        let end = shared.log.insert_lsn();
+        invariant!(
+            poison,
+            newest.is_zero() || newest < end,
+            "a page to be written has LSN {newest}, and the log ends at {end}"
+        );
+        Ok(newest)
+    }
+
+    /// Waits for the log up to `newest`.
+    fn flush_log(&self, shared: &Shared, newest: Lsn) -> StorageResult<()> {
+        #[cfg(test)]
+        if shared.pool.poison().has(Mutant::SkipLogFlush) {
+            return Ok(());
+        }
+        if !self.awaited {
+            return shared.log.flush(newest);
+        }
+        let log_waits = shared.pool.core().log_waits();
+        log_waits.time(|| shared.log.flush(newest))
     }
 
     /// Makes the images durable in the double-write area.
@@ -383,15 +424,17 @@ impl Lane {
         }
         result?;
         #[cfg(test)]
-        if shared.pool.poison().has(Mutant::CleanBeforeCount) {
-            let frames = runs.iter().flat_map(|run| &self.copied[run.first..run.end]);
-            shared.pool.end_write(frames.map(|copied| copied.frame));
+        let is_early = shared.pool.poison().has(Mutant::CleanBeforeCount);
+        #[cfg(not(test))]
+        let is_early = false;
+        if is_early {
+            self.end(shared, runs)?;
             std::thread::sleep(Duration::from_millis(200));
         }
         self.count(shared, runs, homes);
-        let copied = &self.copied;
-        let frames = runs.iter().flat_map(|run| &copied[run.first..run.end]);
-        shared.pool.end_write(frames.map(|copied| copied.frame));
+        if !is_early {
+            self.end(shared, runs)?;
+        }
         if self.flush_after == 0 {
             shared.pages_under_way(false);
             return Ok(());
@@ -405,9 +448,16 @@ impl Lane {
         self.settle(shared)?;
         let ranges = runs
             .iter()
-            .map(|run| (Arc::clone(&run.segment), run.offset, run.len()));
+            .map(|run| (run.segment.clone(), run.offset, run.len()));
         self.on_device.extend(ranges);
         Ok(())
+    }
+
+    /// Makes the frames of runs clean, unless they were changed since they were copied.
+    fn end(&self, shared: &Shared, runs: &[Run]) -> StorageResult<()> {
+        let copied = &self.copied;
+        let frames = runs.iter().flat_map(|run| &copied[run.first..run.end]);
+        shared.pool.end_write(frames.map(|copied| copied.frame))
     }
 
     /// Counts the completed writes of runs: from here on they are known to need a sync.
@@ -419,12 +469,13 @@ impl Lane {
                 continue;
             }
             let write = run.segment.count_write();
+            self.note(run);
             match homes
                 .last_mut()
-                .filter(|(segment, _)| Arc::ptr_eq(segment, &run.segment))
+                .filter(|(segment, _)| Arc::ptr_eq(segment, run.segment.segment()))
             {
                 Some(last) => last.1 = write,
-                None => homes.push((Arc::clone(&run.segment), write)),
+                None => homes.push((Arc::clone(run.segment.segment()), write)),
             }
             let pages = (run.end - run.first) as u64;
             counters.pages.fetch_add(pages, Ordering::Relaxed);
@@ -433,13 +484,28 @@ impl Lane {
         counters.home_writes.fetch_add(writes, Ordering::Relaxed);
     }
 
+    /// Tells the manifest what a run has written, now that a sync is known to be needed for it
+    /// and before its frames are clean (FILE-13).
+    fn note(&self, run: &Run) {
+        let copied = &self.copied[run.first..run.end];
+        if let Some(first) = copied.first() {
+            let files = first.fork.files();
+            files.wrote(copied.iter().map(|copied| (copied.page.block, copied.lsn)));
+        }
+    }
+
     /// Groups the images, which are in file order, into adjacent ones.
     fn runs(&self) -> StorageResult<Vec<Run>> {
+        debug_assert!(
+            self.copied.is_sorted_by_key(|copied| copied.page),
+            "a batch out of file order"
+        );
         let mut runs: Vec<Run> = Vec::new();
         for (image, copied) in self.copied.iter().enumerate() {
-            let (segment, offset) = copied.fork.files().segment(copied.page.block)?;
+            let (segment, offset) = copied.fork.files().await_segment(copied.page.block)?;
             let follows = |run: &&mut Run| {
-                Arc::ptr_eq(&run.segment, &segment) && run.offset + run.len() == offset
+                Arc::ptr_eq(run.segment.segment(), segment.segment())
+                    && run.offset + run.len() == offset
             };
             match runs.last_mut().filter(follows) {
                 Some(run) => run.end = image + 1,

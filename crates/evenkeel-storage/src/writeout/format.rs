@@ -153,6 +153,51 @@ impl BatchHeader {
     }
 }
 
+/// Reads a page as each kind of header, its checksum as it is and made to fit.
+#[cfg(any(test, feature = "fuzz"))]
+pub(crate) fn read_area_page(page: &PageBytes) {
+    let mut sealed = *page;
+    seal(&mut sealed);
+    for page in [page, &sealed] {
+        let mut again = *page;
+        if let Some(header) = FileHeader::decode(page) {
+            header.encode(&mut again);
+            assert_eq!(FileHeader::decode(&again), Some(header));
+        }
+        if let Some(header) = BatchHeader::decode(page) {
+            assert!(header.oldest_live() <= header.sequence);
+            header.encode(&mut again);
+            assert_eq!(BatchHeader::decode(&again), Some(header));
+        }
+    }
+}
+
+/// A header of each kind.
+#[cfg(test)]
+pub(crate) fn sample_area_pages() -> Vec<Vec<u8>> {
+    let mut file = [0; PAGE_SIZE];
+    let header = FileHeader {
+        epoch: 5,
+        generation: 7,
+        active: true,
+    };
+    header.encode(&mut file);
+    let page = PageId {
+        file: FileId(20_000),
+        fork: Fork::Main,
+        block: BlockNumber(9),
+    };
+    let mut batch = [0; PAGE_SIZE];
+    let header = BatchHeader {
+        epoch: 5,
+        sequence: 99,
+        live: 3,
+        entries: vec![BatchEntry { page, checksum: 1 }; 40],
+    };
+    header.encode(&mut batch);
+    vec![file.to_vec(), batch.to_vec()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ pub struct Piece {
     pub pages: u64,
     /// Writes in which they went.
     pub writes: u64,
-    /// What it took, from the first write on.
+    /// The time that it took, from the first write on.
     pub took: Duration,
     /// Time for the double-write area; all of a batch's with its first piece.
     pub protect: Duration,
@@ -19,7 +19,7 @@ pub struct Piece {
     pub due: u64,
 }
 
-/// Who spaces a write-out. The defaults are full speed.
+/// A policy that spaces a write-out. The defaults are full speed.
 pub trait WritePace {
     /// The write-out begins; so many pages are due.
     fn begin(&mut self, _due: u64) {}

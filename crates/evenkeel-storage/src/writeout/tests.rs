@@ -1,14 +1,16 @@
+mod invariants;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use evenkeel_io::{Disk, Fault, FaultKind, OpKind, OpenOptions, Outcome, SimDisk};
+use evenkeel_io::{Disk, Fault, FaultKind, OpKind, OpenOptions, Outcome, SimDisk, sample};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
 use super::area::{area_path, read_header};
-use super::{LogFlush, Piece, WritePace};
+use super::{Piece, WritePace};
 use crate::config::TornPageProtection::{self, DoubleWrite, Off};
 use crate::error::{StorageError, StorageResult};
 use crate::ids::{BlockNumber, FileId, Fork, Lsn, PageId};
@@ -17,6 +19,7 @@ use crate::page::{PAGE_SIZE, PageRead};
 use crate::testing::{
     DIR, FILE, REDO_TAG, TEST_SEGMENT, TestLog, TestStore, apply, open_pool, options, page_id,
 };
+use crate::wal::LogFlush;
 
 fn block(number: u32) -> BlockNumber {
     BlockNumber(number)
@@ -208,20 +211,22 @@ fn a_dropped_file_does_not_come_back_and_does_not_hold_up_the_writer() {
     assert_eq!(store.pool.files().list().expect("lists"), [FILE]);
 }
 
+/// The area files whose headers say that their images count.
+fn active(disk: &SimDisk) -> Vec<usize> {
+    let header = |number: &usize| {
+        let path = area_path(Path::new(DIR), *number);
+        let file = disk.open(&path, OpenOptions::read_only()).ok()?;
+        read_header(&*file)
+            .ok()
+            .flatten()
+            .filter(|header| header.active)
+    };
+    (0..2).filter(|number| header(number).is_some()).collect()
+}
+
 #[test]
 fn a_clean_end_leaves_nothing_to_restore_and_an_unclean_one_changes_the_file() {
     let disk = SimDisk::new(9);
-    let active = |disk: &SimDisk| -> Vec<usize> {
-        let header = |number: &usize| {
-            let path = area_path(Path::new(DIR), *number);
-            let file = disk.open(&path, OpenOptions::read_only()).ok()?;
-            read_header(&*file)
-                .ok()
-                .flatten()
-                .filter(|header| header.active)
-        };
-        (0..2).filter(|number| header(number).is_some()).collect()
-    };
     let (store, log) = fresh(&disk, 64, 4, 64);
     assert_eq!(active(&disk), [0]);
     change(&store, &log, 0, 5);
@@ -241,7 +246,7 @@ fn a_clean_end_leaves_nothing_to_restore_and_an_unclean_one_changes_the_file() {
     assert_eq!(store.writer.restored().checked, 1);
     assert_eq!(active(&disk), [1]);
     drop(store);
-    // What is not synced yet is, at the end.
+    // The shutdown syncs home writes that are not synced yet.
     let store = TestStore::open(&disk, 64, &log, &options(DoubleWrite, 64)).expect("opens");
     assert_eq!(active(&disk), [0]);
     change(&store, &log, 1, 7);
@@ -485,8 +490,10 @@ fn mutated_workload(
             // A clean end and a start: the area's file is taken into use anew.
             let redo = {
                 store.writer.write_everything().expect("sound");
+                // The cleaner may have a page on its way home.
+                let least = store.pool.min_first_dirtied();
                 store.writer.sync_all().expect("sound");
-                log.insert_lsn()
+                least.unwrap_or(Lsn::MAX).min(log.insert_lsn())
             };
             disk.acknowledge(REDO_TAG | redo.0);
             store.writer.shutdown().expect("sound");
@@ -521,15 +528,12 @@ fn recover_and_compare(
     for (lsn, page, value) in &records {
         expected.insert(*page, (*lsn, *value));
     }
-    let store = TestStore::open(disk, 16, &TestLog::new(None), &options(protection, 12))?;
+    // A page that is ahead of this log is damaged.
+    let log = TestLog::ended(durable);
+    let store = TestStore::open(disk, 16, &log, &options(protection, 12))?;
     let fork = store.pool.fork(FILE, Fork::Main)?;
     for number in 0..fork.len() {
-        let page = fork.read(block(number))?;
-        assert!(
-            page.lsn() < durable.max(Lsn(1)),
-            "{} is ahead of the log",
-            page.page_id()
-        );
+        fork.read(block(number))?;
     }
     for (lsn, page, value) in &records {
         if *lsn >= redo {
@@ -552,7 +556,7 @@ fn recover_and_compare(
     Ok(())
 }
 
-fn every_crash_image(seed: u64, protection: TornPageProtection, step: u64) -> usize {
+fn crash_images(seed: u64, protection: TornPageProtection, step: u64) -> usize {
     check_images(seed, &crash_workload(seed, protection), protection, step)
 }
 
@@ -563,12 +567,15 @@ fn check_images(
     step: u64,
 ) -> usize {
     let mut damaged = 0;
-    for image in disk.images(seed).step(step) {
+    for image in disk.images(seed).step(sample(step)) {
         let acknowledged = disk.acknowledged_by(image.index);
         println!("seed {seed} image {} {:?}", image.index, image.outcome);
         match recover_and_compare(&image.disk, log, &acknowledged, protection) {
             Ok(()) => {}
-            Err(StorageError::PageDamaged { .. }) => damaged += 1,
+            Err(error @ StorageError::PageDamaged { .. }) => {
+                println!("{error}");
+                damaged += 1;
+            }
             Err(error) => panic!("{error}"),
         }
     }
@@ -578,13 +585,13 @@ fn check_images(
 #[test]
 fn no_crash_leaves_a_torn_page_or_loses_a_change() {
     let seed: u64 = rand::random();
-    assert_eq!(every_crash_image(seed, DoubleWrite, 7), 0, "seed {seed}");
+    assert_eq!(crash_images(seed, DoubleWrite, 7), 0, "seed {seed}");
 }
 
 /// Shows that the test above can fail: without the area the same crashes leave torn pages.
 #[test]
 fn without_the_area_crashes_do_tear_pages() {
-    let damaged: usize = (0..4).map(|seed| every_crash_image(seed, Off, 5)).sum();
+    let damaged: usize = (0..4).map(|seed| crash_images(seed, Off, 5)).sum();
     assert!(damaged > 0);
 }
 
@@ -754,7 +761,7 @@ fn a_page_cleaned_and_changed_again_is_left_to_the_next_cycle() {
                     let mut image = [0; PAGE_SIZE];
                     let copied = store.pool.begin_write(page, id, &mut image, false, &*log);
                     assert!(copied.is_some());
-                    store.pool.end_write([id].into_iter());
+                    store.pool.end_write([id].into_iter()).expect("begun");
                     change(&store, &log, number, 2);
                 }
             }
@@ -799,4 +806,139 @@ fn who_drops_a_file_hurries_the_write_out() {
         write.join().expect("no panic").expect("sound");
     });
     assert!(!store.writer.is_awaited());
+}
+
+fn page_bytes(number: u32) -> std::ops::Range<u64> {
+    let start = u64::from(number) * PAGE_SIZE as u64;
+    start..start + PAGE_SIZE as u64
+}
+
+/// Six pages with an image each in the area, and none of them anywhere but at home.
+fn six_pages(seed: u64) -> (SimDisk, Arc<TestLog>) {
+    let disk = SimDisk::new(seed);
+    let (store, log) = fresh(&disk, 64, 6, 64);
+    for value in 1..4 {
+        for number in 0..6 {
+            change(&store, &log, number, value);
+        }
+        store.checkpoint(&log).expect("sound");
+    }
+    (disk.crash(1), log)
+}
+
+/// OUT-5: a home page that cannot be read is as good as torn, and its neighbours in
+/// the same read are whole.
+#[test]
+fn a_home_page_that_cannot_be_read_is_restored() {
+    let (disk, log) = six_pages(20);
+    let home = format!("{DIR}/base/7");
+    disk.make_unreadable(home.as_ref(), page_bytes(2))
+        .expect("there");
+    spoil_home(&disk, 4);
+    let store = TestStore::open(&disk, 64, &log, &options(DoubleWrite, 64)).expect("opens");
+    let restored = store.writer.restored();
+    assert_eq!(
+        (restored.checked, restored.restored, restored.damaged),
+        (6, 2, 0)
+    );
+    for number in 0..6 {
+        assert_eq!(value_of(&store, number), 3, "block {number}");
+    }
+}
+
+/// OUT-5: what the area cannot give back stays an error of whoever reads it.
+#[test]
+fn an_unreadable_page_without_a_readable_image_stays_unreadable() {
+    let (disk, log) = six_pages(21);
+    let home = format!("{DIR}/base/7");
+    disk.make_unreadable(home.as_ref(), page_bytes(2))
+        .expect("there");
+    let path = area_path(Path::new(DIR), 0);
+    let file = disk.open(&path, OpenOptions::read_only()).expect("there");
+    let is_header = |slot: &u32| {
+        let mut magic = [0; 8];
+        file.read_exact_at(&mut magic, page_bytes(*slot).start)
+            .expect("read");
+        magic == *b"evkl-dwb"
+    };
+    let last = (1..64).filter(is_header).max().expect("a batch");
+    // Of block 2, after the header and the images of blocks 0 and 1.
+    disk.make_unreadable(&path, page_bytes(last + 3))
+        .expect("there");
+    let store = TestStore::open(&disk, 64, &log, &options(DoubleWrite, 64)).expect("opens");
+    let restored = store.writer.restored();
+    assert_eq!(
+        (restored.checked, restored.restored, restored.damaged),
+        (6, 0, 1)
+    );
+    let fork = store.pool.fork(FILE, Fork::Main).expect("opens");
+    assert!(fork.pin(block(2)).is_err(), "not a page of zeroes");
+    for number in [0, 1, 3, 4, 5] {
+        assert_eq!(value_of(&store, number), 3, "block {number}");
+    }
+}
+
+/// OUT-5: an area that cannot be read gives no images, is given up, and its images
+/// never come back.
+#[test]
+fn an_unreadable_area_does_not_keep_the_store_shut() {
+    let (disk, log) = six_pages(22);
+    let path = area_path(Path::new(DIR), 0);
+    disk.make_unreadable(&path, page_bytes(0)).expect("there");
+    let store = TestStore::open(&disk, 64, &log, &options(DoubleWrite, 64)).expect("opens");
+    assert_eq!(store.writer.restored().checked, 0);
+    for number in 0..6 {
+        assert_eq!(value_of(&store, number), 3, "block {number}");
+    }
+    // It is the file taken into use.
+    assert_eq!(active(&disk), [0]);
+    assert_images_count(&disk, &store, &log);
+
+    let (disk, log) = six_pages(22);
+    let store = TestStore::open(&disk, 64, &log, &options(DoubleWrite, 64)).expect("opens");
+    assert_eq!(active(&disk), [1]);
+    store.writer.shutdown().expect("sound");
+    drop(store);
+    disk.make_unreadable(&path, page_bytes(0)).expect("there");
+    let store = TestStore::open(&disk, 64, &log, &options(DoubleWrite, 64)).expect("opens");
+    // The other file is used, and the images of this one do not come back.
+    assert_eq!(active(&disk), [1]);
+    let file = disk.open(&path, OpenOptions::read_only()).expect("there");
+    let header = read_header(&*file).expect("readable again");
+    assert!(header.is_some_and(|header| !header.active));
+    assert_images_count(&disk, &store, &log);
+}
+
+/// OUT-5: a crash between taking one file into use and retiring the other leaves both active. The
+/// next start takes one of them into use, and retires the other alone.
+#[test]
+fn a_crash_that_leaves_both_area_files_active_is_survived() {
+    let (disk, log) = six_pages(23);
+    let begin = disk.op_count();
+    drop(TestStore::open(&disk, 64, &log, &options(DoubleWrite, 64)).expect("opens"));
+    let image = |index: u64| disk.image_with(index, Outcome::Everything, 1);
+    let both = (begin..=disk.op_count()).find(|index| active(&image(*index)) == [0, 1]);
+    let disk = image(both.expect("one file is retired after the other is in use"));
+    spoil_home(&disk, 4);
+    let store = TestStore::open(&disk, 64, &log, &options(DoubleWrite, 64)).expect("opens");
+    let restored = store.writer.restored();
+    assert_eq!((restored.checked, restored.restored), (6, 1));
+    assert_eq!(value_of(&store, 4), 3);
+    assert_eq!(active(&disk).len(), 1);
+    assert_images_count(&disk, &store, &log);
+}
+
+/// A page that is torn by a crash now is restored from the area by the next start.
+fn assert_images_count(disk: &SimDisk, store: &TestStore, log: &Arc<TestLog>) {
+    change(store, log, 5, 99);
+    store.checkpoint(log).expect("sound");
+    let disk = disk.crash(2);
+    spoil_home(&disk, 5);
+    let store = TestStore::open(&disk, 64, log, &options(DoubleWrite, 64)).expect("opens");
+    let restored = store.writer.restored();
+    assert_eq!(
+        (restored.checked, restored.restored, restored.damaged),
+        (1, 1, 0)
+    );
+    assert_eq!(value_of(&store, 5), 99);
 }

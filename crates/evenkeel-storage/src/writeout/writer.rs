@@ -1,5 +1,6 @@
 //! The writer: two lanes, one for the cleaner and one for checkpoints.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +8,6 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::LogFlush;
 use super::area::{Area, LEAST_SLOTS};
 use super::batch::{Counters, Lane, Shared};
 use super::cleaner::Cleaner;
@@ -15,10 +15,11 @@ use super::restore::{self, RestoreStats};
 use super::spacing::{FullSpeed, Piece, Told, WritePace};
 use crate::buffer::BufferPool;
 use crate::config::{StorageConfig, TornPageProtection};
-use crate::error::StorageResult;
+use crate::error::{StorageError, StorageResult};
 use crate::files::SyncPass;
 use crate::ids::{FrameId, Lsn, PageId};
 use crate::mutant::Mutant;
+use crate::wal::LogFlush;
 
 /// How the writer works.
 #[derive(Clone, Debug)]
@@ -29,6 +30,9 @@ pub struct WriterOptions {
     pub torn_page_protection: TornPageProtection,
     /// From the redo point on the log has an image of every page that it changes.
     pub images_cover: bool,
+    /// The log that redo reads, from the redo point to its end. A page with an LSN that is not of
+    /// the log is restored if what it lacks is in there; `None`: no page is, for that.
+    pub replayed: Option<Range<Lsn>>,
     /// A deliberate bug: slots of the area are free before the home files are synced.
     pub reuse_slots_early: bool,
     /// A deliberate bug: a write-out leaves a page out.
@@ -56,6 +60,7 @@ impl WriterOptions {
             dir: dir.to_path_buf(),
             torn_page_protection: config.torn_page_protection,
             images_cover,
+            replayed: None,
             reuse_slots_early: config.has(Mutant::ReuseSlotEarly),
             leave_one_out: config.has(Mutant::PassPendingPage),
             batch_pages: 128,
@@ -74,7 +79,7 @@ impl WriterOptions {
     }
 }
 
-/// What a write-out did.
+/// Counts of a write-out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WriteOutStats {
     /// Pages that were dirty by changes before the target when it began.
@@ -129,7 +134,7 @@ impl Writer {
         options: &WriterOptions,
     ) -> StorageResult<Arc<Writer>> {
         pool.core().set_log(Arc::clone(&log));
-        let restored = restore::restore(&pool, &options.dir)?;
+        let restored = restore::restore(&pool, &options.dir, options.replayed.as_ref())?;
         let sync = Arc::clone(pool.files().sync_table());
         let area = match options.torn_page_protection {
             TornPageProtection::Off => None,
@@ -139,7 +144,7 @@ impl Writer {
                 let (number, generation) = restored.next;
                 let files = pool.files();
                 let slots = options.area_pages.max(LEAST_SLOTS);
-                if restored.old.is_empty() {
+                if !restored.needs_other() {
                     Area::allocate_other(&**files.disk(), &options.dir, 1 - number, slots)?;
                 }
                 let mut area = Area::activate(
@@ -155,7 +160,8 @@ impl Writer {
                 Some(area)
             }
         };
-        restore::retire(&restored.old, sync.fsync())?;
+        let in_use = area.as_ref().map(|_| restored.next.0);
+        restore::retire(&restored.old, in_use, sync.fsync())?;
         let batch = (pool.core().frame_count() / 4).clamp(1, options.batch_pages.max(1));
         let shared = Arc::new(Shared {
             pool,
@@ -180,17 +186,28 @@ impl Writer {
         }))
     }
 
-    /// What was restored at the start.
+    /// Counts of the pages checked and restored at the start.
     #[must_use]
     pub fn restored(&self) -> RestoreStats {
         self.restored
     }
 
     /// From the redo point on the log now has an image of every page that it changes: the
-    /// double-write area is not used any more. What it holds stays until the end, since it does
-    /// no harm: a page that is torn from now on is restored from the log, whatever it held.
-    pub fn images_cover(&self) {
-        self.shared.images_cover.store(true, Ordering::SeqCst);
+    /// double-write area is not used any more, and retired. Its images would grow old, and a page
+    /// that the device damages later must not be set back to one of them. A batch that is on its
+    /// way needs it no more either: its pages changed behind the redo point.
+    ///
+    /// # Errors
+    /// When that cannot be written: the instance is poisoned then.
+    pub fn images_cover(&self) -> StorageResult<()> {
+        let before = self.shared.images_cover.swap(true, Ordering::SeqCst);
+        match &self.shared.area {
+            Some(area) if !before => {
+                let retired = area.retire().map_err(StorageError::from);
+                Lane::poison_on_error(&self.shared, retired)
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes every page with changes first made before `target`, in file order, at full speed.
@@ -259,7 +276,7 @@ impl Writer {
             while !rest.is_empty() {
                 let mut spacing = Overall {
                     pace,
-                    // What a later pass looks at was counted by the first.
+                    // The first pass counted the pages that a later pass looks at.
                     done: if pass == 0 {
                         stats.due - rest.len() as u64
                     } else {

@@ -1,5 +1,6 @@
 use super::*;
 use crate::error::{IoErrorKind, OpKind};
+use crate::whole::write_whole;
 
 #[test]
 fn a_failed_sync_leaves_pages_clean_but_volatile() {
@@ -226,4 +227,96 @@ fn a_failed_directory_sync_makes_nothing_durable() {
     disk.inject(Fault::nth(1, FaultKind::Eio).on(OpKind::SyncDir));
     disk.sync_dir(Path::new("d")).unwrap_err();
     assert!(!exists(&disk.crash_with(Outcome::Nothing, 0), "d/f"));
+}
+
+#[test]
+fn opening_fails_while_too_many_files_are_open() {
+    let disk = disk();
+    let open = |name: &str| disk.open(name.as_ref(), OpenOptions::create());
+    let before = disk.open_files();
+    disk.set_max_open_files(Some(before + 2));
+    assert_eq!(disk.max_open_files(), Some(before + 2));
+    let (one, _two) = (open("d/1").unwrap(), open("d/2").unwrap());
+    let error = open("d/3").map(|_| ()).unwrap_err();
+    assert_eq!(error.kind(), IoErrorKind::TooManyFiles);
+    assert!(!disk.exists("d/3".as_ref()).unwrap());
+    // Operations that need no new descriptor go on.
+    one.write_all_at(&[1; 10], 0).unwrap();
+    one.sync_all().unwrap();
+    disk.sync_dir("d".as_ref()).unwrap();
+    let error = disk.list("d".as_ref()).unwrap_err();
+    assert_eq!(error.kind(), IoErrorKind::TooManyFiles);
+    drop(one);
+    assert_eq!(disk.list("d".as_ref()).unwrap().len(), 2);
+    open("d/3").unwrap();
+    // Another process has a limit of its own.
+    assert_eq!(disk.process_crash().open_files(), 0);
+}
+
+#[test]
+fn a_full_disk_refuses_growth_and_nothing_else() {
+    let disk = disk();
+    disk.set_capacity(Some(10_000));
+    let open = |name: &str| disk.open(name.as_ref(), OpenOptions::create()).unwrap();
+    let (one, two) = (open("d/1"), open("d/2"));
+    one.allocate(0, 9_000).unwrap();
+    assert_eq!(disk.free_space("d".as_ref()).unwrap(), Some(1_000));
+    for refused in [two.allocate(0, 1_001), two.write_all_at(&[1; 1_001], 0)] {
+        assert_eq!(refused.unwrap_err().kind(), IoErrorKind::NoSpace);
+    }
+    one.write_all_at(&[1; 9_000], 0).unwrap();
+    one.sync_all().unwrap();
+    disk.remove("d/1".as_ref()).unwrap();
+    two.allocate(0, 10_000).unwrap();
+    two.set_len(500).unwrap();
+    two.write_all_at(&[1; 9_500], 500).unwrap();
+}
+
+#[test]
+fn a_small_file_is_whole_or_as_it_was_after_any_crash() {
+    const SEED: u64 = 31;
+    let disk = SimDisk::new(SEED);
+    disk.create_dir_all("/d".as_ref()).unwrap();
+    disk.sync_dir("/".as_ref()).unwrap();
+    let texts = [vec![b'a'; 9_000], vec![b'b'; 20_000]];
+    for (text, tag) in texts.iter().zip(1..) {
+        write_whole(&disk, "/d/f".as_ref(), text).unwrap();
+        disk.acknowledge(tag);
+    }
+    for image in disk.images(SEED) {
+        let acknowledged = disk.acknowledged_by(image.index).len();
+        let found = match image.disk.exists("/d/f".as_ref()) {
+            Ok(true) => Some(content(&image.disk, "/d/f")),
+            _ => None,
+        };
+        let place = found.as_ref().map_or(0, |found| {
+            let text = texts.iter().position(|text| text == found);
+            1 + text.unwrap_or_else(|| panic!("half a file at {}", image.index))
+        });
+        assert!(place >= acknowledged, "{} at {}", place, image.index);
+    }
+    // A failure leaves the old one, and nothing beside it.
+    disk.inject(Fault::nth(1, FaultKind::Enospc).on(OpKind::Write));
+    write_whole(&disk, "/d/f".as_ref(), b"new").unwrap_err();
+    assert_eq!(content(&disk, "/d/f"), texts[1]);
+    assert_eq!(disk.list("/d".as_ref()).unwrap(), ["f"]);
+}
+
+#[test]
+fn an_unreadable_block_fails_every_read_of_it_until_it_is_written() {
+    let disk = disk();
+    let file = durable(&disk, "d/f", &[1; 16384]);
+    disk.make_unreadable(Path::new("d/f"), 4096..8192).unwrap();
+    for disk in [&disk, &disk.process_crash(), &disk.crash(1)] {
+        let file = open(disk, "d/f");
+        let mut all = [0; 16384];
+        let error = file.read_at(&mut all, 0).unwrap_err();
+        assert_eq!((error.op(), error.kind()), (OpKind::Read, IoErrorKind::Io));
+        file.read_at(&mut all[..4096], 0).unwrap();
+        file.read_at(&mut all[..8192], 8192).unwrap();
+        file.read_at(&mut all[..1], 8191).unwrap_err();
+    }
+    file.write_all_at(&[2; 4096], 4096).unwrap();
+    let expected = [vec![1; 4096], vec![2; 4096], vec![1; 8192]].concat();
+    assert_eq!(content(&disk, "d/f"), expected);
 }

@@ -173,3 +173,27 @@ fn what_is_unsynced_is_named() {
     disk.sync_dir(Path::new("d")).unwrap();
     assert!(disk.unsynced().is_empty());
 }
+
+#[test]
+fn a_crash_of_the_machine_changes_the_boot_id_and_no_other_end_does() {
+    let disk = disk();
+    durable(&disk, "d/f", b"x");
+    let id = |disk: &SimDisk| disk.boot_id().unwrap();
+    let first = id(&disk);
+    disk.drop_caches();
+    let mut series = disk.images(1);
+    series.seek(1);
+    for same in [disk.clone(), disk.process_crash(), series.process_crash()] {
+        assert_eq!(id(&same), first);
+    }
+    let crashed = disk.crash(0);
+    let images = [series.image(Outcome::Everything, 0), disk.image_at(1, 0)];
+    for other in images.iter().chain([&crashed]) {
+        assert_ne!(id(other), first);
+        assert_eq!(id(&other.process_crash()), id(other));
+    }
+    let again = crashed.crash(0);
+    assert!(![first, id(&crashed)].contains(&id(&again)));
+    again.forget_boot_id();
+    assert_eq!(again.boot_id(), None);
+}

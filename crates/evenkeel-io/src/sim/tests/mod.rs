@@ -12,7 +12,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::disk::{Disk, File, OpenOptions};
+use crate::disk::Disk;
+use crate::file::{File, OpenOptions};
 
 /// A disk with the durable directory `d`.
 fn disk() -> SimDisk {
@@ -48,7 +49,7 @@ fn content(disk: &SimDisk, path: &str) -> Vec<u8> {
     bytes
 }
 
-/// What a direct read finds in a file, whose length is rounded up to whole blocks.
+/// The content that a direct read finds in a file, whose length is rounded up to whole blocks.
 fn direct_content(disk: &SimDisk, path: &str) -> Vec<u8> {
     let file = disk
         .open(Path::new(path), OpenOptions::read_only().direct(true))

@@ -6,7 +6,7 @@ use crate::sim::rng::Rng;
 
 const SECTOR: usize = 512;
 
-/// What a file may be: its content now, and every content since the last successful sync.
+/// Contents that a file may have: the one now, and every one since the last successful sync.
 struct Model {
     now: Vec<u8>,
     possible: Vec<Vec<u8>>,

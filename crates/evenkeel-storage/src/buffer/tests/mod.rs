@@ -1,12 +1,16 @@
 mod rings;
+mod touch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_io::{Disk, Fault, FaultKind, OpKind, OpenOptions, SimDisk};
+use evenkeel_io::{
+    Disk, Fault, FaultKind, LatencyMode, LatencyModel, OpKind, OpenOptions, SimDisk,
+};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
+use crate::buffer::ReadAheadOptions;
 use crate::error::StorageError;
 use crate::ids::{BlockNumber, FileId, Fork, Lsn};
 use crate::page::{PAGE_SIZE, PageBuf, PageRead, checksum};
@@ -314,7 +318,7 @@ fn the_first_dirtied_lsn_is_that_of_the_first_change() {
     assert_eq!(due, [page_id(1), page_id(2)]);
 }
 
-/// What a copy has and the home does not still holds the redo point back.
+/// Changes that are in a copy and not yet at home still hold the redo point back.
 #[test]
 fn a_write_out_under_way_counts_with_its_own_lsn() {
     let disk = SimDisk::new(20);
@@ -345,7 +349,7 @@ fn a_write_out_under_way_counts_with_its_own_lsn() {
         pool.begin_write(page, frame, image.bytes_mut(), false, &*TestLog::new(None))
             .is_none()
     );
-    pool.end_write([frame].into_iter());
+    pool.end_write([frame].into_iter()).expect("begun");
     assert_eq!(pool.min_first_dirtied(), Some(Lsn(80)));
 
     // Another page by now is not taken for the one that was meant.
@@ -363,7 +367,7 @@ fn a_write_out_under_way_counts_with_its_own_lsn() {
         pool.begin_write(page, frame, image.bytes_mut(), false, &*TestLog::new(None))
             .is_some()
     );
-    pool.end_write([frame].into_iter());
+    pool.end_write([frame].into_iter()).expect("begun");
     assert_eq!(pool.min_first_dirtied(), None);
 }
 
@@ -409,6 +413,32 @@ fn pages_asked_for_ahead_are_there() {
 }
 
 #[test]
+fn as_many_pages_are_read_ahead_at_once_as_the_depth_says() {
+    let disk = SimDisk::new(20);
+    lay_out(&disk, 64);
+    let (pool, _) = open_pool(&disk, 128);
+    let fork = pool.fork(FILE, Fork::Main).expect("opens");
+    let model = LatencyModel {
+        access: 300_000,
+        parallel: 100,
+        ..LatencyModel::nvme()
+    };
+    disk.set_latency(Some((model, LatencyMode::Sleep)));
+    // Not adjacent, so each is a read.
+    for number in (0..64).step_by(2) {
+        fork.prefetch(number..number + 1);
+    }
+    while pool.stats().prefetched < 32 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(
+        disk.most_served_at_once(),
+        ReadAheadOptions::default().depth
+    );
+    assert_eq!(pool.stats().reads, 0);
+}
+
+#[test]
 fn reservations_wait_only_in_small_pools_and_only_for_room() {
     let disk = SimDisk::new(17);
     let (pool, _) = open_pool(&disk, 16);
@@ -436,8 +466,6 @@ fn a_pool_goes_with_its_last_user() {
     drop(pool);
     assert!(core.upgrade().is_some(), "a handle still works");
     assert_eq!(fork.read(block(3)).expect("read").u64_at(24), 1003);
-    // The frame just filled refers to the fork; evicting it cuts the circle.
-    fork.core().evict_all();
     drop(fork);
     assert!(core.upgrade().is_none());
 }

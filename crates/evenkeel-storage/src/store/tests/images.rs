@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64};
 use evenkeel_io::{OpenOptions, Outcome};
 
 use super::*;
+use crate::config::RecoveryOpen;
 use crate::config::TornPageProtection::{self, DoubleWrite, FullPageWrites, Off};
 use crate::page::PAGE_SIZE;
 use crate::wal::dump;
@@ -47,7 +48,7 @@ fn check_images(disk: &SimDisk, begin: u64, count: u64, protection: TornPageProt
     }
 }
 
-/// storage rule 8, at every operation of a workload with checkpoints and evictions: nothing but
+/// STO-8, at every operation of a workload with checkpoints and evictions: nothing but
 /// the log protects the pages.
 #[test]
 fn no_crash_leaves_a_torn_page_that_the_log_cannot_restore() {
@@ -106,7 +107,7 @@ fn the_protection_may_change_with_every_start() {
     }
 }
 
-/// write-out rule 11: on a device that writes pages atomically nothing else protects them, and
+/// OUT-11: on a device that writes pages atomically nothing else protects them, and
 /// nothing else is needed.
 #[test]
 fn atomic_page_writes_take_the_place_of_protection() {
@@ -143,7 +144,7 @@ fn atomic_page_writes_take_the_place_of_protection() {
     }
 }
 
-/// checkpoint rule 5.
+/// CKPT-5.
 #[test]
 fn with_images_only_an_announced_position_becomes_redo_point() {
     let disk = SimDisk::new(5);
@@ -177,7 +178,7 @@ fn with_images_only_an_announced_position_becomes_redo_point() {
     assert!(store.control().images);
 }
 
-/// storage rule 8: the first change after a redo point carries the page, the next ones do not.
+/// STO-8: the first change after a redo point carries the page, the next ones do not.
 #[test]
 fn a_page_is_logged_once_in_a_cycle() {
     let disk = SimDisk::new(6);
@@ -202,7 +203,7 @@ fn a_page_is_logged_once_in_a_cycle() {
     assert_eq!(flags, [with, without, with, without]);
 }
 
-/// recovery rule 8: the page is not even looked at.
+/// REC-8: the page is not even looked at.
 #[test]
 fn a_page_with_an_image_is_restored_whatever_its_home_holds() {
     let disk = SimDisk::new(7);
@@ -269,6 +270,7 @@ fn redo_that_differs_from_the_change_is_named() {
     let image = disk.crash_with(Outcome::Everything, 1);
     drop(store);
     let (sound, _) = open_with(&image.crash(2), with(Off)).expect("recovers");
+    sound.wait_for_redo();
     assert!(sound.recovery_stats().compared >= 60);
     // A bit that the log did not change, at a place that redo does not touch.
     let block = parts_of(7)[1].0;
@@ -286,9 +288,16 @@ fn redo_that_differs_from_the_change_is_named() {
     page.page_mut().put_u8(5000, 0x40);
     crate::page::checksum::stamp(page.bytes_mut(), id);
     home.write_all_at(page.bytes(), offset).expect("writes");
-    let error = open_with(&image, with(Off))
-        .map(|_| ())
-        .expect_err("differs");
+    // A database that is open by then stops.
+    let (store, _) = open_with(&image.crash(3), with(Off)).expect("opens");
+    store.wait_for_redo();
+    let reason = store.poison().reason().expect("stopped");
+    assert!(reason.contains(&id.to_string()), "{reason}");
+    let before = StorageConfig {
+        recovery_open: RecoveryOpen::AfterRedo,
+        ..with(Off)
+    };
+    let error = open_with(&image, before).map(|_| ()).expect_err("differs");
     assert!(
         matches!(
             error,
@@ -299,7 +308,7 @@ fn redo_that_differs_from_the_change_is_named() {
     );
 }
 
-/// wal rule 12, with threads: whatever races a checkpoint has its image in the right cycle.
+/// WAL-12, with threads: whatever races a checkpoint has its image in the right cycle.
 #[test]
 fn images_are_chosen_for_the_cycle_that_the_record_lies_in() {
     let disk = SimDisk::new(10);
@@ -355,4 +364,35 @@ fn images_are_chosen_for_the_cycle_that_the_record_lies_in() {
         }
     }
     assert_eq!(cycles, 12);
+}
+
+/// OUT-18: the area is not needed from the redo point on at which images cover. Its
+/// content grows old then: a page that the device damages later is named, not set back.
+#[test]
+fn the_area_is_retired_when_images_cover() {
+    let disk = SimDisk::new(12);
+    let (store, _) = open_with(&disk, with(DoubleWrite)).expect("opens");
+    set_up(&store).expect("set up");
+    run(&store, &disk, 1, 100, 50).expect("steps");
+    let disk = disk.crash(1);
+    drop(store);
+    let (store, _) = open_with(&disk, with(FullPageWrites)).expect("opens");
+    let steps = steps_done(&store).expect("steps");
+    store.recovery_finished().expect("finished");
+    run(&store, &disk, steps + 1, 300, 20).expect("steps");
+    store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+    let disk = disk.crash(2);
+    drop(store);
+    let path = dir().join("base/1");
+    let file = disk.open(&path, OpenOptions::read_write()).expect("there");
+    for block in 0..u64::from(PAGES) {
+        let damage = file.write_all_at(&[0xA5; 512], block * PAGE_SIZE as u64 + 512);
+        damage.expect("write");
+    }
+    let (store, _) = open_with(&disk, with(FullPageWrites)).expect("opens");
+    assert_eq!(store.writer().restored().restored, 0);
+    for block in 0..PAGES {
+        let read = counters(&store).read(BlockNumber(block)).map(|_| ());
+        assert!(read.is_err(), "block {block} is as it once was");
+    }
 }

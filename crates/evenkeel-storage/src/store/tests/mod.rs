@@ -3,10 +3,18 @@
 mod accounts;
 mod crash;
 mod damage;
+mod gaps;
+mod holes;
 mod images;
+mod invariants;
 mod lifecycle;
+mod lying;
 mod prefetch;
+mod quarantine;
+mod redo;
+mod stale;
 mod stuck;
+mod unknown;
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -19,17 +27,23 @@ use parking_lot::Mutex;
 use super::*;
 use crate::buffer::ForkHandle;
 use crate::error::{ApplyError, StorageError, StorageResult};
+use crate::ids::Lsn;
 use crate::ids::{BlockNumber, FileId, Fork};
 use crate::page::{PAGE_HEADER_SIZE, PageMut, PageRead};
-use crate::wal::record::{FieldReader, PartFlags, RecordKind, RecordView};
+use crate::record::{FieldReader, PartFlags, RecordKind, RecordView, RemovalLsn};
+use crate::wal::SegmentLayout;
 
 const INIT: u16 = 1;
 const ADD: u16 = 2;
 const COMMIT: RecordKind = RecordKind(20);
+/// A kind that the client refuses.
+const UNKNOWN_KIND: RecordKind = RecordKind(99);
 const COUNTERS: FileId = FileId(1);
 /// More pages than a small pool has frames.
 const PAGES: u32 = 100;
 const SLOTS: u64 = 8;
+/// No commit's effects are removed.
+const NOTHING: RemovalLsn = RemovalLsn::Commit(Lsn::ZERO);
 /// A payload that the client panics over.
 const PANIC: &[u8] = b"panic";
 
@@ -76,6 +90,13 @@ impl StorageClient for Toy {
 
     fn durable(&self, upto: Lsn) {
         self.durable.store(upto.0, Ordering::SeqCst);
+    }
+
+    fn knows(&self, record: &RecordView<'_>) -> Result<(), String> {
+        match record.kind() {
+            UNKNOWN_KIND => Err(format!("kind {}", record.kind().0)),
+            _ => Ok(()),
+        }
     }
 
     fn replayed(&self, record: &RecordView<'_>) -> Result<(), ApplyError> {
@@ -134,6 +155,15 @@ fn open(disk: &SimDisk) -> (Arc<Store>, Arc<Toy>) {
     open_with(disk, config()).expect("opens")
 }
 
+/// The log of a database here with segments of this size.
+fn layout(segment: u64) -> SegmentLayout {
+    SegmentLayout {
+        dir: dir().join("wal"),
+        size: segment,
+        timeline: 1,
+    }
+}
+
 fn counters(store: &Store) -> Arc<ForkHandle> {
     store.pool().fork(COUNTERS, Fork::Main).expect("fork")
 }
@@ -159,7 +189,7 @@ fn init_pages(store: &Store, fork: &ForkHandle, blocks: Range<u32>) -> StorageRe
     Ok(last)
 }
 
-/// What step `n` adds: everywhere the same, so that the state after `n` steps is known.
+/// The values that step `n` adds: functions of `n`, so that the state after `n` steps is known.
 fn parts_of(n: u64) -> [(u32, u16, u64); 3] {
     let a = 1 + (n % u64::from(PAGES - 1)) as u32;
     let b = 1 + ((n * 7 + 3) % u64::from(PAGES - 1)) as u32;
@@ -177,6 +207,11 @@ fn add_data(slot: u16, delta: u64) -> [u8; 10] {
 
 /// Step `n`: one record that changes three pages.
 fn step(store: &Store, fork: &ForkHandle, n: u64) -> StorageResult<Lsn> {
+    step_with(store, fork, n, &n.to_le_bytes())
+}
+
+/// Step `n`, in a record with this payload.
+fn step_with(store: &Store, fork: &ForkHandle, n: u64, payload: &[u8]) -> StorageResult<Lsn> {
     store.admit()?;
     let parts = parts_of(n);
     let mut pages = Vec::new();
@@ -187,7 +222,7 @@ fn step(store: &Store, fork: &ForkHandle, n: u64) -> StorageResult<Lsn> {
     for (page, (_, slot, delta)) in pages.iter_mut().zip(parts) {
         change.part(page, ADD, PartFlags::NONE, &add_data(slot, delta));
     }
-    change.payload(COMMIT, &n.to_le_bytes()).notify();
+    change.payload(COMMIT, payload).notify();
     Ok(change.commit())
 }
 

@@ -1,9 +1,9 @@
-//! What the layer above hands to storage, and what it is told.
+//! The interface to the layer above: what it hands to storage, and what storage tells it.
 
 use crate::error::ApplyError;
-use crate::ids::{Lsn, PageId};
+use crate::ids::{FileId, Lsn, PageId};
 use crate::page::PageMut;
-use crate::wal::record::{RecordKind, RecordView};
+use crate::record::{PartFlags, RecordKind, RecordView, image};
 
 /// Where a part is applied.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +29,18 @@ pub struct CommitNote {
     pub flags: u8,
 }
 
-/// The engine, as storage sees it. None of these may call back into [`Store`](super::Store) to
+/// Storage's part of the state that the client logs at redo points and at intervals.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct StoreState {
+    /// Microseconds since the Unix epoch.
+    pub time_micros: u64,
+    /// No file has this number or a higher one.
+    pub next_file: u64,
+    /// Files whose creators have not ended, with their transactions.
+    pub files: Vec<(FileId, u64)>,
+}
+
+/// The engine, as storage sees it. None of these may call back into [`Store`](crate::Store) to
 /// wait, insert log or take page locks, except where said.
 pub trait StorageClient: Send + Sync {
     /// Applies one part to its page: the way forward and redo alike. A function of the page's
@@ -52,6 +63,12 @@ pub trait StorageClient: Send + Sync {
         let _ = page;
     }
 
+    /// Clears hints that must not be handed on by an image in the log: what they call dead a
+    /// snapshot on a standby may still need.
+    fn strip(&self, page: &mut PageMut<'_>) {
+        let _ = page;
+    }
+
     /// Notified records, each once, in log order, when they and everything before them are
     /// complete. Called on any thread that writes log; must be quick.
     fn completed(&self, notes: &[CommitNote]);
@@ -59,6 +76,25 @@ pub trait StorageClient: Send + Sync {
     /// Every record that starts below `upto` is durable. Called on the flusher's thread, before
     /// threads waiting in [`Log::flush`](crate::wal::Log::flush) wake.
     fn durable(&self, upto: Lsn);
+
+    /// Recovery, before anything is changed: whether the client knows the content of a record of
+    /// its own kinds.
+    ///
+    /// # Errors
+    /// The unknown part of it; the store is not opened ([`StorageError::UnknownRecord`]).
+    ///
+    /// [`StorageError::UnknownRecord`]: crate::StorageError::UnknownRecord
+    fn knows(&self, record: &RecordView<'_>) -> Result<(), String> {
+        let _ = record;
+        Ok(())
+    }
+
+    /// Recovery, after [`StorageClient::restore_payload`]: no transaction with an id below the
+    /// answer runs on, given that no record in the log has an id from `next` on. Announced with
+    /// the new incarnation.
+    fn floor_after(&self, next: u64) -> u64 {
+        next
+    }
 
     /// Recovery: each record of the client's own kinds, in log order, after its parts.
     ///
@@ -68,17 +104,29 @@ pub trait StorageClient: Send + Sync {
 
     /// Recovery: file `file` was created by transaction `xid`. The client drops those of
     /// transactions that did not commit, once the store is open.
-    fn file_created(&self, file: crate::ids::FileId, xid: u64) {
+    fn file_created(&self, file: FileId, xid: u64) {
         let _ = (file, xid);
     }
 
     /// Recovery: file `file` was dropped.
-    fn file_dropped(&self, file: crate::ids::FileId) {
+    fn file_dropped(&self, file: FileId) {
         let _ = file;
     }
 
     /// Log from here on is still needed by the client; the redo point may not pass it.
     fn redo_floor(&self) -> Option<Lsn>;
+
+    /// The records of the client's state, for readers of the log that begin here. Asked for at
+    /// every redo point and by [`Store::log_state`](crate::Store::log_state).
+    fn state_records(&self, state: StoreState) -> Vec<(RecordKind, Vec<u8>)> {
+        drop(state);
+        Vec::new()
+    }
+
+    /// No commit behind this position has had its effects removed by anybody; zero: no commit has.
+    fn removal_bound(&self) -> Lsn {
+        Lsn::ZERO
+    }
 
     /// A checkpoint waits for the floor to rise: what is put off is to be done now.
     fn raise_redo_floor(&self) {}
@@ -97,4 +145,26 @@ pub trait StorageClient: Send + Sync {
         let _ = payload;
         Ok(())
     }
+}
+
+/// Applies one part and sets the page's LSN: the one way pages change, forward and in redo.
+#[inline]
+pub(crate) fn apply_part(
+    client: &dyn StorageClient,
+    op: u16,
+    flags: PartFlags,
+    page: &mut PageMut<'_>,
+    data: &[u8],
+    cx: &ApplyContext,
+) -> Result<(), ApplyError> {
+    if flags.contains(PartFlags::INIT) {
+        page.zero();
+    }
+    let result = if flags.contains(PartFlags::IMAGE) {
+        image::restore(data, page.bytes_mut()).map(|_| ())
+    } else {
+        client.apply(op, page, data, cx)
+    };
+    page.set_lsn(cx.lsn);
+    result
 }

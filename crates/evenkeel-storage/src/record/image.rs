@@ -11,13 +11,13 @@ use lz4_flex::block;
 
 use crate::error::ApplyError;
 use crate::page::{LOWER_OFFSET, PAGE_SIZE, PageBytes, UPPER_OFFSET, checksum};
-use crate::wal::record::FieldReader;
+use crate::record::fields::FieldReader;
 
 const LZ4: u16 = 1 << 15;
 /// Bytes before the stored ones.
 const HEAD: usize = 6;
 
-/// What is known to be zero: all of a page never used, else the space between `lower` and
+/// The bytes known to be zero: all of a page never used, else the space between `lower` and
 /// `upper`, if it is zero.
 fn hole(page: &PageBytes) -> (usize, usize) {
     let field = |at: usize| usize::from(u16::from_le_bytes([page[at], page[at + 1]]));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     proptest! {
-        /// wal rule 1: nothing that a record may hold makes decoding panic.
+        /// WAL-1: nothing that a record may hold makes decoding panic.
         #[test]
         fn any_bytes_are_decoded_without_panic(
             mut data in proptest::collection::vec(any::<u8>(), 0..400),

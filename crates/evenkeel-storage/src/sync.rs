@@ -4,17 +4,28 @@
 #[cfg(not(all(test, loom)))]
 mod imp {
     pub(crate) use std::hint::spin_loop;
-    pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+    pub(crate) use std::sync::atomic::{
+        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
 
-    use std::sync::atomic::AtomicBool;
     use std::thread::{self, Thread};
 
     pub(crate) type Mutex<T> = parking_lot::Mutex<T>;
     pub(crate) type MutexGuard<'a, T> = parking_lot::MutexGuard<'a, T>;
+    pub(crate) type Condvar = parking_lot::Condvar;
 
     #[inline]
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock()
+    }
+
+    /// Releases the mutex, waits to be notified, and takes it again.
+    pub(crate) fn wait<'a, T>(
+        condvar: &Condvar,
+        mut guard: MutexGuard<'a, T>,
+    ) -> MutexGuard<'a, T> {
+        condvar.wait(&mut guard);
+        guard
     }
 
     /// Rounds of trying again before a thread parks.
@@ -51,15 +62,22 @@ mod imp {
 #[cfg(all(test, loom))]
 mod imp {
     pub(crate) use loom::hint::spin_loop;
-    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-
-    use loom::sync::Condvar;
+    pub(crate) use loom::sync::Condvar;
+    pub(crate) use loom::sync::atomic::{
+        AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering, fence,
+    };
 
     pub(crate) type Mutex<T> = loom::sync::Mutex<T>;
     pub(crate) type MutexGuard<'a, T> = loom::sync::MutexGuard<'a, T>;
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().expect("a model's mutex is not poisoned")
+    }
+
+    pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        condvar
+            .wait(guard)
+            .expect("a model's mutex is not poisoned")
     }
 
     /// A model explores every order anyway; spinning only adds states.
@@ -83,10 +101,7 @@ mod imp {
         pub(crate) fn park(&self) {
             let mut woken = lock(&self.woken);
             while !std::mem::replace(&mut *woken, false) {
-                woken = self
-                    .changed
-                    .wait(woken)
-                    .expect("a model's mutex is not poisoned");
+                woken = wait(&self.changed, woken);
             }
         }
 
