@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use evenkeel_engine::btree::{
-    self, BTree, Direction, LeafBatch, Liveness, RecycleHorizon, TreeBuilder, UniqueCheck, Visit,
+    self, BTree, Direction, LeafBatch, Liveness, RecycleHorizon, TreeBuilder, TreeReader,
+    UniqueCheck, Visit,
 };
 use evenkeel_engine::{Tid, Xid};
 use evenkeel_io::{FileDisk, IoMethod};
@@ -45,6 +46,9 @@ impl StorageClient for Client {
 struct Never;
 
 impl RecycleHorizon for Never {
+    fn removal(&self) -> Lsn {
+        Lsn::ZERO
+    }
     fn stamp(&self) -> u64 {
         0
     }
@@ -110,7 +114,7 @@ fn look_up(what: &str, tree: &BTree, rows: u64, key: impl Fn(u64) -> [u8; 9]) ->
     timed(&format!("look-up, random, {what} tree"), rows, || {
         (0..rows).try_for_each(|n| {
             let n = n.wrapping_mul(0x2545_F491_4F6C_DD1D) % rows;
-            tree.lookup(&key(n), &mut |_| {
+            tree.lookup(TreeReader::alone(), &key(n), &mut |_| {
                 found += 1;
                 Ok(Visit::Stop)
             })
@@ -122,7 +126,11 @@ fn look_up(what: &str, tree: &BTree, rows: u64, key: impl Fn(u64) -> [u8; 9]) ->
 
 fn scan(tree: &BTree, rows: u64, direction: Direction) -> Outcome<()> {
     let mut batch = LeafBatch::new();
-    let mut scan = tree.scan(Bound::Unbounded, Bound::Unbounded, direction);
+    let mut scan = tree.scan(
+        TreeReader::alone(),
+        (Bound::Unbounded, Bound::Unbounded),
+        direction,
+    );
     let mut count = 0;
     timed(&format!("scan, {direction:?}"), rows, || -> Outcome<()> {
         while scan.next_page(&mut batch)? {

@@ -17,7 +17,7 @@ use evenkeel_engine::btree::BTree;
 use evenkeel_engine::heap::RowBatch;
 use evenkeel_engine::table::{IndexDef, KeyExtractor, KeyHint, KeyKind, Modified, TableDef};
 use evenkeel_engine::{
-    Config, Database, Durability, EngineResult, Isolation, Table, Tid, Transaction, block_on,
+    Config, Database, Durability, EngineResult, Isolation, Table, Transaction, block_on,
 };
 use evenkeel_io::{FileDisk, IoMethod};
 use evenkeel_storage::{FileId, Fork};
@@ -54,6 +54,7 @@ fn open_table(db: &Database) -> EngineResult<Arc<Table>> {
         unique: true,
         name: "account_number".into(),
         key: Arc::new(AccountNumber),
+        usable_after: None,
     };
     let def = TableDef {
         id: 1,
@@ -84,16 +85,19 @@ fn add(table: &Arc<Table>, txn: &mut Transaction, account: u64, amount: i64) -> 
     let mut found = RowBatch::new();
     table.index_lookup(&snapshot, 0, &account.to_be_bytes(), &mut found)?;
     drop(snapshot);
-    let mut tid: Tid = found.tid(0);
+    // The batch holds the snapshot under which the row was read.
+    let Some(mut there) = found.handle(0) else {
+        return Ok(());
+    };
     let mut old = balance(found.row(0));
     loop {
         let new = row(account, old + amount);
-        match block_on(table.update(txn, tid, &new, KeyHint::Unchanged))? {
+        match block_on(table.update(txn, there, &new, KeyHint::Unchanged))? {
             // Somebody was faster: that version is locked for us now.
             Modified::Changed { newest } => {
-                tid = newest;
+                there = newest;
                 old = table
-                    .fetch_locked(txn, tid)?
+                    .fetch_locked(there)?
                     .map_or(0, |row| balance(&row.bytes));
             }
             _ => return Ok(()),

@@ -18,8 +18,9 @@ pub struct PageStep {
 }
 
 impl Database {
-    /// Reads every page of every file, which verifies its checksum; `progress` is told of each
-    /// before it is read.
+    /// Reads every page of every file, which verifies its checksum and that it is not older than
+    /// it was, those of files included that are missing; `progress` is told of each before it is
+    /// read.
     ///
     /// # Errors
     /// When the files cannot be listed. A page that cannot be read is a problem in the report.
@@ -34,6 +35,9 @@ impl Database {
         }
         let pages = forks.iter().map(|(_, _, blocks)| u64::from(*blocks)).sum();
         let mut report = CheckReport::default();
+        if let Some(fault) = self.pool().files().manifest_fault() {
+            report.add(fault);
+        }
         let mut pages_done = 0;
         for (file, fork, blocks) in forks {
             let handle = self.pool().fork(file, fork)?;

@@ -8,22 +8,25 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use evenkeel_io::Disk;
-use evenkeel_storage::buffer::BufferPool;
-use evenkeel_storage::{CheckpointMode, Lsn, StorageClient, StorageError, Store};
+use evenkeel_storage::buffer::{BufferPool, Ring};
+use evenkeel_storage::{ApplyError, CheckpointMode, Lsn, RemovalLsn, StorageError, Store};
 use parking_lot::Mutex;
 
 use crate::config::Config;
 use crate::error::{EngineError, EngineResult};
 use crate::lock::{LockInfo, LockKey, WaitInfo};
+use crate::rmgr::EngineRmgr;
+use crate::sort;
 use crate::stats::{
     AnalyzeInProgress, AnalyzeTask, Progress, Statistics, TableCounters, TableStatistics,
     VacuumInProgress,
 };
-use crate::status::{CommitStamps, StatusPages};
+use crate::status::{CommitStamps, Stamp, StatusPages};
 use crate::txn::core::TxnCore;
+use crate::txn::recovery::stamps_of;
 use crate::txn::system::TxnSystem;
-use crate::txn::{Hint, Horizon, Removal, Transaction, TxnStatistics};
-use crate::types::{Isolation, Xid, XidStatus};
+use crate::txn::{Hint, Horizon, Removal, TxnStatistics};
+use crate::types::{Xid, XidStatus};
 
 /// An open database. Clones are handles of the same one; it closes when the last is dropped,
 /// or, saying whether all went well, with [`Database::close`].
@@ -46,10 +49,13 @@ impl Database {
     /// Storage's, see [`Store::open`].
     pub fn open(disk: Arc<dyn Disk>, dir: &Path, config: Config) -> EngineResult<Database> {
         let core = Arc::new(TxnCore::new(Arc::clone(&disk), dir, &config));
-        let client: Arc<dyn StorageClient> = Arc::clone(&core) as _;
+        let no_thread = |error: std::io::Error| StorageError::Internal(error.to_string().into());
+        core.locks.start().map_err(no_thread)?;
+        let client = Arc::new(EngineRmgr::new(Arc::clone(&core)));
         let store = Store::open(disk, dir, config.storage.clone(), client)?;
-        crate::table::sort::remove_leftovers(store.disk().as_ref(), dir)?;
+        sort::remove_leftovers(store.disk().as_ref(), dir)?;
         let failing = Arc::downgrade(&core);
+        core.set_poison(store.poison());
         let poison = Arc::downgrade(store.poison());
         store.poison().on_set(move || {
             if let (Some(core), Some(poison)) = (failing.upgrade(), poison.upgrade()) {
@@ -61,7 +67,7 @@ impl Database {
         let thread = std::thread::Builder::new()
             .name("txn status".into())
             .spawn(move || runner.run())
-            .map_err(|error| StorageError::Internal(error.to_string().into()))?;
+            .map_err(no_thread)?;
         Ok(Database(Arc::new(Inner {
             system,
             config,
@@ -85,20 +91,19 @@ impl Database {
         self.0.system.store.pool()
     }
 
+    /// The ring for a vacuum or analyze that may use `limit` bytes of the pool; 0: all of it; none:
+    /// `vacuum_buffer_usage_limit`.
+    pub(crate) fn vacuum_ring(&self, limit: Option<u64>) -> Option<Arc<Ring>> {
+        let limit = limit.unwrap_or(self.config().storage.vacuum_buffer_usage_limit);
+        Ring::vacuum(self.pool(), limit)
+    }
+
     /// The settings it was opened with.
     pub fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// Begins a transaction.
-    ///
-    /// # Errors
-    /// 0A000 for SERIALIZABLE.
-    pub fn begin(&self, isolation: Isolation) -> EngineResult<Transaction> {
-        Transaction::new(self, isolation)
-    }
-
-    /// What became of a transaction, as of now.
+    /// The status of a transaction, as of now.
     ///
     /// # Errors
     /// If its status page cannot be read.
@@ -111,7 +116,8 @@ impl Database {
         self.0.system.core.next_xid()
     }
 
-    /// What is dead to every snapshot, found by looking at all of them.
+    /// The horizon that decides which tuples are dead to every snapshot, found by looking at all
+    /// snapshots.
     pub fn horizon(&self) -> Horizon {
         self.0.system.horizon()
     }
@@ -121,7 +127,7 @@ impl Database {
         self.0.system.recent_horizon()
     }
 
-    /// What `horizon` says of an id, and the hint that may be set if the tuple has none.
+    /// The verdict of `horizon` on an id, and the hint that may be set if the tuple has none.
     ///
     /// # Errors
     /// If its status page cannot be read.
@@ -175,7 +181,9 @@ impl Database {
             system.store.poison().check()?;
         }
         let next = next.max(self.next_xid());
-        system.core.restart(next, system.core.publisher.published());
+        let publisher = &system.core.publisher;
+        let (published, newest) = (publisher.published(), publisher.newest_commit());
+        system.core.restart(next, published, newest);
         Ok(())
     }
 
@@ -226,7 +234,7 @@ impl Database {
         self.0.statistics.table(table)
     }
 
-    /// What is counted of the table with this id; zeroes for one nobody has used.
+    /// Counters of the table with this id; zeroes for one nobody has used.
     pub fn table_statistics(&self, table: u64) -> TableStatistics {
         let known = self.0.statistics.known(table);
         known.map_or_else(TableStatistics::default, |counters| counters.get())
@@ -307,6 +315,7 @@ impl Database {
     pub fn close(&self) -> EngineResult<()> {
         self.0.stop_background();
         let system = &self.0.system;
+        system.store.prepare_shutdown();
         system.store.log().flush_all()?;
         system.work()?;
         system.store.shutdown()?;
@@ -338,6 +347,30 @@ impl std::fmt::Debug for Database {
     }
 }
 
+/// Commit times that are written at once when they are recovered.
+const STAMPS_AT_ONCE: usize = if cfg!(test) { 16 } else { 1 << 16 };
+
+/// Writes the times of the commits that recovery replayed. They are read from the log once more:
+/// the statuses of that many transactions take two bits each in memory, their times would take a
+/// hundred times as much.
+fn recover_stamps(store: &Store, stamps: &CommitStamps) -> EngineResult<()> {
+    let mut batch: Vec<Stamp> = Vec::new();
+    store.replay_again(|record| -> EngineResult<()> {
+        let lsn = record.lsn();
+        let damaged = |error: ApplyError| StorageError::Redo {
+            lsn,
+            page: None,
+            reason: error.to_string(),
+        };
+        batch.extend(stamps_of(record).map_err(damaged)?);
+        if batch.len() >= STAMPS_AT_ONCE {
+            stamps.set(batch.drain(..))?;
+        }
+        Ok(())
+    })?;
+    stamps.set(batch.into_iter())
+}
+
 /// Puts into effect what recovery learnt: statuses, and the fate of files.
 fn finish_recovery(
     core: Arc<TxnCore>,
@@ -347,22 +380,29 @@ fn finish_recovery(
     let recovered = core.recovery.lock().take();
     // New records start at the insert position; snapshots must not count them yet.
     let position = Lsn(store.log().insert_lsn().0 - 1);
-    core.restart(recovered.next, position);
+    let settled = recovered.newest_commit;
+    core.restart(recovered.next, position, settled);
+    core.set_status_oldest(recovered.oldest_status);
     let oldest = core.status_oldest();
     let status = StatusPages::new(Arc::clone(&store), oldest);
     for (page, image) in &recovered.pages {
         status.merge(*page, image)?;
     }
-    status.truncate(oldest)?;
+    status.truncate(oldest, settled)?;
     let stamps = CommitStamps::new(Arc::clone(&store), oldest);
-    stamps.truncate(oldest)?;
-    stamps.set(recovered.stamps.into_iter())?;
-    core.recovery.lock().applied();
-    for file in recovered.to_drop {
-        tracing::info!(%file, "removing a file that no committed transaction has");
-        store.drop_file(file)?;
+    stamps.truncate(oldest, settled)?;
+    if config.track_commit_timestamp {
+        recover_stamps(&store, &stamps)?;
     }
-    store.recovery_finished();
+    core.recovery.lock().applied();
+    for (file, removal) in recovered.to_drop {
+        tracing::info!(%file, "removing a file that no committed transaction has");
+        store.drop_file(file, RemovalLsn::Commit(removal))?;
+    }
+    store.recovery_finished()?;
+    // Before any transaction: who reads the log from an older redo point on learns that those that
+    // ran at its end have aborted.
+    store.log_first_state();
     let stamps = config.track_commit_timestamp.then_some(stamps);
-    Ok(TxnSystem::new(core, store, status, stamps))
+    Ok(TxnSystem::new(core, store, status, stamps, config))
 }

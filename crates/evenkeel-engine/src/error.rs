@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use evenkeel_storage::StorageError;
+use evenkeel_storage::{PageId, StorageError};
 
-use crate::types::Xid;
+use crate::memory::OutOfMemory;
+use crate::types::{Tid, Xid};
 
 /// Result of an engine call.
 pub type EngineResult<T> = Result<T, EngineError>;
@@ -28,15 +29,18 @@ pub enum EngineError {
     /// Waiting would have closed a cycle of waiting transactions.
     #[error("deadlock detected: {detail}")]
     Deadlock {
-        /// Who waits for what, one edge after the other.
+        /// The waiting transactions and the transactions they wait for, one edge after the other.
         detail: String,
     },
-    /// The lock was not free (NOWAIT) or did not become free in time (`lock_timeout`).
+    /// The lock was not free (NOWAIT).
     #[error("could not obtain lock on {what}")]
     LockNotAvailable {
         /// The thing that is locked.
         what: String,
     },
+    /// The lock did not become free in time (`lock_timeout`).
+    #[error("canceling statement due to lock timeout")]
+    LockTimeout,
     /// The row does not fit into a page.
     #[error("row is too big: size {size}, maximum size {max}")]
     RowTooLarge {
@@ -58,6 +62,12 @@ pub enum EngineError {
     /// The caller's cancel flag was raised.
     #[error("canceling statement due to user request")]
     Cancelled,
+    /// The statement's time was over (`statement_timeout`).
+    #[error("canceling statement due to statement timeout")]
+    StatementTimeout,
+    /// A memory budget is used up; its name is a setting's.
+    #[error("out of memory")]
+    OutOfMemory(#[from] OutOfMemory),
     /// The transaction has failed and accepts only a rollback.
     #[error("current transaction is aborted, commands ignored until end of transaction block")]
     TransactionAborted,
@@ -73,6 +83,13 @@ pub enum EngineError {
         /// The thing asked for.
         what: &'static str,
     },
+    /// A subtransaction was rolled back since the row was read, which may have been its own;
+    /// read it again.
+    #[error("row {tid} was read before a subtransaction was rolled back")]
+    StaleRow {
+        /// Where it was.
+        tid: Tid,
+    },
     /// A limit of the engine was reached.
     #[error("{what}")]
     LimitExceeded {
@@ -86,14 +103,15 @@ pub enum EngineError {
         what: String,
     },
     /// Inside the engine only: what became of a transaction is on a status page that is not in
-    /// memory, and a page is locked. Who locked it lets go, has the status read, and tries again.
+    /// memory, and a page is locked. The caller that locked it unlocks it, has the status read, and
+    /// tries again.
     #[error("the status of transaction {xid} is not in memory")]
     StatusNotInMemory {
         /// The transaction.
         xid: Xid,
     },
-    /// The database is being shut down.
-    #[error("the database system is shutting down")]
+    /// The server ends, and its sessions with it.
+    #[error("terminating connection due to administrator command")]
     ShuttingDown,
     /// Storage failed; its error says whether the disk is full, damaged or gone.
     #[error(transparent)]
@@ -107,18 +125,27 @@ impl EngineError {
             EngineError::UniqueViolation { .. } => "23505",
             EngineError::SerializationFailure { .. } => "40001",
             EngineError::Deadlock { .. } => "40P01",
-            EngineError::LockNotAvailable { .. } => "55P03",
+            EngineError::LockNotAvailable { .. } | EngineError::LockTimeout => "55P03",
             EngineError::RowTooLarge { .. }
             | EngineError::KeyTooLarge { .. }
             | EngineError::LimitExceeded { .. } => "54000",
-            EngineError::Cancelled => "57014",
+            EngineError::Cancelled | EngineError::StatementTimeout => "57014",
+            EngineError::OutOfMemory(_) => "53200",
             EngineError::TransactionAborted => "25P02",
             EngineError::NoSuchSavepoint { .. } => "3B001",
             EngineError::Unsupported { .. } => "0A000",
             EngineError::Corrupted { .. } => "XX001",
             EngineError::ShuttingDown => "57P01",
-            EngineError::StatusNotInMemory { .. } => "XX000",
+            EngineError::StaleRow { .. } | EngineError::StatusNotInMemory { .. } => "XX000",
             EngineError::Storage(error) => storage_sqlstate(error),
+        }
+    }
+
+    /// The page whose damage this is.
+    pub(crate) fn damaged_page(&self) -> Option<PageId> {
+        match self {
+            EngineError::Storage(error) => error.damaged_page(),
+            _ => None,
         }
     }
 
@@ -137,9 +164,11 @@ impl From<StorageError> for EngineError {
 fn storage_sqlstate(error: &StorageError) -> &'static str {
     match error {
         StorageError::DiskFull(_) => "53100",
+        StorageError::TooManyFiles(_) => "53000",
         StorageError::Poisoned { .. } => "57P02",
         StorageError::ShutDown => "57P01",
         StorageError::PageDamaged { .. }
+        | StorageError::PageSetAside { .. }
         | StorageError::LostWrite { .. }
         | StorageError::Inconsistent { .. }
         | StorageError::LogDamaged { .. }
@@ -154,6 +183,7 @@ fn storage_sqlstate(error: &StorageError) -> &'static str {
         StorageError::Io(_)
         | StorageError::PageRead { .. }
         | StorageError::NotADatabase { .. }
-        | StorageError::WrongVersion { .. } => "58030",
+        | StorageError::WrongVersion { .. }
+        | StorageError::UnknownRecord { .. } => "58030",
     }
 }

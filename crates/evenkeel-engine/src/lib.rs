@@ -5,20 +5,29 @@
 //! transaction is an `async fn` over [`WaitTicket`], and [`block_on`] drives it for callers
 //! without a runtime.
 
+#![warn(missing_docs)]
+
 pub mod btree;
 mod check;
 pub mod config;
+pub mod cost;
 pub mod database;
 pub mod describe;
 pub mod error;
 pub mod fsm;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod heap;
 pub mod lock;
-mod redo;
+pub mod memory;
+pub mod mutant;
+mod rmgr;
+mod sort;
 pub mod stats;
 mod status;
 pub mod table;
 pub mod ticket;
+pub mod transaction;
 pub mod txn;
 pub mod types;
 pub mod vacuum;
@@ -34,7 +43,6 @@ pub use error::{EngineError, EngineResult};
 pub use lock::{LockInfo, LockKey, RowLockMode, TableLockMode, WaitInfo, WaitOn, WaitPolicy};
 pub use table::Table;
 pub use ticket::{CancelFlag, WaitTicket, block_on};
-pub use txn::{
-    Hint, Horizon, OwnXids, Removal, Sight, Snapshot, Subtransaction, Transaction, TxnStatistics,
-};
+pub use transaction::{Subtransaction, Transaction};
+pub use txn::{Hint, Horizon, OwnXids, Removal, Sight, Snapshot, TxnStatistics};
 pub use types::{CommandId, Durability, Isolation, Tid, Xid, XidStatus};

@@ -3,7 +3,7 @@
 
 use std::future::Future;
 use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -127,8 +127,24 @@ pub struct CancelFlag(Arc<CancelState>);
 
 #[derive(Debug, Default)]
 struct CancelState {
-    raised: AtomicBool,
+    /// One of the causes below; a higher one replaces a lower one.
+    cause: AtomicU8,
     waiting: Mutex<SmallVec<[Weak<TicketCell>; 1]>>,
+}
+
+const NOT_RAISED: u8 = 0;
+const REQUESTED: u8 = 1;
+const TIMED_OUT: u8 = 2;
+const SHUT_DOWN: u8 = 3;
+
+/// The error of a raised flag: it carries the cause, so that every check and every wait reports
+/// the same one.
+fn cancelled(cause: u8) -> EngineError {
+    match cause {
+        SHUT_DOWN => EngineError::ShuttingDown,
+        TIMED_OUT => EngineError::StatementTimeout,
+        _ => EngineError::Cancelled,
+    }
 }
 
 impl CancelFlag {
@@ -137,39 +153,55 @@ impl CancelFlag {
         CancelFlag::default()
     }
 
-    /// Raises the flag and ends the waits that watch it with 57014.
+    /// Raises the flag at a client's request and ends the waits that watch it with 57014.
     pub fn cancel(&self) {
-        self.0.raised.store(true, Ordering::SeqCst);
+        self.raise(REQUESTED);
+    }
+
+    /// Raises the flag because the statement's time is over: 57014 that says so.
+    pub fn time_out(&self) {
+        self.raise(TIMED_OUT);
+    }
+
+    /// Raises the flag because the server ends: 57P01.
+    pub fn shut_down(&self) {
+        self.raise(SHUT_DOWN);
+    }
+
+    fn raise(&self, cause: u8) {
+        let cause = self.0.cause.fetch_max(cause, Ordering::SeqCst).max(cause);
         let waiting = std::mem::take(&mut *self.0.waiting.lock());
         for cell in waiting.iter().filter_map(Weak::upgrade) {
-            cell.complete_now(Err(EngineError::Cancelled));
+            cell.complete_now(Err(cancelled(cause)));
         }
     }
 
     /// Lowers the flag, for the session's next statement.
     pub fn reset(&self) {
-        self.0.raised.store(false, Ordering::SeqCst);
+        self.0.cause.store(NOT_RAISED, Ordering::SeqCst);
     }
 
     /// Whether the flag is raised.
     pub fn is_raised(&self) -> bool {
-        self.0.raised.load(Ordering::Relaxed)
+        self.0.cause.load(Ordering::Relaxed) != NOT_RAISED
     }
 
-    /// Fails with 57014 if the flag is raised.
+    /// Fails with 57014, or 57P01, if the flag is raised.
     pub fn check(&self) -> EngineResult<()> {
-        if self.is_raised() {
-            Err(EngineError::Cancelled)
-        } else {
-            Ok(())
+        match self.0.cause.load(Ordering::Relaxed) {
+            NOT_RAISED => Ok(()),
+            cause => Err(cancelled(cause)),
         }
     }
 
     fn watch(&self, cell: &Arc<TicketCell>) {
         self.0.waiting.lock().push(Arc::downgrade(cell));
         // Registered first, looked at second: a flag raised in between is seen here.
-        if self.0.raised.load(Ordering::SeqCst) {
-            cell.complete_now(Err(EngineError::Cancelled));
+        match self.0.cause.load(Ordering::SeqCst) {
+            NOT_RAISED => {}
+            cause => {
+                cell.complete_now(Err(cancelled(cause)));
+            }
         }
     }
 
@@ -242,5 +274,23 @@ mod tests {
         flag.reset();
         assert!(flag.check().is_ok());
         assert!(flag.0.waiting.lock().is_empty());
+    }
+    #[test]
+    fn a_wait_and_a_check_report_the_same_cause() {
+        let flag = CancelFlag::new();
+        let ticket = WaitTicket::cancellable(TicketCell::new(), &flag);
+        flag.time_out();
+        // A request that comes later does not hide the time limit.
+        flag.cancel();
+        assert!(matches!(
+            block_on(ticket),
+            Err(EngineError::StatementTimeout)
+        ));
+        assert!(matches!(flag.check(), Err(EngineError::StatementTimeout)));
+        let late = WaitTicket::cancellable(TicketCell::new(), &flag);
+        assert!(matches!(block_on(late), Err(EngineError::StatementTimeout)));
+        flag.reset();
+        flag.cancel();
+        assert!(matches!(flag.check(), Err(EngineError::Cancelled)));
     }
 }

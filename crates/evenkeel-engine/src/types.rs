@@ -101,7 +101,7 @@ pub enum Isolation {
     Serializable,
 }
 
-/// What a commit waits for.
+/// The event that a commit waits for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Durability {
     /// The commit record is on stable storage when commit returns.
@@ -111,7 +111,7 @@ pub enum Durability {
     Async,
 }
 
-/// What is known of a transaction id as of now.
+/// The status of a transaction id as of now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum XidStatus {
     /// Running, or its commit is not published yet.

@@ -1,8 +1,8 @@
 //! Pages for the tree to grow into: deleted ones that nobody can reach, or new ones.
 
-use evenkeel_storage::BlockNumber;
 use evenkeel_storage::buffer::{Pin, WriteGuard};
 use evenkeel_storage::page::PageRead;
+use evenkeel_storage::{BlockNumber, RemovalLsn};
 
 use super::BTree;
 use super::page::{Node, flag};
@@ -141,6 +141,12 @@ impl<'t> Spare<'t> {
             SpareKind::Found(_) | SpareKind::Gone => {}
         }
     }
+}
+
+/// The removal by which a page is reused: snapshots that may still be on their way to the page are
+/// older than the record that unlinked it, which is the last one that changed it.
+pub(super) fn unlinked(page: &impl PageRead) -> RemovalLsn {
+    RemovalLsn::Commit(page.lsn())
 }
 
 impl Drop for Spare<'_> {

@@ -6,6 +6,7 @@ use evenkeel_storage::buffer::Ring;
 use evenkeel_storage::{BlockNumber, FileId, PartFlags, Store};
 
 use super::key::TidOrder;
+use super::order::check_alone;
 use super::page::{
     CAPACITY, Entry, Fault, META_BLOCK, Meta, NO_BLOCK, NodeHeader, Pivot, TupleBuf, fits_empty,
     flag, footprint,
@@ -280,6 +281,7 @@ impl TreeBuilder {
         let mut change = self.tree.store().change(self.xid.get());
         change.part(&mut guard, op::NODE, PartFlags::INIT, content.data());
         change.commit();
+        debug_assert_eq!(check_alone(&guard), Ok(()), "a page was built out of order");
         Ok(())
     }
 }

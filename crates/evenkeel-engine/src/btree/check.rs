@@ -6,11 +6,12 @@ use evenkeel_storage::buffer::ReadGuard;
 
 use super::BTree;
 use super::key::TidOrder;
+use super::order::check_order;
 use super::page::{Fault, META_BLOCK, NO_BLOCK, Node, Pivot, flag};
 use super::vacuum::VacuumStep;
 use crate::error::EngineResult;
 
-/// What a check counted.
+/// Counts taken by a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeStatistics {
     /// Levels, the leaves included.
@@ -163,13 +164,14 @@ impl LevelCheck {
         if header.is(flag::ROOT) && !root_expected && !self.unlisted {
             return Err(Fault("root flag on a page with siblings"));
         }
+        let low = self.low.as_ref().map(|(key, tid)| (&key[..], *tid));
+        check_order(&node, low)?;
         if self.level == 0 {
             stats.leaves += 1;
             stats.entries += node.len() as u64;
-            self.entries(&node, high.as_ref())?;
         } else {
             stats.inner_pages += 1;
-            self.downlinks(&node, high.as_ref())?;
+            self.downlinks(&node)?;
         }
         self.low = high.as_ref().map(owned);
         Ok(header.right)
@@ -203,70 +205,20 @@ impl LevelCheck {
         Ok(true)
     }
 
-    fn entries(
-        &self,
-        node: &Node<'_, ReadGuard<'_>>,
-        high: Option<&Pivot<'_>>,
-    ) -> Result<(), Fault> {
-        let mut last = None;
-        for slot in node.first()..node.end() {
-            let entry = node.entry(slot)?;
-            let at = entry.position();
-            let low = self.low.as_ref();
-            if low.is_some_and(|(key, tid)| at.compare(key, *tid).is_lt()) {
-                return Err(Fault("entry below the page's range"));
-            }
-            if high.is_some_and(|high| at.compare(high.key, high.tid).is_ge()) {
-                return Err(Fault("entry beyond the high key"));
-            }
-            if last.is_some_and(|(key, tid)| at.compare(key, tid).is_le()) {
-                return Err(Fault("entries out of order"));
-            }
-            last = Some((entry.key, entry.tid));
-        }
-        Ok(())
-    }
-
-    fn downlinks(
-        &mut self,
-        node: &Node<'_, ReadGuard<'_>>,
-        high: Option<&Pivot<'_>>,
-    ) -> Result<(), Fault> {
-        let mut last: Option<Pivot<'_>> = None;
+    /// Notes the downlinks, whose order has been verified, for the level below.
+    fn downlinks(&mut self, node: &Node<'_, ReadGuard<'_>>) -> Result<(), Fault> {
         for slot in node.first()..node.end() {
             let pivot = node.pivot(slot)?;
-            if slot == node.first() {
-                let low = self.low.clone();
-                self.below.push(Expected {
-                    child: pivot.child,
-                    low,
-                });
-                continue;
-            }
-            let at = pivot.position();
-            if self
-                .low
-                .as_ref()
-                .is_some_and(|(key, tid)| at.compare(key, *tid).is_le())
-            {
-                return Err(Fault("downlink below the page's range"));
-            }
-            if high.is_some_and(|high| at.compare(high.key, high.tid).is_ge()) {
-                return Err(Fault("downlink beyond the high key"));
-            }
-            if last.is_some_and(|last| at.compare(last.key, last.tid).is_le()) {
-                return Err(Fault("downlinks out of order"));
-            }
-            last = Some(pivot);
+            let low = if slot == node.first() {
+                self.low.clone()
+            } else {
+                Some(owned(&pivot))
+            };
             self.below.push(Expected {
                 child: pivot.child,
-                low: Some(owned(&pivot)),
+                low,
             });
         }
-        if node.len() == 0 {
-            Err(Fault("inner page without downlinks"))
-        } else {
-            Ok(())
-        }
+        Ok(())
     }
 }

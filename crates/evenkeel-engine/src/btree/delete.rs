@@ -7,11 +7,12 @@
 
 use evenkeel_storage::buffer::{Pin, WriteGuard};
 use evenkeel_storage::page::PageRead;
-use evenkeel_storage::{BlockNumber, PartFlags};
+use evenkeel_storage::{BlockNumber, Lsn, PartFlags, RemovalLsn};
 use smallvec::SmallVec;
 
 use super::BTree;
 use super::key::{Position, TidOrder};
+use super::order::Sound;
 use super::page::{Fault, NO_BLOCK, Node, NodeHeader, flag};
 use super::redo::{RemoveDownlink, op};
 use super::vacuum::RecycleHorizon;
@@ -37,18 +38,20 @@ struct Branch {
 
 impl BTree {
     /// Deletes the leaf if it is empty and the tree allows it; answers how many pages were
-    /// unlinked. The caller holds no page lock.
+    /// unlinked. `removal`: the newest commit that removed a row of its entries. The caller holds
+    /// no page lock.
     pub(super) fn delete_leaf(
         &self,
         leaf: BlockNumber,
         horizon: &dyn RecycleHorizon,
+        removal: Lsn,
     ) -> EngineResult<u64> {
         for _ in 0..ATTEMPTS {
             let Some(branch) = self.find_branch(leaf)? else {
                 return Ok(0);
             };
-            if self.cut_branch(&branch)? {
-                return self.unlink_branch(leaf, horizon);
+            if self.cut_branch(&branch, removal)? {
+                return self.unlink_branch(leaf, horizon, removal);
             }
         }
         Ok(0)
@@ -58,7 +61,7 @@ impl BTree {
     #[cfg(test)]
     pub(super) fn half_delete(&self, leaf: BlockNumber) -> EngineResult<bool> {
         match self.find_branch(leaf)? {
-            Some(branch) => self.cut_branch(&branch),
+            Some(branch) => self.cut_branch(&branch, self.store().removal_bound()),
             None => Ok(false),
         }
     }
@@ -114,14 +117,14 @@ impl BTree {
     }
 
     /// The first stage. False when the tree has changed since the branch was found.
-    fn cut_branch(&self, branch: &Branch) -> EngineResult<bool> {
+    fn cut_branch(&self, branch: &Branch, newest: Lsn) -> EngineResult<bool> {
         self.store().admit()?;
         let parent_pin = self.fork().pin(branch.parent)?;
         let mut pins: SmallVec<[Pin<'_>; 4]> = SmallVec::new();
         for limb in &branch.limbs {
             pins.push(self.fork().pin(limb.block)?);
         }
-        // Bottom up (btree rule 1).
+        // Bottom up (BT-1).
         let mut pages: SmallVec<[WriteGuard<'_>; 4]> = SmallVec::new();
         let mut below: Option<Limb> = None;
         for (level, (limb, pin)) in (0..).zip(branch.limbs.iter().zip(pins)) {
@@ -153,12 +156,14 @@ impl BTree {
         let Some(leaf) = pages.first_mut() else {
             return Ok(false);
         };
-        let removal = RemoveDownlink {
+        let downlink = RemoveDownlink {
             slot,
             child: top.block,
             next: top.right,
         };
+        let sound = Sound::before(&parent);
         let mut change = self.store().change(Xid::NONE.get());
+        change.removes(RemovalLsn::Commit(newest));
         change.part(
             leaf,
             op::HALF_DEAD,
@@ -169,9 +174,10 @@ impl BTree {
             &mut parent,
             op::REMOVE_DOWNLINK,
             PartFlags::NONE,
-            &removal.encode(),
+            &downlink.encode(),
         );
         change.commit();
+        sound.assert_after(&parent);
         Ok(true)
     }
 
@@ -180,6 +186,7 @@ impl BTree {
         &self,
         leaf: BlockNumber,
         horizon: &dyn RecycleHorizon,
+        removal: Lsn,
     ) -> EngineResult<u64> {
         let mut unlinked = 0;
         loop {
@@ -190,7 +197,7 @@ impl BTree {
             let top = BlockNumber(header.extra as u32);
             let mut done = false;
             for _ in 0..ATTEMPTS {
-                if self.unlink(leaf, top, horizon)? {
+                if self.unlink(leaf, top, horizon, removal)? {
                     done = true;
                     break;
                 }
@@ -216,6 +223,7 @@ impl BTree {
         leaf: BlockNumber,
         target: BlockNumber,
         horizon: &dyn RecycleHorizon,
+        removal: Lsn,
     ) -> EngineResult<bool> {
         self.store().admit()?;
         let header = self.header_of(target)?;
@@ -230,7 +238,7 @@ impl BTree {
         let left_pin = pin_if(header.left != NO_BLOCK, header.left)?;
         let target_pin = self.fork().pin(target)?;
         let right_pin = self.fork().pin(self.right_link(target, &header)?)?;
-        // Child before parent level, and left to right (btree rule 1).
+        // Child before parent level, and left to right (BT-1).
         let mut leaf_page = leaf_pin.map(Pin::write);
         let mut left_page = left_pin.map(Pin::write);
         let mut page = target_pin.write();
@@ -248,7 +256,12 @@ impl BTree {
         let below = self.below(&page, leaf)?.0.to_le_bytes();
         let (left, right) = (header.left.0.to_le_bytes(), header.right.0.to_le_bytes());
         let stamp = horizon.stamp().to_le_bytes();
+        let right_sound = Sound::before(&right_page);
+        let sound = left_page
+            .as_ref()
+            .map(|left| Sound::before(left).and(right_sound));
         let mut change = self.store().change(Xid::NONE.get());
+        change.removes(RemovalLsn::Commit(removal));
         if let Some(leaf) = &mut leaf_page {
             change.part(leaf, op::HALF_DEAD, PartFlags::NONE, &below);
         }
@@ -258,11 +271,15 @@ impl BTree {
         change.part(&mut page, op::UNLINK, PartFlags::NONE, &stamp);
         change.part(&mut right_page, op::SET_LEFT, PartFlags::NONE, &left);
         change.commit();
+        if let (Some(left_page), Some(sound)) = (&left_page, sound) {
+            let right = (header.right.0, &right_page);
+            sound.assert_neighbours((header.left.0, left_page), right);
+        }
         Ok(true)
     }
 
-    /// What the leaf names when `page` is gone: the page below in the branch, and in the end
-    /// the leaf itself.
+    /// The page that the leaf names when `page` is gone: the page below in the branch, and in the
+    /// end the leaf itself.
     fn below(&self, page: &WriteGuard<'_>, leaf: BlockNumber) -> EngineResult<BlockNumber> {
         let child = Node::of(page).and_then(|node| match node.header.level {
             0 => Ok(leaf),

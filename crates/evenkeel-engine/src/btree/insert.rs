@@ -4,17 +4,18 @@ use std::ops::ControlFlow;
 
 use evenkeel_storage::buffer::WriteGuard;
 use evenkeel_storage::page::PageRead;
-use evenkeel_storage::{BlockNumber, PartFlags};
+use evenkeel_storage::{BlockNumber, PartFlags, RemovalLsn};
 
 use super::key::{Position, TidOrder};
+use super::order::Sound;
 use super::page::{self, Entry, META_BLOCK, Meta, NO_BLOCK, Node, NodeHeader, flag};
 use super::redo::{self, InsertData, NodeContent, op};
 use super::split::{Room, Wanted};
-use super::{BTree, InsertOutcome, Liveness, MAX_KEY_LEN, UniqueCheck, Visit};
+use super::{BTree, InsertOutcome, Liveness, MAX_KEY_LEN, TreeReader, UniqueCheck, Visit};
 use crate::error::{EngineError, EngineResult};
 use crate::types::{Tid, Xid};
 
-/// What a look for duplicates on the way to an insert found.
+/// The outcome of an insert that looks for duplicates on its way.
 enum Attempt {
     Inserted,
     EqualKey,
@@ -88,26 +89,33 @@ impl BTree {
         if let Attempt::Inserted = self.insert_entry(xid, entry, true)? {
             return Ok(InsertOutcome::Inserted);
         }
-        if let Some(conflict) = self.find_conflict(key, tid, resolve)? {
+        if let Some(conflict) =
+            self.find_conflict(TreeReader::of_writer(), key, Some(tid), resolve)?
+        {
             return Ok(conflict);
         }
         self.insert_entry(xid, entry, false)?;
         Ok(InsertOutcome::Inserted)
     }
 
-    /// Asks `resolve` about every other entry with this key. The caller holds the key's value
-    /// lock, so no such entry is added meanwhile.
-    fn find_conflict(
+    /// Asks `resolve` about every entry with this key but that for `own`. The caller holds the
+    /// key's value lock, or only looks whether an insertion is worth while: other entries may be
+    /// added meanwhile.
+    ///
+    /// # Errors
+    /// Errors of the resolver; damage; storage failures.
+    pub fn find_conflict(
         &self,
+        reader: TreeReader<'_>,
         key: &[u8],
-        tid: Tid,
+        own: Option<Tid>,
         resolve: &mut dyn FnMut(Tid) -> EngineResult<Liveness>,
     ) -> EngineResult<Option<InsertOutcome>> {
         let mut suspect = None;
         loop {
             let mut conflict = None;
-            self.lookup(key, &mut |found| {
-                if found == tid {
+            self.lookup(reader, key, &mut |found| {
+                if own == Some(found) {
                     return Ok(Visit::Next);
                 }
                 conflict = match resolve(found)? {
@@ -172,10 +180,7 @@ impl BTree {
             }
             let dead = dead_slots(&node);
             if !dead.is_empty() {
-                let mut change = self.store().change(xid.get());
-                let slots = redo::encode_slots(&dead);
-                change.part(&mut page, op::DELETE_ITEMS, PartFlags::NONE, &slots);
-                change.commit();
+                self.remove_dead(xid, &mut page, &dead);
                 continue;
             }
             let Some(room) = room.take_if(|room| room.is_for(&header)) else {
@@ -196,6 +201,17 @@ impl BTree {
                 return Ok(Attempt::Inserted);
             }
         }
+    }
+
+    /// Removes entries that hints call dead, in place of a split.
+    fn remove_dead(&self, xid: Xid, page: &mut WriteGuard<'_>, dead: &[u16]) {
+        let sound = Sound::before(page);
+        let slots = redo::encode_slots(dead);
+        let mut change = self.store().change(xid.get());
+        change.removes(RemovalLsn::Commit(self.shared.hinted_upto()));
+        change.part(page, op::DELETE_ITEMS, PartFlags::NONE, &slots);
+        change.commit();
+        sound.assert_after(page);
     }
 
     fn first_leaf_for(&self, position: &Position<'_>) -> EngineResult<BlockNumber> {
@@ -263,9 +279,11 @@ impl BTree {
             let first = node.entry(node.first()).map_err(fault)?;
             self.shared.cache_rightmost(block, &first.position());
         }
+        let sound = Sound::before(page);
         let mut change = self.store().change(xid.get());
         change.part(page, op::INSERT, PartFlags::NONE, data.at(slot));
         change.commit();
+        sound.assert_after(page);
         Ok(())
     }
 }

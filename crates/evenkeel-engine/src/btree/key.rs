@@ -7,7 +7,7 @@ use evenkeel_storage::BlockNumber;
 use crate::types::Tid;
 
 /// The longest key, in bytes. With it a page can always be split so that both halves and the
-/// new high key fit (btree rule 6).
+/// new high key fit (BT-6).
 pub const MAX_KEY_LEN: usize = 2_696;
 
 /// A tid as the number that orders it: block, then slot. Zero sorts before every tid, which is

@@ -11,6 +11,7 @@ mod delete;
 mod descend;
 mod insert;
 mod key;
+mod order;
 mod page;
 pub mod redo;
 mod scan;
@@ -24,7 +25,7 @@ mod vacuum;
 use std::sync::Arc;
 
 use evenkeel_storage::buffer::ForkHandle;
-use evenkeel_storage::{FileId, Store};
+use evenkeel_storage::{FileId, Lsn, Store};
 
 use crate::error::EngineResult;
 use crate::types::{Tid, Xid};
@@ -33,7 +34,7 @@ pub use build::TreeBuilder;
 pub use check::TreeStatistics;
 pub use key::{MAX_KEY_LEN, prefix_successor};
 pub use page::{META_PAGE_KIND, NODE_PAGE_KIND, mask_hints};
-pub use scan::{Direction, LeafBatch, LeafStamp, TreeScan};
+pub use scan::{Direction, LeafBatch, LeafStamp, TreeReader, TreeScan};
 pub use vacuum::{BulkDeleteStats, RecycleHorizon, VacuumStep};
 
 /// An index file opened as a tree. Cheap to clone; all handles of one file share what is kept
@@ -43,7 +44,7 @@ pub struct BTree {
     shared: Arc<shared::Shared>,
 }
 
-/// What is known of the row version an index entry points to.
+/// Liveness of the row version that an index entry points to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Liveness {
     /// It conflicts with nothing: deleted by a committed transaction, or never committed.
@@ -63,7 +64,7 @@ pub enum UniqueCheck<'a> {
     Check(&'a mut dyn FnMut(Tid) -> EngineResult<Liveness>),
 }
 
-/// What became of an insert.
+/// Result of an insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum InsertOutcome {
@@ -75,13 +76,14 @@ pub enum InsertOutcome {
     MustWait(Xid),
 }
 
-/// What a look-up does after an entry.
+/// Continuation of a look-up after an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Visit {
     /// Goes on.
     Next,
-    /// Goes on, and hints that no snapshot, present or future, can see this row version.
-    Dead,
+    /// Goes on, and hints that no snapshot, present or future, can see this row version, as the
+    /// log says up to and including the record at this LSN.
+    Dead(Lsn),
     /// Ends.
     Stop,
 }
@@ -99,16 +101,15 @@ impl BTree {
         Ok(tree)
     }
 
-    /// Opens the tree in `file`.
+    /// Opens the tree in `file`. A file that is no tree is the error of the first use.
     ///
     /// # Errors
-    /// `Corrupted` when the file is not a tree; storage failures.
+    /// Storage failures.
     pub fn open(store: &Arc<Store>, file: FileId) -> EngineResult<BTree> {
-        let tree = BTree {
+        // Nothing is read: a damaged page is the error of who uses the tree (REC-11).
+        Ok(BTree {
             shared: shared::Shared::attach(store, file)?,
-        };
-        tree.root()?;
-        Ok(tree)
+        })
     }
 
     /// The file of the tree.

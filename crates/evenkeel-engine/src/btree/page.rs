@@ -69,7 +69,7 @@ pub(super) mod flag {
     pub const KNOWN: u16 = 15;
 }
 
-/// What is wrong with a page.
+/// A defect found in a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fault(pub &'static str);
 
@@ -220,7 +220,7 @@ impl<'p> Entry<'p> {
     }
 }
 
-/// What a page's special area says.
+/// The content of a page's special area.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NodeHeader {
     /// Left sibling.
@@ -342,6 +342,18 @@ impl<'p, P: PageRead + ?Sized> Node<'p, P> {
             return Err(Fault("line pointer out of range"));
         }
         Ok(self.page.slice(range))
+    }
+
+    /// Verifies that no two tuples overlap.
+    pub fn check_spans(&self) -> Result<(), Fault> {
+        let mut spans: Vec<Range<usize>> = (0..self.slots)
+            .map(|slot| tuple_range(self.line_pointer(slot)))
+            .collect();
+        spans.sort_unstable_by_key(|span| span.start);
+        if spans.windows(2).any(|pair| pair[0].end > pair[1].start) {
+            return Err(Fault("tuples overlap"));
+        }
+        Ok(())
     }
 
     /// The entry at `slot` of a leaf.

@@ -41,9 +41,30 @@ pub fn apply(
     op: u16,
     page: &mut PageMut<'_>,
     data: &[u8],
-    _cx: &ApplyContext,
+    cx: &ApplyContext,
 ) -> Result<(), ApplyError> {
-    apply_part(op, page, data)
+    let sound =
+        cfg!(debug_assertions) && (matches!(op, op::NODE | op::META) || check_layout(page).is_ok());
+    let applied = apply_part(op, page, data);
+    debug_assert!(
+        applied.is_err() || !sound || check_layout(page).is_ok(),
+        "tree operation {op:#06x} spoiled block {}: {:?}",
+        cx.page_id.block,
+        check_layout(page)
+    );
+    applied
+}
+
+/// Verifies the structure of a page, which redo keeps whatever a part says: every tuple can be
+/// read, and none overlap.
+fn check_layout(page: &PageMut<'_>) -> Result<(), ApplyError> {
+    if page.kind() == page::META_PAGE_KIND {
+        Meta::read(page)?;
+        return Ok(());
+    }
+    check_node(page)?;
+    Node::of(page)?.check_spans()?;
+    Ok(())
 }
 
 pub(super) fn apply_part(op: u16, page: &mut PageMut<'_>, data: &[u8]) -> Result<(), ApplyError> {
@@ -202,7 +223,7 @@ fn apply_node(page: &mut PageMut<'_>, data: &[u8]) -> Result<(), ApplyError> {
 }
 
 /// Verifies that every tuple of a page just put together can be read.
-fn check_node(page: &PageMut<'_>) -> Result<(), ApplyError> {
+pub(crate) fn check_node(page: &PageMut<'_>) -> Result<(), ApplyError> {
     let node = Node::of(page)?;
     node.high_key()?;
     for slot in node.first()..node.end() {

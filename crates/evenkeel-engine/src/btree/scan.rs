@@ -3,6 +3,7 @@
 use std::ops::{Bound, Range};
 
 use evenkeel_storage::buffer::ReadGuard;
+use evenkeel_storage::mutant::Mutant;
 use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, Lsn};
 use smallvec::SmallVec;
@@ -11,7 +12,56 @@ use super::key::{Position, TidOrder};
 use super::page::{Fault, NO_BLOCK, Node, dead_hint, flag};
 use super::{BTree, Visit};
 use crate::error::EngineResult;
+use crate::txn::Snapshot;
 use crate::types::Tid;
+
+/// Somebody who may read a tree beside writers: while it lasts no page that a read can come to is
+/// used for something else (BT-7).
+///
+/// ```no_run
+/// use evenkeel_engine::Snapshot;
+/// use evenkeel_engine::btree::{BTree, Visit};
+/// fn with_a_snapshot(tree: &BTree, snapshot: &Snapshot) {
+///     tree.lookup(snapshot.into(), b"key", &mut |_| Ok(Visit::Next)).unwrap();
+/// }
+/// ```
+///
+/// ```compile_fail,E0061
+/// use evenkeel_engine::btree::{BTree, Visit};
+/// fn by_chance(tree: &BTree) {
+///     tree.lookup(b"key", &mut |_| Ok(Visit::Next)).unwrap();
+/// }
+/// ```
+///
+/// ```compile_fail,E0277
+/// use evenkeel_engine::Transaction;
+/// use evenkeel_engine::btree::{BTree, Visit};
+/// fn without_a_snapshot(tree: &BTree, txn: &Transaction) {
+///     // It need not have an id.
+///     tree.lookup(txn.into(), b"key", &mut |_| Ok(Visit::Next)).unwrap();
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct TreeReader<'a>(Option<&'a Snapshot>);
+
+impl<'a> From<&'a Snapshot> for TreeReader<'a> {
+    fn from(snapshot: &'a Snapshot) -> TreeReader<'a> {
+        TreeReader(Some(snapshot))
+    }
+}
+
+impl TreeReader<'_> {
+    /// Of a tree that nobody writes or vacuums as long as it is read: one that is verified or
+    /// measured alone.
+    pub fn alone() -> TreeReader<'static> {
+        TreeReader(None)
+    }
+
+    /// Within an insertion, whose transaction has an id.
+    pub(super) fn of_writer() -> TreeReader<'static> {
+        TreeReader(None)
+    }
+}
 
 /// The order of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,10 +212,11 @@ impl Edge {
 }
 
 /// A range scan. It holds nothing between calls but the numbers of the pages to go on at, which
-/// stay good as long as the snapshot the scan is made for keeps deleted pages from being used
-/// again (btree rule 7).
+/// stay good as the snapshot that it holds keeps deleted pages from being used again (btree
+/// BT-7).
 pub struct TreeScan {
     tree: BTree,
+    _held: Option<Snapshot>,
     cursor: Cursor,
 }
 
@@ -200,10 +251,16 @@ enum Next {
 impl BTree {
     /// Scans the entries with keys in a range. Equal keys come in the order of their tids (or
     /// the reverse, going backward).
-    pub fn scan(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>, direction: Direction) -> TreeScan {
+    pub fn scan(
+        &self,
+        reader: TreeReader<'_>,
+        (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
+        direction: Direction,
+    ) -> TreeScan {
         let (lower, upper) = (Edge::lower(lower), Edge::upper(upper));
         TreeScan {
             tree: self.clone(),
+            _held: reader.0.cloned(),
             cursor: Cursor {
                 direction,
                 lower,
@@ -218,9 +275,10 @@ impl BTree {
     /// stop. No page is locked while it runs. Does not allocate when there are few.
     ///
     /// # Errors
-    /// What `visit` returns; damage; storage failures.
+    /// Errors of `visit`; damage; storage failures.
     pub fn lookup(
         &self,
+        _reader: TreeReader<'_>,
         key: &[u8],
         visit: &mut dyn FnMut(Tid) -> EngineResult<Visit>,
     ) -> EngineResult<()> {
@@ -233,6 +291,7 @@ impl BTree {
     /// As [`BTree::lookup`].
     pub fn lookup_prefix(
         &self,
+        _reader: TreeReader<'_>,
         prefix: &[u8],
         visit: &mut dyn FnMut(Tid) -> EngineResult<Visit>,
     ) -> EngineResult<()> {
@@ -274,12 +333,12 @@ impl BTree {
         found: &[(Tid, u16)],
         visit: &mut dyn FnMut(Tid) -> EngineResult<Visit>,
     ) -> EngineResult<bool> {
-        let mut dead: SmallVec<[u16; 16]> = SmallVec::new();
+        let mut dead: SmallVec<[(u16, Lsn); 16]> = SmallVec::new();
         let mut stop = false;
         for (tid, slot) in found {
             match visit(*tid)? {
                 Visit::Next => {}
-                Visit::Dead => dead.push(*slot),
+                Visit::Dead(since) => dead.push((*slot, since)),
                 Visit::Stop => {
                     stop = true;
                     break;
@@ -291,27 +350,43 @@ impl BTree {
     }
 
     /// Hints that some entries of a batch lead to row versions that no snapshot, present or
-    /// future, can see: scans skip them from now on, and an insert that needs room removes
-    /// them. Does nothing when the leaf has changed since the batch was copied.
+    /// future, can see, each with the LSN of the newest record that this rests on: scans skip
+    /// them from now on, and an insert that needs room removes them. Does nothing when the leaf
+    /// has changed since the batch was copied, and leaves out entries whose record is not
+    /// durable (BT-10).
     ///
     /// # Errors
     /// Storage failures while reading the page.
     pub fn mark_dead(
         &self,
         batch: &LeafBatch,
-        entries: impl Iterator<Item = usize>,
+        entries: impl Iterator<Item = (usize, Lsn)>,
     ) -> EngineResult<()> {
         let Some(stamp) = batch.stamp else {
             return Ok(());
         };
-        self.hint_dead(stamp, entries.filter_map(|at| batch.slots.get(at).copied()))
+        let slot = |(at, since): (usize, Lsn)| Some((*batch.slots.get(at)?, since));
+        self.hint_dead(stamp, entries.filter_map(slot))
     }
 
-    fn hint_dead(&self, stamp: LeafStamp, slots: impl Iterator<Item = u16>) -> EngineResult<()> {
-        let mut slots = slots.peekable();
+    fn hint_dead(
+        &self,
+        stamp: LeafStamp,
+        slots: impl Iterator<Item = (u16, Lsn)>,
+    ) -> EngineResult<()> {
+        // A hint does not move the leaf's LSN, so the leaf may go home before the log that the
+        // hint rests on. Were that lost, the row would live again without an entry.
+        let early = self.store().config().has(Mutant::HintDeadEarly);
+        let durable = self.store().log().durable_lsn();
+        let mut slots = slots
+            .filter(|(_, since)| *since < durable || early)
+            .map(|(slot, _)| slot)
+            .peekable();
         if slots.peek().is_none() {
             return Ok(());
         }
+        // First: who finds a hint knows the bound of the rows it is about.
+        self.shared.will_hint();
         let mut page = self.fork().read(stamp.block)?;
         // Every change but a hint moves the LSN, so the slots still are the entries that were
         // looked up, and their tids have not been used for other rows: vacuum would have had

@@ -9,7 +9,6 @@ use std::cmp::Ordering;
 use std::ops::Range;
 
 use super::key::{Position, head};
-use super::page::Fault;
 
 /// Keys looked at in one step.
 const PROBES: u16 = 7;
@@ -22,16 +21,16 @@ const WORTHWHILE: u16 = 4;
 ///
 /// # Errors
 /// Those of `key_of`.
-pub(super) fn narrow<'p>(
+pub(super) fn narrow<'p, E>(
     position: &Position<'_>,
     range: Range<u16>,
-    key_of: impl Fn(u16) -> Result<&'p [u8], Fault>,
-) -> Result<Range<u16>, Fault> {
+    key_of: impl Fn(u16) -> Result<&'p [u8], E>,
+) -> Result<Range<u16>, E> {
     let Range { mut start, mut end } = range;
     if end.saturating_sub(start) < WORTHWHILE || position.is_end() {
         return Ok(start..end);
     }
-    // What the first and the last key have in common all keys between them have.
+    // The prefix that the first and the last key share is also that of all keys between them.
     let (first, last) = (key_of(start)?, key_of(end - 1)?);
     let shared = first.iter().zip(last).take_while(|(a, b)| a == b).count();
     let rest = match split(position.key, &first[..shared]) {
@@ -67,7 +66,8 @@ pub(super) fn narrow<'p>(
     Ok(start..end)
 }
 
-/// What follows `prefix` in `key`; or how `key` compares to everything that begins with it.
+/// The rest of `key` after `prefix`; or how `key` compares to everything that begins with
+/// `prefix`.
 fn split<'k>(key: &'k [u8], prefix: &[u8]) -> Result<&'k [u8], Ordering> {
     match key.split_at_checked(prefix.len()) {
         Some((begin, rest)) => match begin.cmp(prefix) {
@@ -84,6 +84,8 @@ fn split<'k>(key: &'k [u8], prefix: &[u8]) -> Result<&'k [u8], Ordering> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -111,7 +113,7 @@ mod tests {
             let wanted = &wanted[pick.index(wanted.len())];
             let position = Position::new(wanted, TidOrder::LEAST);
             let whole = 0..keys.len() as u16;
-            let key_of = |slot: u16| Ok(&*keys[usize::from(slot)]);
+            let key_of = |slot: u16| Ok::<_, Infallible>(&*keys[usize::from(slot)]);
             let found = narrow(&position, whole, key_of).unwrap();
             prop_assert!(found.start <= found.end);
             prop_assert!(keys[..found.start.into()].iter().all(|key| key < wanted));
@@ -130,7 +132,7 @@ mod tests {
             .collect();
         for wanted in &keys {
             let position = Position::new(wanted, TidOrder::LEAST);
-            let key_of = |slot: u16| Ok(&keys[usize::from(slot)][..]);
+            let key_of = |slot: u16| Ok::<_, Infallible>(&keys[usize::from(slot)][..]);
             let found = narrow(&position, 0..300, key_of).unwrap();
             assert!(found.end - found.start < WORTHWHILE);
         }
@@ -143,7 +145,7 @@ mod tests {
             let keys: Vec<[u8; 2]> = (0..100).map(key).collect();
             let wanted = [seed, 7];
             let position = Position::new(&wanted, TidOrder::LEAST);
-            let key_of = |slot: u16| Ok(&keys[usize::from(slot)][..]);
+            let key_of = |slot: u16| Ok::<_, Infallible>(&keys[usize::from(slot)][..]);
             let found = narrow(&position, 0..100, key_of).unwrap();
             assert!(found.start <= found.end && found.end <= 100);
         }

@@ -1,11 +1,11 @@
-//! What is kept in memory about an index file, once per file however often it is opened.
+//! In-memory state of an index file, one per file however often it is opened.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, Weak};
 
 use evenkeel_storage::buffer::ForkHandle;
-use evenkeel_storage::{BlockNumber, FileId, Fork, Store};
+use evenkeel_storage::{BlockNumber, FileId, Fork, Lsn, Store};
 use parking_lot::{Mutex, MutexGuard};
 
 use super::alloc::FreeBlocks;
@@ -38,6 +38,8 @@ pub(super) struct Shared {
     pub vacuum_cycle: AtomicU64,
     /// Held by the running vacuum.
     pub vacuum: Mutex<()>,
+    /// No entry was hinted dead whose row a commit behind this position removed.
+    hinted_upto: AtomicU64,
     values: [ValueLock; VALUE_LOCKS],
     /// Of how many splits one is left for a later visitor to finish; 0 is none.
     #[cfg(test)]
@@ -74,6 +76,8 @@ impl Shared {
             free: Mutex::default(),
             vacuum_cycle: AtomicU64::new(0),
             vacuum: Mutex::default(),
+            // Hints that pages have got before.
+            hinted_upto: AtomicU64::new(store.removal_bound().0),
             values: std::array::from_fn(|_| ValueLock(Mutex::new(()))),
             #[cfg(test)]
             unfinished_every: AtomicU32::new(0),
@@ -82,7 +86,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Locks out other inserts of this key that check for duplicates (btree rule 5).
+    /// Locks out other inserts of this key that check for duplicates (BT-5).
     pub fn lock_value(&self, key: &[u8]) -> MutexGuard<'_, ()> {
         const MULTIPLIER: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut hash = key.len() as u64;
@@ -129,6 +133,17 @@ impl Shared {
     /// Forgets the rightmost leaf.
     pub fn forget_rightmost(&self) {
         self.rightmost.store(0, Ordering::Relaxed);
+    }
+
+    /// No entry was hinted dead whose row a commit behind this position removed.
+    pub fn hinted_upto(&self) -> Lsn {
+        Lsn(self.hinted_upto.load(Ordering::Acquire))
+    }
+
+    /// Entries are about to be hinted dead.
+    pub fn will_hint(&self) {
+        let bound = self.store.removal_bound();
+        self.hinted_upto.fetch_max(bound.0, Ordering::AcqRel);
     }
 
     #[cfg(test)]

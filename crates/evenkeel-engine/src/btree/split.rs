@@ -12,8 +12,9 @@ use evenkeel_storage::{BlockNumber, PartFlags};
 use smallvec::SmallVec;
 
 use super::BTree;
-use super::alloc::Spare;
+use super::alloc::{Spare, unlinked};
 use super::key::{Position, TidOrder};
+use super::order::{Sound, check_alone};
 use super::page::{
     Fault, META_BLOCK, Meta, NO_BLOCK, Node, NodeHeader, Pivot, TupleBuf, fits_empty, flag,
     footprint,
@@ -29,7 +30,7 @@ const ASCENDING_INNER_FILL: usize = 70;
 /// The most pages pinned at once: of a split with its child, or of a branch being unlinked.
 const FRAMES: usize = 5;
 
-/// What a split needs, pinned before any page is locked (btree rule 2).
+/// The pages that a split needs, pinned before any page is locked (BT-2).
 pub(super) struct Room<'t> {
     spare: Spare<'t>,
     new: Pin<'t>,
@@ -50,7 +51,7 @@ pub(super) struct Wanted<'a> {
     pub block: BlockNumber,
     /// The slot the tuple comes before.
     pub slot: u16,
-    /// What is inserted.
+    /// The tuple to insert.
     pub tuple: &'a [u8],
 }
 
@@ -128,13 +129,16 @@ impl BTree {
             return Err(self.damaged(right_block, Fault("left link does not lead back")));
         }
         // With all pages locked: a vacuum that has passed the new page's block began before
-        // (btree rule 8).
+        // (BT-8).
         let cycle = self.shared.vacuum_cycle.load(Ordering::SeqCst);
         let halves = Node::of(&*page)
             .and_then(|node| Halves::plan(&node, wanted, spare.block, cycle))
             .map_err(|fault| self.damaged(block, fault))?;
+        let sound = Sound::before(page);
+        let right_sound = right_page.as_ref().map(Sound::before);
         let new_block = spare.block.0.to_le_bytes();
         let mut change = self.store().change(xid.get());
+        change.removes(unlinked(&new_page));
         change.part(page, op::SPLIT_LEFT, PartFlags::NONE, &halves.left);
         change.part(
             &mut new_page,
@@ -149,6 +153,12 @@ impl BTree {
             change.part(child, op::CLEAR_FLAGS, PartFlags::NONE, &SPLIT_DONE);
         }
         change.commit();
+        sound.assert_after(page);
+        sound.assert_neighbours((block.0, page), (spare.block.0, &new_page));
+        if let (Some(right), Some(right_sound)) = (&right_page, right_sound) {
+            let both = sound.and(right_sound);
+            both.assert_neighbours((spare.block.0, &new_page), (right_block.0, right));
+        }
         drop((new_page, right_page));
         spare.consume();
         Ok(true)
@@ -233,6 +243,7 @@ impl BTree {
             tid: split.tid,
         });
         let mut change = self.store().change(xid.get());
+        change.removes(unlinked(&new_page));
         change.part(&mut page, op::CLEAR_FLAGS, PartFlags::NONE, &SPLIT_DONE);
         change.part(&mut new_page, op::NODE, PartFlags::INIT, content.data());
         change.part(
@@ -242,6 +253,7 @@ impl BTree {
             &redo::encode_meta(root),
         );
         change.commit();
+        debug_assert_eq!(check_alone(&new_page), Ok(()), "the new root");
         self.shared.cache_root(Some(root));
         drop((page, new_page, meta_page));
         spare.consume();
@@ -269,7 +281,7 @@ impl BTree {
         let mut room: Option<Room<'_>> = None;
         loop {
             let (child_pin, parent_pin) = (self.fork().pin(block)?, self.fork().pin(parent)?);
-            // Child before parent (btree rule 1).
+            // Child before parent (BT-1).
             let mut child = child_pin.write();
             if !Node::of(&child).is_ok_and(|node| split.matches(&node.header)) {
                 return Ok(false);
@@ -326,10 +338,12 @@ impl BTree {
         child: &mut WriteGuard<'_>,
         downlink: &[u8],
     ) {
+        let sound = Sound::before(page);
         let mut change = self.store().change(xid.get());
         change.part(page, op::INSERT, PartFlags::NONE, downlink);
         change.part(child, op::CLEAR_FLAGS, PartFlags::NONE, &SPLIT_DONE);
         change.commit();
+        sound.assert_after(page);
     }
 
     /// `block` has no downlink itself: a split to the left of it, at or right of `from`, is

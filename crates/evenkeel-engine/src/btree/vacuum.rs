@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 
 use evenkeel_storage::buffer::Strategy;
 use evenkeel_storage::page::PageRead;
-use evenkeel_storage::{BlockNumber, Lsn, PartFlags};
+use evenkeel_storage::{BlockNumber, Lsn, PartFlags, RemovalLsn};
 
 use super::BTree;
+use super::order::Sound;
 use super::page::{Fault, NO_BLOCK, Node, flag};
 use super::redo::{self, op};
 use super::shared::Shared;
@@ -16,6 +17,8 @@ use crate::types::{Tid, Xid};
 
 /// Decides when a deleted page can be used again.
 pub trait RecycleHorizon {
+    /// The newest commit that removed a row whose entries the run removes.
+    fn removal(&self) -> Lsn;
     /// A number for a page that is being unlinked now. Every transaction and snapshot that
     /// exists at this moment is older.
     fn stamp(&self) -> u64;
@@ -32,7 +35,7 @@ pub struct VacuumStep {
     pub blocks: u32,
 }
 
-/// What a bulk deletion did.
+/// Results of a bulk deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BulkDeleteStats {
     /// Blocks of the file.
@@ -56,12 +59,13 @@ struct Vacuum<'a> {
     found: Vec<(BlockNumber, Option<u64>)>,
 }
 
-/// What to do about a page once its lock is gone.
+/// The action that a page needs once its lock is released.
 enum Next {
     Nothing,
     FinishSplit,
     Unlink,
-    DeleteLeaf,
+    /// With the newest commit that removed a row of the leaf's.
+    DeleteLeaf(Lsn),
 }
 
 /// Ends the vacuum's number however the vacuum ends.
@@ -81,7 +85,7 @@ impl BTree {
     /// error it returns ends the run, with what was done so far in place.
     ///
     /// # Errors
-    /// What `progress` returns; damage; storage failures.
+    /// Errors of `progress`; damage; storage failures.
     pub fn bulk_delete(
         &self,
         is_dead: &mut dyn FnMut(Tid) -> bool,
@@ -104,7 +108,7 @@ impl BTree {
     ) -> EngineResult<BulkDeleteStats> {
         let _alone = self.shared.vacuum.lock();
         let cycle = Shared::next_cycle();
-        // Before any page is read (btree rule 8).
+        // Before any page is read (BT-8).
         self.shared.vacuum_cycle.store(cycle, Ordering::SeqCst);
         let _ends = Cycle(&self.shared);
         let _frames = self.reserve_frames();
@@ -148,10 +152,11 @@ impl Vacuum<'_> {
             match next {
                 Next::FinishSplit => tree.finish_split(Xid::NONE, block)?,
                 Next::Unlink => {
-                    self.stats.pages_deleted += tree.unlink_branch(block, self.horizon)?;
+                    let removal = tree.store().removal_bound();
+                    self.stats.pages_deleted += tree.unlink_branch(block, self.horizon, removal)?;
                 }
-                Next::DeleteLeaf => {
-                    self.stats.pages_deleted += tree.delete_leaf(block, self.horizon)?;
+                Next::DeleteLeaf(removal) => {
+                    self.stats.pages_deleted += tree.delete_leaf(block, self.horizon, removal)?;
                 }
                 Next::Nothing => {}
             }
@@ -201,13 +206,18 @@ impl Vacuum<'_> {
             let left = node.len() - dead.len();
             let lsn = page.lsn();
             drop(page);
-            if !dead.is_empty() && !delete_slots(tree, block, lsn, &dead, self.ring)? {
+            let removal = self.horizon.removal();
+            let expected = Expected { block, lsn };
+            if !dead.is_empty() && !delete_slots(tree, expected, &dead, removal, self.ring)? {
                 continue;
             }
             self.stats.entries += left as u64;
             self.stats.removed += dead.len() as u64;
             if left == 0 && !header.is(flag::INCOMPLETE_SPLIT) {
-                next = Next::DeleteLeaf;
+                next = Next::DeleteLeaf(match dead.is_empty() {
+                    true => tree.store().removal_bound(),
+                    false => removal,
+                });
             }
             let right = header.right;
             let moved = header.extra == self.cycle && right != NO_BLOCK && right < scan;
@@ -226,20 +236,29 @@ impl Vacuum<'_> {
     }
 }
 
-/// Removes entries of a leaf found when its LSN was `lsn`; false when it has changed since.
-fn delete_slots(
-    tree: &BTree,
+/// A leaf as it was found.
+#[derive(Clone, Copy)]
+struct Expected {
     block: BlockNumber,
     lsn: Lsn,
+}
+
+/// Removes entries of a leaf; false when it has changed since they were found.
+fn delete_slots(
+    tree: &BTree,
+    leaf: Expected,
     slots: &[u16],
+    removal: Lsn,
     ring: Strategy<'_>,
 ) -> EngineResult<bool> {
     tree.store().admit()?;
-    let mut page = tree.fork().write_with(block, ring)?;
-    if page.lsn() != lsn {
+    let mut page = tree.fork().write_with(leaf.block, ring)?;
+    if page.lsn() != leaf.lsn {
         return Ok(false);
     }
+    let sound = Sound::before(&page);
     let mut change = tree.store().change(Xid::NONE.get());
+    change.removes(RemovalLsn::Commit(removal));
     change.part(
         &mut page,
         op::DELETE_ITEMS,
@@ -247,5 +266,6 @@ fn delete_slots(
         &redo::encode_slots(slots),
     );
     change.commit();
+    sound.assert_after(&page);
     Ok(true)
 }

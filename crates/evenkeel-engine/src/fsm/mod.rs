@@ -104,7 +104,12 @@ impl FreeSpaceMap {
 
     /// Notes that each of `blocks` has `free` bytes.
     pub fn record_range(&self, blocks: Range<u32>, free: usize) -> EngineResult<()> {
+        debug_assert!(free <= PAGE_SIZE, "{free} free bytes of a page");
         let value = category(free);
+        debug_assert!(
+            usize::from(value) * STEP <= free,
+            "the map promises more than {free} bytes"
+        );
         let mut next = blocks.start as usize;
         while next < blocks.end as usize {
             let page = next / ENTRIES;

@@ -76,7 +76,7 @@ pub const fn tuple_space(row_len: usize) -> usize {
     align8(TUPLE_HEADER + row_len)
 }
 
-/// What a line pointer is.
+/// The state of a line pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LpState {
     /// Free for the next tuple.
@@ -92,7 +92,7 @@ pub enum LpState {
 /// A line pointer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinePointer {
-    /// What it is.
+    /// Its state.
     pub state: LpState,
     /// Byte offset of the tuple, or the slot a redirect leads to.
     pub offset: u16,

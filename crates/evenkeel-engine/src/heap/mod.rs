@@ -3,6 +3,8 @@
 //! Entry points: [`redo::apply`], [`prune::plan`], [`read::read_page`], [`read::chain`]. The
 //! operations of a table are in [`crate::table`]. The rules are in the README beside this file.
 
+pub mod check;
+pub(crate) mod fates;
 pub mod layout;
 pub mod ops;
 pub mod prune;
@@ -14,4 +16,4 @@ mod tests;
 pub mod visibility;
 
 pub use layout::MAX_ROW;
-pub use rows::{Row, RowBatch};
+pub use rows::{Row, RowBatch, RowHandle};

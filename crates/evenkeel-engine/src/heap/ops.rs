@@ -33,10 +33,16 @@ pub const OLD_COMBO: u16 = 32;
 /// Tuples are moved together after the line-pointer decisions.
 pub const COMPACT: u16 = 64;
 
-/// What freezing does to a tuple: its xmin becomes visible to all.
+/// An effect of freezing on a tuple: its xmin becomes visible to all.
 pub const FREEZE_XMIN: u16 = 1;
-/// What freezing does to a tuple: an xmax that aborted is removed.
+/// An effect of freezing on a tuple: an xmax that aborted is removed.
 pub const CLEAR_XMAX: u16 = 2;
+
+/// In front of a record's payload: the key of the old version of the row that the record updates
+/// or deletes, in the index that is the table's replica identity.
+pub const OLD_KEY: u8 = 1;
+/// In front of a record's payload: the old version of the row that the record updates or deletes.
+pub const OLD_ROW: u8 = 2;
 
 /// A part's data; ordinary rows need no allocation.
 pub type PartData = SmallVec<[u8; 512]>;

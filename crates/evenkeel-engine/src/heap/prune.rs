@@ -1,7 +1,7 @@
 //! Pruning: which line pointers of a page change, and moving its tuples together.
 //!
 //! A *plan* is made from the page and from what is known of its transactions; the plan travels
-//! in the log record and redo carries it out without asking anybody (heap rule 3).
+//! in the log record and redo carries it out without asking anybody (HEAP-3).
 
 use evenkeel_storage::ApplyError;
 use evenkeel_storage::page::{PAGE_SIZE, PageMut, PageRead};
@@ -14,7 +14,7 @@ use crate::error::EngineResult;
 use crate::txn::{Hint, Removal};
 use crate::types::Xid;
 
-/// What has become of a transaction, seen from the removal horizon.
+/// The fate of a transaction, seen from the removal horizon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It committed, and every snapshot sees that.
@@ -53,7 +53,7 @@ impl<F: FnMut(Xid, Hint) -> EngineResult<Fate>> Fates for F {
     }
 }
 
-/// What a tuple is to those who may remove it.
+/// The liveness of a tuple, as the code that may remove it judges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TupleFate {
     /// Nobody will see it again.
@@ -68,7 +68,7 @@ enum TupleFate {
     Untouched,
 }
 
-/// What the header's bits say of the inserting transaction.
+/// The hint on the inserting transaction in the header's bits.
 pub fn xmin_hint(header: &TupleHeader) -> Hint {
     if header.xmin_mask & (XMIN_COMMITTED | XMIN_FROZEN) != 0 {
         Hint::Committed
@@ -79,7 +79,7 @@ pub fn xmin_hint(header: &TupleHeader) -> Hint {
     }
 }
 
-/// What the header's bits say of the deleting transaction.
+/// The hint on the deleting transaction in the header's bits.
 pub fn xmax_hint(header: &TupleHeader) -> Hint {
     if header.xmax_mask & XMAX_COMMITTED != 0 {
         Hint::Committed
@@ -90,8 +90,9 @@ pub fn xmax_hint(header: &TupleHeader) -> Hint {
     }
 }
 
-/// The fate of a tuple. Whoever deletes a tuple sees it: if the deleter committed or is running,
-/// the inserter needs no look-up. Neither does that of a tuple nobody deleted, unless `thorough`.
+/// The fate of a tuple. A transaction that deletes a tuple sees it: if the deleter committed or
+/// is running, the inserter needs no look-up. The inserter of a tuple nobody deleted needs none
+/// either, unless `thorough`.
 fn tuple_fate(
     header: &TupleHeader,
     thorough: bool,
@@ -115,7 +116,7 @@ fn tuple_fate(
     })
 }
 
-/// What a tuple counts as in a table's statistics.
+/// The state in which a table's statistics count a tuple.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RowState {
     /// Committed, and not deleted by anybody who has committed.
@@ -126,7 +127,7 @@ pub enum RowState {
     Coming,
 }
 
-/// What a tuple counts as.
+/// The state in which statistics count a tuple.
 ///
 /// # Errors
 /// Those of `fates`.
@@ -164,6 +165,8 @@ pub struct PlanOptions<'a> {
     pub freeze_below: Option<Xid>,
     /// Whether the all-visible bit is set when it holds.
     pub set_visible: bool,
+    /// Freeze whatever has committed, seen by every snapshot or not: a deliberate bug.
+    pub freeze_recent: bool,
 }
 
 /// A plan and what it leaves on the page.
@@ -186,6 +189,30 @@ pub struct Plan {
     pub all_frozen: bool,
     /// The oldest transaction id that stays unfrozen on the page, or none.
     pub oldest_xid: Xid,
+    /// Transactions whose commits the plan takes from snapshots that do not see them: the deleters
+    /// of what it removes, the inserters of what it freezes.
+    pub removes: Xids,
+    /// The inserters of what stays, if the plan is thorough: where the page becomes all-visible,
+    /// their commits become visible to all.
+    pub shows: Xids,
+}
+
+/// Transaction ids, some of them more than once.
+#[derive(Clone, Debug, Default)]
+pub struct Xids(SmallVec<[Xid; 8]>);
+
+impl Xids {
+    /// Adds one; neighbours on a page often are the same.
+    fn add(&mut self, xid: Xid) {
+        if xid.is_some() && self.0.last() != Some(&xid) {
+            self.0.push(xid);
+        }
+    }
+
+    /// The ids.
+    pub fn iter(&self) -> impl Iterator<Item = Xid> + '_ {
+        self.0.iter().copied()
+    }
 }
 
 impl Plan {
@@ -319,8 +346,7 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
             return;
         }
         for &slot in &members[..dead] {
-            self.fates[usize::from(slot)] = None;
-            self.plan.removed += 1;
+            self.remove(slot);
             if slot != root {
                 self.plan.op.unused.push(slot);
             }
@@ -330,6 +356,16 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
             Some(&live) if redirect != Some(live) => self.plan.op.redirect.push((root, live)),
             Some(_) => {}
         }
+    }
+
+    /// Notes that the tuple at `slot` goes. Its deleter saw its inserter, so the deleter's commit
+    /// is not the older one; a tuple whose inserter rolled back nobody sees.
+    fn remove(&mut self, slot: u16) {
+        if let Some((header, _)) = self.tuple(slot) {
+            self.plan.removes.add(header.xmax);
+        }
+        self.fates[usize::from(slot)] = None;
+        self.plan.removed += 1;
     }
 
     fn kill(&mut self, root: u16) {
@@ -350,8 +386,7 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
         if let Some((header, fate)) = self.tuple(slot)
             && (fate == TupleFate::Dead || inserter_fate(&header, fates)? == Fate::Aborted)
         {
-            self.fates[usize::from(slot)] = None;
-            self.plan.removed += 1;
+            self.remove(slot);
             self.plan.op.unused.push(slot);
         }
         Ok(())
@@ -381,6 +416,7 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
     fn keep(&mut self, slot: u16, header: &TupleHeader, fate: TupleFate) {
         let plan = &mut self.plan;
         plan.kept += 1;
+        plan.shows.add(header.xmin);
         let mut what = 0;
         let (mut xmin, mut xmax) = (header.xmin, header.xmax);
         if header.frozen() {
@@ -388,10 +424,15 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
         }
         match fate {
             TupleFate::Live { old } => {
+                let mut limit = self.options.freeze_below.unwrap_or(Xid::NONE);
+                let old = old || self.options.freeze_recent;
+                if self.options.freeze_recent {
+                    limit = Xid::MAX;
+                }
                 plan.all_visible &= old;
-                let limit = self.options.freeze_below.unwrap_or(Xid::NONE);
                 if old && xmin.is_some() && xmin < limit {
                     what |= FREEZE_XMIN;
+                    plan.removes.add(header.xmin);
                     xmin = Xid::NONE;
                 }
                 if xmax.is_some() && xmax < limit {
@@ -437,8 +478,9 @@ pub fn oldest(a: Xid, b: Xid) -> Xid {
 /// is the same.
 pub(super) fn compact(page: &mut PageMut<'_>) -> Result<(), ApplyError> {
     let slots = page.slots();
-    let mut tuples = Vec::with_capacity(usize::from(slots));
-    let (mut ordered, mut space) = (true, 0);
+    // Those behind the first that is not where it belongs: most pages lose few tuples at a time.
+    let mut tuples: SmallVec<[(u16, u16, u16); 256]> = SmallVec::new();
+    let (mut ordered, mut space, mut settled) = (true, 0, 0);
     let mut floor = PAGE_SIZE;
     for slot in 1..=slots {
         if page.line_pointer(slot).state != LpState::Normal {
@@ -449,30 +491,37 @@ pub(super) fn compact(page: &mut PageMut<'_>) -> Result<(), ApplyError> {
                 "slot {slot} points outside its page"
             )));
         };
-        ordered &= offset + align8(length) <= floor;
+        let size = align8(length);
+        ordered &= offset + size <= floor;
         floor = offset;
-        space += align8(length);
-        tuples.push((slot, offset, length));
+        space += size;
+        if tuples.is_empty() && offset + space == PAGE_SIZE {
+            settled = space;
+        } else {
+            // Both are below PAGE_SIZE.
+            tuples.push((slot, offset as u16, length as u16));
+        }
     }
     if space > PAGE_SIZE - usize::from(page.lower()) {
         return Err(ApplyError::new(format!("tuples of {space} bytes overlap")));
     }
+    let end = PAGE_SIZE - settled;
     let upper = if ordered {
-        slide(page, &tuples)
+        slide(page, &tuples, end)
     } else {
-        copy_over(page, &tuples)
+        copy_over(page, &tuples, end)
     };
     page.set_upper(upper as u16);
     Ok(())
 }
 
-/// Slides tuples that are in order; returns the new upper bound.
-fn slide(page: &mut PageMut<'_>, tuples: &[(u16, usize, usize)]) -> usize {
-    let mut upper = PAGE_SIZE;
+/// Slides tuples that are in order towards `end`; returns the new upper bound.
+fn slide(page: &mut PageMut<'_>, tuples: &[(u16, u16, u16)], end: usize) -> usize {
+    let mut upper = end;
     // The run of adjacent tuples that move by the same distance, not yet moved: [start, end).
-    let (mut start, mut end) = (PAGE_SIZE, PAGE_SIZE);
+    let (mut start, mut end) = (end, end);
     for &(slot, offset, length) in tuples {
-        let size = align8(length);
+        let (offset, size) = (usize::from(offset), align8(usize::from(length)));
         if offset + size != start {
             page.bytes_mut().copy_within(start..end, upper);
             (start, end) = (offset, offset + size);
@@ -480,21 +529,21 @@ fn slide(page: &mut PageMut<'_>, tuples: &[(u16, usize, usize)]) -> usize {
             start = offset;
         }
         upper -= size;
-        put_line_pointer(page, slot, LinePointer::normal(upper as u16, length as u16));
+        put_line_pointer(page, slot, LinePointer::normal(upper as u16, length));
     }
     page.bytes_mut().copy_within(start..end, upper);
     upper
 }
 
-/// Places tuples from a copy of the page; returns the new upper bound.
-fn copy_over(page: &mut PageMut<'_>, tuples: &[(u16, usize, usize)]) -> usize {
+/// Places tuples below `end` from a copy of the page; returns the new upper bound.
+fn copy_over(page: &mut PageMut<'_>, tuples: &[(u16, u16, u16)], end: usize) -> usize {
     let copy = *page.bytes();
-    let mut upper = PAGE_SIZE;
+    let mut upper = end;
     for &(slot, offset, length) in tuples {
-        let size = align8(length);
+        let (offset, size) = (usize::from(offset), align8(usize::from(length)));
         upper -= size;
         page.put_bytes(upper, &copy[offset..offset + size]);
-        put_line_pointer(page, slot, LinePointer::normal(upper as u16, length as u16));
+        put_line_pointer(page, slot, LinePointer::normal(upper as u16, length));
     }
     upper
 }
@@ -539,10 +588,10 @@ mod tests {
                     (end, length)
                 })
                 .collect();
-            let slots: Vec<_> = (1..).zip(&tuples).map(|(s, t)| (s, t.0, t.1)).collect();
+            let slots = slots_of(&tuples);
             let (mut slid, mut copied) = (page_of(&tuples), page_of(&tuples));
-            let upper = slide(&mut slid.page_mut(), &slots);
-            assert_eq!(upper, copy_over(&mut copied.page_mut(), &slots));
+            let upper = slide(&mut slid.page_mut(), &slots, PAGE_SIZE);
+            assert_eq!(upper, copy_over(&mut copied.page_mut(), &slots, PAGE_SIZE));
             assert_eq!(
                 slid.bytes()[upper..],
                 copied.bytes()[upper..],
@@ -552,6 +601,23 @@ mod tests {
             let mut chosen = page_of(&tuples);
             compact(&mut chosen.page_mut()).unwrap();
             assert_eq!(chosen.bytes()[upper..], slid.bytes()[upper..]);
+            // Two tuples that are not in the order of their slots, behind those that are.
+            let mut tuples = tuples;
+            tuples.swap(gaps as usize % 7, 7);
+            let mut copied = page_of(&tuples);
+            let upper = copy_over(&mut copied.page_mut(), &slots_of(&tuples), PAGE_SIZE);
+            let mut chosen = page_of(&tuples);
+            compact(&mut chosen.page_mut()).unwrap();
+            assert_eq!(chosen.bytes()[upper..], copied.bytes()[upper..]);
+            let pointers = LINE_POINTERS..LINE_POINTERS + tuples.len() * LINE_POINTER_SIZE;
+            assert_eq!(chosen.bytes()[pointers.clone()], copied.bytes()[pointers]);
         }
+    }
+
+    fn slots_of(tuples: &[(usize, usize)]) -> Vec<(u16, u16, u16)> {
+        let slots = (1..).zip(tuples);
+        slots
+            .map(|(slot, tuple)| (slot, tuple.0 as u16, tuple.1 as u16))
+            .collect()
     }
 }

@@ -6,6 +6,7 @@
 use evenkeel_storage::page::{PAGE_SIZE, PageMut, PageRead};
 use evenkeel_storage::{ApplyContext, ApplyError};
 
+use super::check::check_bounds;
 use super::layout::*;
 use super::ops::*;
 use super::prune::compact;
@@ -19,6 +20,28 @@ impl From<Short> for ApplyError {
 
 /// Applies one heap part to its page.
 pub fn apply(
+    op: u16,
+    page: &mut PageMut<'_>,
+    data: &[u8],
+    cx: &ApplyContext,
+) -> Result<(), ApplyError> {
+    let sound = cfg!(debug_assertions) && (page.is_new() || is_bounded(page));
+    let applied = apply_part(op, page, data, cx);
+    debug_assert!(
+        applied.is_err() || !sound || is_bounded(page),
+        "heap operation {op:#06x} spoiled block {}: {:?}",
+        cx.page_id.block,
+        check_bounds(page)
+    );
+    applied
+}
+
+/// Whether a page is one that redo may change (HEAP-15).
+fn is_bounded(page: &PageMut<'_>) -> bool {
+    page.is_heap() && check_bounds(page).is_ok()
+}
+
+fn apply_part(
     op: u16,
     page: &mut PageMut<'_>,
     data: &[u8],

@@ -1,12 +1,13 @@
 //! Pages, redo and pruning on pages in memory.
 
-use evenkeel_storage::page::{PAGE_SIZE, PageBuf, PageRead};
-use evenkeel_storage::{ApplyContext, BlockNumber, FileId, Fork, Lsn, PageId};
+use evenkeel_storage::page::{PAGE_SIZE, PageBuf, PageMut, PageRead};
+use evenkeel_storage::{ApplyContext, ApplyError, BlockNumber, FileId, Fork, Lsn, PageId};
 use proptest::prelude::*;
 
+use super::check::check_layout;
 use super::layout::*;
 use super::ops::*;
-use super::prune::{Fate, PlanOptions, plan};
+use super::prune::{Fate, PlanOptions, plan, xmin_hint};
 use super::read::{Entry, chain};
 use super::redo::apply;
 use crate::error::EngineResult;
@@ -27,12 +28,78 @@ fn cx() -> ApplyContext {
     }
 }
 
-/// Applies a part to a copy of the page as well: redo from the same bytes gives the same bytes.
+/// Applies a part to copies of the page as well: redo from the same bytes gives the same bytes,
+/// and hints, true or not, change nothing but hints.
 fn redo(page: &mut PageBuf, op: u16, data: &[u8]) {
     let mut again = page.clone();
+    let dependent = depends_on_hints(page, op, data, apply);
     apply(op, &mut page.page_mut(), data, &cx()).unwrap();
     apply(op, &mut again.page_mut(), data, &cx()).unwrap();
     assert_eq!(page.bytes(), again.bytes());
+    assert!(!dependent, "redo of {op:#06x} depends on hints");
+}
+
+type Apply = fn(u16, &mut PageMut<'_>, &[u8], &ApplyContext) -> Result<(), ApplyError>;
+
+/// Whether applying a part gives another page when the tuples have hints, which are not logged.
+fn depends_on_hints(page: &PageBuf, op: u16, data: &[u8], apply: Apply) -> bool {
+    let result = |set: &dyn Fn(u16) -> bool| {
+        let mut copy = page.clone();
+        let mut bytes = copy.page_mut();
+        mask_unlogged(&mut bytes);
+        let slots = if bytes.is_heap() { bytes.slots() } else { 0 };
+        for slot in (1..=slots).filter(|slot| set(*slot)) {
+            if let Some((offset, _)) = bytes.tuple_at(slot) {
+                let (w0, w1) = (bytes.u64_at(offset), bytes.u64_at(offset + 8));
+                bytes.put_u64(offset, w0 | mask_word(XMIN_COMMITTED | XMIN_ABORTED));
+                bytes.put_u64(offset + 8, w1 | mask_word(XMAX_COMMITTED | XMAX_ABORTED));
+            }
+        }
+        let applied = apply(op, &mut bytes, data, &cx()).is_ok();
+        mask_unlogged(&mut bytes);
+        (applied, copy.bytes().to_vec())
+    };
+    let none = result(&|_| false);
+    [
+        result(&|_| true),
+        result(&|slot| slot % 2 == 0),
+        result(&|slot| slot % 2 == 1),
+    ]
+    .iter()
+    .any(|hinted| *hinted != none)
+}
+
+#[test]
+fn redo_that_asks_a_hint_is_caught() {
+    /// Freezes only what a hint calls committed.
+    fn mutant(
+        op: u16,
+        page: &mut PageMut<'_>,
+        data: &[u8],
+        cx: &ApplyContext,
+    ) -> Result<(), ApplyError> {
+        let mut op_data = Prune::decode(data)?;
+        let committed = |run: &FreezeRun| {
+            run.slots().all(|slot| {
+                page.tuple_at(slot)
+                    .is_some_and(|(offset, _)| xmin_hint(&page.header(offset)) == Hint::Committed)
+            })
+        };
+        op_data.freeze.retain(committed);
+        apply(op, page, &op_data.encode(), cx)
+    }
+    let mut page = PageBuf::zeroed();
+    insert(&mut page, 10, b"row");
+    let options = PlanOptions {
+        freeze_below: Some(Xid::new(50)),
+        thorough: true,
+        ..PlanOptions::default()
+    };
+    let plan = plan(&page, BLOCK, options, &mut fates).unwrap();
+    assert!(!plan.op.freeze.is_empty());
+    let data = plan.op.encode();
+    assert!(!depends_on_hints(&page, OP_PRUNE, &data, apply));
+    assert!(depends_on_hints(&page, OP_PRUNE, &data, mutant));
 }
 
 fn insert(page: &mut PageBuf, xid: u64, row: &[u8]) -> u16 {
@@ -457,5 +524,55 @@ proptest! {
             new_slot: h, prefix: a, suffix: b, middle: b"xyz",
         };
         let _ = apply(OP_UPDATE, &mut page.page_mut(), &op.encode(), &cx());
+    }
+}
+
+/// The checks that follow every change in builds with debug assertions.
+#[test]
+fn a_page_whose_pointers_do_not_fit_is_named() {
+    let insert = |page: &mut PageBuf, slot: u16| {
+        let op = Insert {
+            xmin: Xid::new(3),
+            xmin_mask: 0,
+            cid: 0,
+            slot,
+            bits: if slot == 1 { INIT_PAGE } else { 0 },
+            row: b"sixteen bytes it",
+        };
+        redo(page, OP_INSERT, &op.encode());
+    };
+    let mut sound = PageBuf::zeroed();
+    insert(&mut sound, 1);
+    insert(&mut sound, 2);
+    assert_eq!(check_layout(&sound), Ok(()));
+    let first = sound.line_pointer(1);
+    let spoilt = |spoil: &dyn Fn(&mut PageMut<'_>)| {
+        let mut page = sound.clone();
+        spoil(&mut page.page_mut());
+        check_layout(&page).expect_err("spoilt")
+    };
+    let moved = LinePointer::normal(first.offset - 16, first.length);
+    let outside = LinePointer::normal(first.offset, first.length + 8);
+    for (found, expected) in [
+        (spoilt(&|page| page.set_lower(20)), "bounds 20 and"),
+        (spoilt(&|page| page.set_upper(8184)), "below the tuples"),
+        (
+            spoilt(&|page| put_line_pointer(page, 1, moved)),
+            "slots 2 and 1 overlap",
+        ),
+        (
+            spoilt(&|page| put_line_pointer(page, 1, outside)),
+            "outside the page",
+        ),
+        (
+            spoilt(&|page| put_line_pointer(page, 1, LinePointer::redirect(3))),
+            "redirects to slot 3",
+        ),
+        (
+            spoilt(&|page| put_line_pointer(page, 1, LinePointer::UNUSED)),
+            "0 unused slots counted, 1 there",
+        ),
+    ] {
+        assert!(found.contains(expected), "{found}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a snapshot sees of the tuples of a page, and the hint bits learnt on the way.
+//! Visibility of a page's tuples to a snapshot, and the hint bits learnt on the way.
 
 use evenkeel_storage::buffer::ReadGuard;
 use smallvec::SmallVec;

@@ -1,11 +1,13 @@
 //! Locks of transactions, waits for other transactions, and deadlock detection.
 
+mod deadlock;
 mod graph;
 mod manager;
 mod table;
 #[cfg(test)]
 mod tests;
 mod timer;
+mod wait;
 mod xids;
 
 use std::fmt;
@@ -14,15 +16,15 @@ use evenkeel_storage::FileId;
 
 use crate::types::Tid;
 
-pub use graph::{WaitInfo, WaitOn};
 pub(crate) use manager::{HeldLocks, LockManager, LockMark, WaitOptions};
 pub use table::LockInfo;
+pub use wait::{WaitInfo, WaitOn};
 
 /// A transaction's number in the lock manager; every transaction has one, also without an xid.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct TxnNumber(pub(crate) u64);
 
-/// What to do if a lock is not free.
+/// The action to take if a lock is not free.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum WaitPolicy {
     /// Wait in the queue.
@@ -70,7 +72,7 @@ pub enum TableLockMode {
     AccessExclusive = 7,
 }
 
-/// What is locked.
+/// The object that a lock protects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum LockKey {
     /// A table, by its id.
@@ -92,7 +94,7 @@ impl fmt::Display for LockKey {
 }
 
 /// A mode of whatever kind the key has, as a number below 8.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Mode(u8);
 
 /// A set of modes, one bit each.
@@ -175,6 +177,14 @@ impl Mode {
 }
 
 impl ModeSet {
+    /// Every mode of `key`'s kind.
+    fn all(key: &LockKey) -> ModeSet {
+        match key {
+            LockKey::Row(..) => ModeSet(0b1111),
+            LockKey::Table(_) | LockKey::Advisory(_) => ModeSet(0b1111_1111),
+        }
+    }
+
     fn insert(&mut self, mode: Mode) {
         self.0 |= 1 << mode.0;
     }

@@ -12,6 +12,8 @@ use super::{LockKey, Mode, ModeSet, TxnNumber};
 use crate::ticket::{TicketCell, WakeList};
 
 const SHARDS: usize = 128;
+/// A shard keeps room for so many entries.
+const KEPT_ENTRIES: usize = 256;
 
 /// Locks and their queues, in shards by key.
 #[derive(Debug)]
@@ -23,7 +25,7 @@ pub(crate) struct LockTable {
 struct Shard {
     entries: Mutex<HashMap<LockKey, Entry, BuildHasherDefault<KeyHasher>>>,
     /// Entries for rows: lets an update see without the mutex that nobody locked its row. A
-    /// row is locked and looked at under its page's lock, which orders the two (lock rule 3).
+    /// row is locked and looked at under its page's lock, which orders the two (LOCK-3).
     rows: AtomicUsize,
 }
 
@@ -57,10 +59,17 @@ pub(super) enum Requested {
     Queued(Arc<TicketCell>),
 }
 
+/// A lock's holders and its queue, as of a moment.
+#[derive(Debug, Default)]
+pub(super) struct QueueView {
+    pub(super) holders: Vec<(TxnNumber, ModeSet)>,
+    pub(super) queue: Vec<(TxnNumber, Mode)>,
+}
+
 /// One lock held or waited for, as `pg_locks` shows it.
 #[derive(Clone, Debug)]
 pub struct LockInfo {
-    /// What is locked.
+    /// The locked object.
     pub key: LockKey,
     /// PostgreSQL's name of the mode.
     pub mode: &'static str,
@@ -101,9 +110,9 @@ impl LockTable {
             }
         };
         if entry.is_free(&key, txn, mode) {
-            return Requested::Granted {
-                new: entry.hold(txn, mode),
-            };
+            let new = entry.hold(txn, mode);
+            entry.assert_compatible(&key);
+            return Requested::Granted { new };
         }
         if !wait {
             return Requested::Busy;
@@ -163,37 +172,31 @@ impl LockTable {
         };
         change(entry);
         entry.grant_queue(key, wakes);
+        entry.assert_compatible(key);
         if entry.holders.is_empty() && entry.queue.is_empty() {
             entries.remove(key);
             shard.count_row(key, false);
+            // Many row locks that are given up give their memory back, in time proportional to
+            // their number.
+            if entries.capacity() > KEPT_ENTRIES && entries.len() < entries.capacity() / 8 {
+                let kept = entries.len() * 2;
+                entries.shrink_to(kept.max(KEPT_ENTRIES / 2));
+            }
         }
     }
 
-    /// The transactions that stand between `txn` and the lock it queues for: holders, and
-    /// those ahead in the queue. Nobody if it does not queue any more.
-    pub(super) fn blockers(&self, txn: TxnNumber, key: &LockKey) -> SmallVec<[TxnNumber; 4]> {
+    /// The holders of a lock, and its queue from the front.
+    pub(super) fn queue(&self, key: &LockKey) -> QueueView {
         let entries = self.shard(key).entries.lock();
-        let mut blockers = SmallVec::new();
         let Some(entry) = entries.get(key) else {
-            return blockers;
+            return QueueView::default();
         };
-        let Some(place) = entry.queue.iter().position(|waiter| waiter.txn == txn) else {
-            return blockers;
-        };
-        let against = entry.queue[place].mode.conflicts(key);
         let holders = entry.holders.iter();
-        blockers.extend(
-            holders
-                .filter(|holder| holder.txn != txn && holder.modes.intersects(against))
-                .map(|holder| holder.txn),
-        );
-        let ahead = entry.queue.range(..place);
-        blockers.extend(
-            ahead
-                .filter(|waiter| against.contains(waiter.mode))
-                .map(|waiter| waiter.txn),
-        );
-        blockers
+        let queue = entry.queue.iter();
+        QueueView {
+            holders: holders.map(|holder| (holder.txn, holder.modes)).collect(),
+            queue: queue.map(|waiter| (waiter.txn, waiter.mode)).collect(),
+        }
     }
 
     /// All locks and waits, shard by shard.
@@ -244,15 +247,17 @@ impl Entry {
         holder.map_or(ModeSet::default(), |holder| holder.modes)
     }
 
-    /// Whether `txn` may have the lock at once. Who holds some mode already passes the queue:
-    /// making it wait for those it blocks would be a deadlock (lock rule 2).
+    /// Whether `txn` may have the lock at once (LOCK-2). A transaction that holds some mode
+    /// passes the queue: making it wait for those it blocks would be a deadlock. A request for a
+    /// row lock passes it too, as in PostgreSQL: a lock that no holder conflicts with is free.
     fn is_free(&self, key: &LockKey, txn: TxnNumber, mode: Mode) -> bool {
         let against = mode.conflicts(key);
         let mut others = self.holders.iter().filter(|holder| holder.txn != txn);
         if others.any(|holder| holder.modes.intersects(against)) {
             return false;
         }
-        !self.held(txn).is_empty()
+        matches!(key, LockKey::Row(..))
+            || !self.held(txn).is_empty()
             || !self
                 .queue
                 .iter()
@@ -272,10 +277,29 @@ impl Entry {
         true
     }
 
+    /// Asserts that no two transactions hold modes that conflict (LOCK-8).
+    fn assert_compatible(&self, key: &LockKey) {
+        let conflicts = |holder: &Holder, mode: Mode| {
+            let against = mode.conflicts(key);
+            let mut others = self.holders.iter().filter(|other| other.txn != holder.txn);
+            others.any(|other| other.modes.intersects(against))
+        };
+        debug_assert!(
+            !self
+                .holders
+                .iter()
+                .any(|holder| holder.modes.modes().any(|mode| conflicts(holder, mode))),
+            "two transactions hold conflicting locks on {key:?}"
+        );
+    }
+
     /// Where in the queue `txn` belongs: at the end, or ahead of the first waiter that waits
     /// for it.
     fn place(&self, key: &LockKey, txn: TxnNumber) -> usize {
         let held = self.held(txn);
+        if held.is_empty() {
+            return self.queue.len();
+        }
         let waits_for_it = |waiter: &Waiter| waiter.mode.conflicts(key).intersects(held);
         self.queue
             .iter()
@@ -283,7 +307,7 @@ impl Entry {
             .unwrap_or(self.queue.len())
     }
 
-    /// Grants from the front: nobody overtakes a waiter that it conflicts with (lock rule 2).
+    /// Grants from the front: nobody overtakes a waiter that it conflicts with (LOCK-2).
     fn grant_queue(&mut self, key: &LockKey, wakes: &mut WakeList) {
         let mut ahead = ModeSet::default();
         let mut place = 0;
@@ -293,6 +317,10 @@ impl Entry {
             let mut others = self.holders.iter().filter(|holder| holder.txn != txn);
             let busy = others.any(|holder| holder.modes.intersects(against));
             if busy || ahead.intersects(against) {
+                if against == ModeSet::all(key) {
+                    // Nobody passes this one.
+                    return;
+                }
                 ahead.insert(mode);
                 place += 1;
                 continue;

@@ -10,10 +10,12 @@ use evenkeel_storage::{BlockNumber, FileId};
 
 use super::*;
 use crate::error::{EngineError, EngineResult};
+use crate::memory::ServerMemory;
 use crate::ticket::{CancelFlag, WakeList, block_on};
 use crate::types::Xid;
 
 const TABLE: LockKey = LockKey::Table(7);
+const NEVER: Duration = Duration::from_secs(3600);
 const ROW: LockKey = LockKey::Row(FileId(1), Tid::new(BlockNumber(3), 4));
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
@@ -24,6 +26,7 @@ fn options(cancel: &CancelFlag) -> WaitOptions<'_> {
     WaitOptions {
         cancel,
         timeout: None,
+        deadlock_timeout: NEVER,
     }
 }
 
@@ -36,6 +39,23 @@ async fn take(
     let cancel = CancelFlag::new();
     manager
         .acquire(owner, key, mode.into(), WaitPolicy::Block, options(&cancel))
+        .await
+}
+
+/// Takes the lock with a search for deadlocks right after the wait begins.
+async fn take_suspecting(
+    manager: &LockManager,
+    owner: &HeldLocks,
+    key: LockKey,
+    mode: impl Into<Mode>,
+) -> EngineResult<bool> {
+    let cancel = CancelFlag::new();
+    let options = WaitOptions {
+        deadlock_timeout: Duration::from_millis(1),
+        ..options(&cancel)
+    };
+    manager
+        .acquire(owner, key, mode.into(), WaitPolicy::Block, options)
         .await
 }
 
@@ -130,7 +150,8 @@ fn deadlocks_are_found_across_kinds_of_waits() {
     assert!(poll(a_waits.as_mut()).is_pending());
     let mut c_waits = pin!(take(&manager, &c, TABLE, TableLockMode::RowExclusive));
     assert!(poll(c_waits.as_mut()).is_pending());
-    let error = block_on(take(&manager, &b, ROW, RowLockMode::KeyShare)).unwrap_err();
+    let closes = take_suspecting(&manager, &b, ROW, RowLockMode::KeyShare);
+    let error = block_on(closes).unwrap_err();
     assert!(matches!(&error, EngineError::Deadlock { detail } if detail.contains("ShareLock on")));
     assert_eq!(error.sqlstate(), "40P01");
     assert_eq!(manager.deadlocks(), 1);
@@ -151,9 +172,51 @@ fn two_upgrades_deadlock_and_one_is_refused() {
     assert!(manager.try_acquire(&b, ROW, RowLockMode::Share.into()));
     let mut first = pin!(take(&manager, &a, ROW, RowLockMode::Update));
     assert!(poll(first.as_mut()).is_pending());
-    let second = block_on(take(&manager, &b, ROW, RowLockMode::Update));
+    let second = block_on(take_suspecting(&manager, &b, ROW, RowLockMode::Update));
     assert!(matches!(second, Err(EngineError::Deadlock { .. })));
     release_all(&manager, &b);
+    assert!(matches!(poll(first.as_mut()), Poll::Ready(Ok(true))));
+}
+
+#[test]
+fn a_wait_is_looked_at_only_after_deadlock_timeout() {
+    let manager = LockManager::new();
+    let [a, b] = [(); 2].map(|()| manager.new_owner());
+    assert!(manager.try_acquire(&a, ROW, RowLockMode::Update.into()));
+    assert!(manager.try_acquire(&b, TABLE, TableLockMode::Share.into()));
+    let mut first = pin!(take(&manager, &a, TABLE, TableLockMode::Exclusive));
+    let mut second = pin!(take(&manager, &b, ROW, RowLockMode::Update));
+    assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+    // A search for the sake of another wait leaves those alone that are not due.
+    let c = manager.new_owner();
+    let mut third = pin!(take_suspecting(&manager, &c, ROW, RowLockMode::Update));
+    assert!(poll(third.as_mut()).is_pending());
+    std::thread::sleep(Duration::from_millis(30));
+    assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+    assert!(poll(third.as_mut()).is_pending());
+    assert_eq!(manager.deadlocks(), 0);
+}
+
+#[test]
+fn a_share_lock_is_not_queued_behind_a_waiting_update() {
+    let manager = LockManager::new();
+    let [a, b, c, d] = [(); 4].map(|()| manager.new_owner());
+    assert!(manager.try_acquire(&a, ROW, RowLockMode::Share.into()));
+    let mut exclusive = pin!(take(&manager, &b, ROW, RowLockMode::Update));
+    assert!(poll(exclusive.as_mut()).is_pending());
+    assert!(block_on(take(&manager, &c, ROW, RowLockMode::Share)).unwrap());
+    assert!(manager.try_acquire(&d, ROW, RowLockMode::KeyShare.into()));
+    for owner in [&a, &c, &d] {
+        assert!(poll(exclusive.as_mut()).is_pending());
+        release_all(&manager, owner);
+    }
+    assert!(matches!(poll(exclusive.as_mut()), Poll::Ready(Ok(true))));
+    // Behind a lock that conflicts, waiters are served in order.
+    let mut first = pin!(take(&manager, &a, ROW, RowLockMode::Update));
+    let mut second = pin!(take(&manager, &c, ROW, RowLockMode::Share));
+    assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+    release_all(&manager, &b);
+    assert!(poll(second.as_mut()).is_pending());
     assert!(matches!(poll(first.as_mut()), Poll::Ready(Ok(true))));
 }
 
@@ -167,6 +230,7 @@ fn policies_timeouts_and_cancels_end_waits() {
         let options = WaitOptions {
             cancel: &cancel,
             timeout,
+            deadlock_timeout: NEVER,
         };
         block_on(manager.acquire(&b, ROW, RowLockMode::Share.into(), policy, options))
     };
@@ -174,6 +238,7 @@ fn policies_timeouts_and_cancels_end_waits() {
     let refused = acquire(WaitPolicy::NoWait, None).unwrap_err();
     assert_eq!(refused.sqlstate(), "55P03");
     let timed_out = acquire(WaitPolicy::Block, Some(Duration::from_millis(5))).unwrap_err();
+    assert!(matches!(timed_out, EngineError::LockTimeout));
     assert_eq!(timed_out.sqlstate(), "55P03");
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -202,7 +267,7 @@ fn locks_of_a_rolled_back_part_go_and_the_rest_stays() {
     assert!(manager.try_acquire(&b, ROW, RowLockMode::Update.into()));
     assert!(manager.try_acquire(&b, TABLE, TableLockMode::RowExclusive.into()));
     assert!(!manager.try_acquire(&b, TABLE, TableLockMode::Share.into()));
-    // What was released is asked for anew, not taken for held.
+    // The released lock is acquired anew: the owner does not take it for held.
     let acquire = manager.acquire(
         &a,
         TABLE,
@@ -238,4 +303,44 @@ fn threads_exclude_each_other_and_no_wake_up_is_lost() {
     });
     assert_eq!(shared.load(std::sync::atomic::Ordering::Relaxed), 2000);
     assert!(manager.list().is_empty());
+}
+
+#[test]
+fn row_locks_are_charged_to_the_session() {
+    let server = ServerMemory::new(64 << 20);
+    let session = server.session(1 << 20);
+    let manager = LockManager::new();
+    let owner = manager.new_owner();
+    owner.charge_to(&session);
+    let cancel = CancelFlag::new();
+    let lock = |number: u32| {
+        let key = LockKey::Row(FileId(1), Tid::new(BlockNumber(number), 1));
+        let mode = RowLockMode::Update.into();
+        if manager.try_acquire(&owner, key, mode) {
+            return Ok(true);
+        }
+        let policy = WaitPolicy::SkipLocked;
+        block_on(manager.acquire(&owner, key, mode, policy, options(&cancel)))
+    };
+    let mark = owner.mark();
+    let mut taken = 0;
+    let error = loop {
+        match lock(taken) {
+            Ok(true) => taken += 1,
+            Ok(false) => panic!("a free lock was skipped"),
+            Err(error) => break error,
+        }
+    };
+    assert_eq!(error.sqlstate(), "53200");
+    assert!((4000..=4200).contains(&taken), "{taken}");
+    // It holds what it has, and can go on after a rollback to a savepoint.
+    assert_eq!(manager.list().len(), taken as usize);
+    let mut wakes = WakeList::default();
+    manager.release_to(&owner, mark, &mut wakes);
+    wakes.wake();
+    assert!(manager.list().is_empty());
+    assert!(lock(0).unwrap());
+    release_all(&manager, &owner);
+    drop(owner);
+    assert_eq!(session.used(), 0);
 }

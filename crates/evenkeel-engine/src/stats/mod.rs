@@ -1,4 +1,4 @@
-//! What is counted of each table: rows changed and read, live and dead rows, vacuums.
+//! Counters of each table: rows changed and read, live and dead rows, vacuums.
 //!
 //! Entry points: [`crate::Database::table_statistics`], [`crate::Database::table_counters`],
 //! [`crate::Database::vacuums_in_progress`]. Fields have the names of PostgreSQL's
@@ -7,6 +7,7 @@
 //! The numbers are estimates: a crash forgets them, and nothing but pacing rests on them.
 
 mod progress;
+mod vacuum_progress;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,11 +20,12 @@ pub use progress::{
     AnalyzeInProgress, AnalyzePhase, AnalyzeProgress, AnalyzeTask, VacuumInProgress,
 };
 pub(crate) use progress::{Progress, Running};
+pub use vacuum_progress::{VacuumPhase, VacuumProgress};
 
 /// Copies of the counters that reading threads use, so that they do not meet.
 const SHARDS: usize = 8;
 
-/// What is known of a table's use, at one moment. Times are microseconds since the Unix epoch.
+/// Counters of a table's use, at one moment. Times are microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of pg_stat_all_tables")]
 pub struct TableStatistics {

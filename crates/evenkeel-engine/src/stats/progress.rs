@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::vacuum::VacuumProgress;
+use super::vacuum_progress::VacuumProgress;
 
 /// Which part of its work an analyze is at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl AnalyzePhase {
 /// How far an analyze is, under the names of `pg_stat_progress_analyze`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AnalyzeProgress {
-    /// What it is doing.
+    /// Its current phase.
     pub phase: AnalyzePhase,
     /// Blocks to be read.
     pub sample_blks_total: u32,

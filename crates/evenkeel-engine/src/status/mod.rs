@@ -11,7 +11,7 @@
 
 mod pages;
 mod series;
-mod stamps;
+pub(crate) mod stamps;
 
 use evenkeel_storage::page::{PAGE_HEADER_SIZE, PageMut, PageRead};
 use evenkeel_storage::{ApplyContext, ApplyError, Lsn};
@@ -25,7 +25,7 @@ pub(crate) use stamps::{CommitStamps, Stamp};
 
 /// Kind of a status page.
 pub const STATUS_PAGE: u16 = 0x0401;
-const PAGE_BYTES: usize = 8160;
+pub(crate) const PAGE_BYTES: usize = 8160;
 const PAGE_XIDS: u64 = PAGE_BYTES as u64 * 4;
 pub(crate) const LAYOUT: Layout = Layout {
     first_file: 0,
@@ -39,7 +39,7 @@ pub(crate) const OP_SET: u16 = 0x0401;
 /// Merges a whole page's worth of bits.
 pub(crate) const OP_MERGE: u16 = 0x0402;
 
-/// What a status page says of an id.
+/// The status of an id on a status page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum StatusBits {
     Unknown = 0,
@@ -104,6 +104,11 @@ impl StatusPageImage {
         self.bytes[place.byte()] |= (bits as u8) << place.shift();
         self.first = self.first.min(lsn);
         self.last = self.last.max(lsn);
+    }
+
+    /// Whether a record said that this id has committed.
+    pub(crate) fn has_committed(&self, place: Place) -> bool {
+        place.read(self.bytes[place.byte()]) == Ok(StatusBits::Committed)
     }
 }
 

@@ -59,7 +59,7 @@ impl StatusPages {
         Xid::new(self.oldest.load(Ordering::Acquire))
     }
 
-    /// What the pages say of an id.
+    /// The status of an id on its status page.
     ///
     /// # Errors
     /// If the page cannot be read, is damaged, or was dropped.
@@ -68,7 +68,7 @@ impl StatusPages {
         Ok(bits.unwrap_or(StatusBits::Unknown))
     }
 
-    /// What the pages say of an id, if its page is in memory.
+    /// The status of an id on its status page, if the page is in memory.
     ///
     /// # Errors
     /// If the page is damaged or was dropped.
@@ -134,13 +134,14 @@ impl StatusPages {
         limit.get() / LAYOUT.file_xids() > kept
     }
 
-    /// Drops the files all of whose ids are below `limit`, which nothing refers to any more.
-    pub(crate) fn truncate(&self, limit: Xid) -> EngineResult<()> {
+    /// Drops the files all of whose ids are below `limit`, which nothing refers to any more. None
+    /// of them has committed behind `settled`.
+    pub(crate) fn truncate(&self, limit: Xid, settled: Lsn) -> EngineResult<()> {
         self.oldest.fetch_max(limit.get(), Ordering::AcqRel);
         let limit = self.oldest().get();
         let due = limit / LAYOUT.file_xids();
         if self.dropped_below.load(Ordering::Acquire) / LAYOUT.file_xids() < due {
-            self.pages.drop_below(limit)?;
+            self.pages.drop_below(limit, settled)?;
             self.dropped_below.fetch_max(limit, Ordering::AcqRel);
         }
         Ok(())

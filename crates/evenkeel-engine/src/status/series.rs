@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use evenkeel_storage::buffer::{ForkHandle, Pin};
-use evenkeel_storage::{BlockNumber, FileId, Fork, Lsn, StorageResult, Store};
+use evenkeel_storage::{BlockNumber, FileId, Fork, Lsn, PageId, RemovalLsn, StorageResult, Store};
 use parking_lot::RwLock;
 
 use crate::error::EngineResult;
@@ -127,7 +127,8 @@ impl Series {
     }
 
     /// Changes a page as the records from the first to the last of `records` say. The caller
-    /// keeps the redo point below the first meanwhile.
+    /// keeps the redo point below the first meanwhile. For a damaged page the change is kept
+    /// beside it, and who asks for the page gets an error.
     pub fn change(
         &self,
         page: PageNumber,
@@ -137,21 +138,38 @@ impl Series {
     ) -> EngineResult<()> {
         let fork = self.fork(page)?;
         let block = self.layout.block(page);
-        fork.ensure_len(block.0 + 1)?;
-        let mut guard = fork.write(block)?;
-        self.store.apply_late(records, &mut guard, op, data)?;
-        Ok(())
+        loop {
+            let loaded = fork
+                .ensure_len(block.0 + 1)
+                .and_then(|()| fork.write(block));
+            match loaded {
+                Ok(mut guard) => {
+                    self.store.apply_late(records, &mut guard, op, data)?;
+                    return Ok(());
+                }
+                Err(cause) => {
+                    let id = PageId {
+                        file: fork.file(),
+                        fork: fork.fork(),
+                        block,
+                    };
+                    if self.store.keep_late(id, cause, records, op, data)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
     }
 
     /// Drops the files all of whose ids are below `limit`. They are found by listing: a crash
-    /// or a recovery may have left any of them.
-    pub fn drop_below(&self, limit: u64) -> EngineResult<()> {
+    /// or a recovery may have left any of them. No such id has committed behind `settled`.
+    pub fn drop_below(&self, limit: u64, settled: Lsn) -> EngineResult<()> {
         let first_kept = limit / self.layout.file_xids();
         for file in self.store.pool().files().list()? {
             let number = self.layout.number_of(file);
             if let Some(number) = number.filter(|number| *number < first_kept) {
                 self.forks.write().remove(&number);
-                self.store.drop_file(file)?;
+                self.store.drop_file(file, RemovalLsn::Commit(settled))?;
             }
         }
         Ok(())

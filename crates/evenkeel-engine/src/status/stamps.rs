@@ -103,13 +103,13 @@ impl CommitStamps {
         Ok(())
     }
 
-    /// Drops the files all of whose ids are below `limit`.
-    pub(crate) fn truncate(&self, limit: Xid) -> EngineResult<()> {
+    /// Drops the files all of whose ids are below `limit`; none has committed behind `settled`.
+    pub(crate) fn truncate(&self, limit: Xid, settled: Lsn) -> EngineResult<()> {
         self.oldest.fetch_max(limit.get(), Ordering::AcqRel);
         let limit = self.oldest();
         let due = limit / LAYOUT.file_xids();
         if self.dropped_below.load(Ordering::Acquire) / LAYOUT.file_xids() < due {
-            self.pages.drop_below(limit)?;
+            self.pages.drop_below(limit, settled)?;
             self.dropped_below.fetch_max(limit, Ordering::AcqRel);
         }
         Ok(())

@@ -4,14 +4,15 @@ use evenkeel_storage::BlockNumber;
 use evenkeel_storage::buffer::ReadGuard;
 
 use super::passes::Pass;
-use super::sort::KeySorter;
-use super::{IndexDef, KeyKind, Table};
+use super::{Built, IndexDef, KeyKind, Table};
 use crate::btree::TreeBuilder;
 use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HEAP_ONLY, HeapRead, LpState, TupleHeader};
 use crate::heap::prune::{Fate, xmax_hint, xmin_hint};
 use crate::heap::read::{Entry, chain};
-use crate::txn::{Horizon, Transaction};
+use crate::sort::KeySorter;
+use crate::transaction::Transaction;
+use crate::txn::Horizon;
 use crate::types::Tid;
 
 /// How full the leaves of a new index are, in percent.
@@ -20,9 +21,20 @@ const FILLFACTOR: u8 = 90;
 const SORT_MEMORY: usize = 128 << 20;
 /// Blocks between two looks at whether the statement is cancelled.
 const CANCEL_EVERY: u32 = 32;
+/// The same for entries of the tree that is filled.
+const CANCEL_EVERY_ENTRIES: u32 = 1 << 12;
 
 /// Tag of an entry whose key may not occur twice: a live row, no NULL.
 const DISTINCT: u8 = 1;
+
+/// The state of an index build.
+struct Build<'a> {
+    index: &'a IndexDef,
+    horizon: Horizon,
+    sorter: KeySorter,
+    /// [`Built::broken_chains`]
+    broken_chains: bool,
+}
 
 /// A version's part in a new index.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,21 +48,24 @@ enum Standing {
 }
 
 impl Table {
-    /// Fills the file of `index`, newly created and empty, with a tree of the rows. Answers the
-    /// number of its entries.
+    /// Fills the file of `index`, newly created and empty, with a tree of the rows.
     ///
-    /// The caller holds a table lock that keeps writers out. Versions that only older snapshots
-    /// see get entries too, each distinct key of a HOT chain one: whoever follows an entry to a
-    /// heap-only version compares the key (heap rule 7), so the index is right for every
-    /// snapshot at once.
+    /// The caller holds a table lock that keeps writers out. A row version that only older
+    /// snapshots see has an entry too, but a HOT chain has one, under the key of its newest
+    /// version. When a snapshot may see a version of the chain with another key, the answer says
+    /// so, and the caller sets [`IndexDef::usable_after`] (TAB-9).
     ///
     /// # Errors
     /// `UniqueViolation`; `KeyTooLarge`; `Cancelled`; damage; storage failures.
-    pub fn build_index(&self, txn: &mut Transaction, index: &IndexDef) -> EngineResult<u64> {
+    pub fn build_index(&self, txn: &mut Transaction, index: &IndexDef) -> EngineResult<Built> {
         let xid = txn.xid()?;
         let store = self.db.store();
-        let mut sorter = KeySorter::new(store.disk(), store.dir(), SORT_MEMORY);
-        let horizon = self.db.horizon();
+        let mut build = Build {
+            index,
+            horizon: self.db.horizon(),
+            sorter: KeySorter::new(store.disk(), store.dir(), SORT_MEMORY),
+            broken_chains: false,
+        };
         let mut pass = Pass::new(self, 0..self.blocks());
         while let Some(block) = pass.next() {
             if block.is_multiple_of(CANCEL_EVERY) {
@@ -58,13 +73,18 @@ impl Table {
             }
             let _frames = self.reserve_for_reading();
             let page = self.heap().read_with(BlockNumber(block), pass.ring())?;
-            self.collect(txn, index, &horizon, &page, &mut sorter)?;
+            self.collect(txn, &mut build, &page)?;
         }
         drop(pass);
         let mut builder = TreeBuilder::new(store, xid, index.file, FILLFACTOR)?;
         // Whether the current key has an entry that must be the only one of its kind.
         let mut distinct = false;
-        sorter.finish(&mut |key, tid, tag| {
+        let mut added = 0u32;
+        build.sorter.finish(&mut |key, tid, tag| {
+            added = added.wrapping_add(1);
+            if added.is_multiple_of(CANCEL_EVERY_ENTRIES) {
+                txn.check_cancel()?;
+            }
             let repeated = builder.add(key, tid)?;
             let this = tag & DISTINCT != 0;
             if index.unique && repeated && distinct && this {
@@ -76,23 +96,24 @@ impl Table {
             Ok(())
         })?;
         let (_, entries) = builder.finish()?;
-        Ok(entries)
+        Ok(Built {
+            entries,
+            broken_chains: build.broken_chains,
+        })
     }
 
     /// Adds the entries of a page's rows.
     fn collect(
         &self,
         txn: &Transaction,
-        index: &IndexDef,
-        horizon: &Horizon,
+        build: &mut Build<'_>,
         guard: &ReadGuard<'_>,
-        sorter: &mut KeySorter,
     ) -> EngineResult<()> {
         let block = guard.block();
         if !guard.is_heap() {
             return Ok(());
         }
-        let mut keys: Vec<(Vec<u8>, u8)> = Vec::new();
+        let (mut key, mut newest) = (Vec::new(), Vec::new());
         for slot in 1..=guard.slots() {
             let root = match guard.line_pointer(slot).state {
                 LpState::Redirect => true,
@@ -104,23 +125,24 @@ impl Table {
             if !root {
                 continue;
             }
-            keys.clear();
+            let mut last: Option<(KeyKind, Standing)> = None;
             for link in chain(guard, block, slot, Entry::Index) {
-                let standing = self.standing(txn, horizon, &link.header)?;
-                let mut key = Vec::new();
-                let kind = index.key.key(guard.row(link.offset, link.length), &mut key);
-                if standing == Standing::Dead || kind == KeyKind::Absent {
+                let standing = self.standing(txn, &build.horizon, &link.header)?;
+                if standing == Standing::Dead {
                     continue;
                 }
+                key.clear();
+                let row = guard.row(link.offset, link.length);
+                let kind = build.index.key.key(row, &mut key);
+                build.broken_chains |= last.is_some_and(|(before, _)| before != kind)
+                    || last.is_some() && key != newest;
+                std::mem::swap(&mut key, &mut newest);
+                last = Some((kind, standing));
+            }
+            if let Some((kind, standing)) = last.filter(|(kind, _)| *kind != KeyKind::Absent) {
                 let live = standing == Standing::Live && kind == KeyKind::Unique;
                 let tag = if live { DISTINCT } else { 0 };
-                match keys.iter_mut().find(|known| known.0 == key) {
-                    Some(known) => known.1 |= tag,
-                    None => keys.push((key, tag)),
-                }
-            }
-            for (key, tag) in &keys {
-                sorter.add(key, Tid::new(block, slot), *tag)?;
+                build.sorter.add(&newest, Tid::new(block, slot), tag)?;
             }
         }
         Ok(())

@@ -3,13 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use evenkeel_storage::BlockNumber;
 use evenkeel_storage::buffer::{Ring, Strategy, WriteGuard};
+use evenkeel_storage::{BlockNumber, RemovalLsn};
 use smallvec::SmallVec;
 
 use super::pages::{init_flag, map_part};
 use super::{InsertOptions, Table};
-use crate::error::EngineResult;
+use crate::error::{EngineError, EngineResult};
+use crate::heap::check::Sound;
 use crate::heap::layout::{
     HeapRead, LINE_POINTER_SIZE, LpState, XMIN_COMMITTED, XMIN_FROZEN, tuple_space,
 };
@@ -18,7 +19,7 @@ use crate::heap::ops::{
 };
 use crate::heap::rows::RowBatch;
 use crate::stats::RowChanges;
-use crate::txn::Transaction;
+use crate::transaction::Transaction;
 use crate::types::{Tid, Xid};
 use crate::vm::{ALL_FROZEN, ALL_VISIBLE};
 
@@ -37,6 +38,10 @@ impl Table {
         rows: &RowBatch,
         options: &InsertOptions,
     ) -> EngineResult<()> {
+        if options.freeze && !txn.made_here(self.def.heap) {
+            let what = "writing frozen rows to a file that the subtransaction has not made";
+            return Err(EngineError::Unsupported { what });
+        }
         for (_, row) in rows.iter() {
             Self::check_size(row)?;
         }
@@ -89,6 +94,7 @@ impl Table {
         let mut change = self.store().change(xid.get());
         page.part(&mut change, OP_MULTI_INSERT, &data);
         change.commit();
+        page.assert_sound();
         let block = page.block();
         tids.extend(slots.iter().map(|&slot| Tid::new(block, slot)));
         Ok(())
@@ -121,11 +127,18 @@ impl Table {
             &slots,
         );
         let mut map = map.write();
+        let sound = Sound::before(&heap);
         let init = init_flag(&heap);
         let mut change = self.store().change(xid.get());
+        change.removes(RemovalLsn::Own);
         change.part(&mut heap, OP_MULTI_INSERT, init, &data);
         map_part(&mut change, &mut map, block, ALL_VISIBLE | ALL_FROZEN, 0);
         change.commit();
+        sound.assert_after(&heap);
+        debug_assert!(
+            heap.all_visible(),
+            "the map alone calls block {block} all-visible"
+        );
         tids.extend(slots.iter().map(|&slot| Tid::new(block, slot)));
         Ok(())
     }

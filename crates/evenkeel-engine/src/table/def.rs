@@ -1,13 +1,14 @@
-//! What a caller says about a table: its files, its indexes and how index keys come out of rows.
+//! A caller's definition of a table: its files, its indexes and how index keys come out of rows.
 
 use std::sync::Arc;
 
 use evenkeel_storage::FileId;
 use evenkeel_storage::buffer::Ring;
 
-use crate::types::Tid;
+use crate::heap::rows::RowHandle;
+use crate::types::{Tid, Xid};
 
-/// What a [`KeyExtractor`] says about the key it produced.
+/// The kind of a key, as the [`KeyExtractor`] that produced it reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyKind {
     /// Equal keys are duplicates: a unique index refuses the second.
@@ -20,11 +21,19 @@ pub enum KeyKind {
 
 /// Produces the index key of a row as order-preserving bytes: `memcmp` order is key order.
 ///
-/// It must be a pure function of the row's bytes: the engine calls it again to find a row's
-/// index entries, to verify an index, and to decide whether an update changed a key.
+/// It must be a pure function of the row's bytes: the engine calls it again to build and to
+/// verify an index, and to decide whether an update changed a key.
 pub trait KeyExtractor: Send + Sync {
     /// Appends the key to `out`, which the caller has cleared.
     fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind;
+
+    /// Whether two versions of a row have the same key and kind. It is asked under a page lock:
+    /// an extractor that knows where its columns are compares their bytes. It may say no for
+    /// equal keys, which only costs the update index entries of its own.
+    fn same_key(&self, old: &[u8], new: &[u8]) -> bool {
+        let (mut a, mut b) = (Vec::new(), Vec::new());
+        self.key(old, &mut a) == self.key(new, &mut b) && a == b
+    }
 }
 
 /// One index of a table.
@@ -38,6 +47,34 @@ pub struct IndexDef {
     pub name: Arc<str>,
     /// How its keys come out of rows.
     pub key: Arc<dyn KeyExtractor>,
+    /// The transaction that built it, if [`Built::broken_chains`] was true: only snapshots that
+    /// see this transaction's commit are read for by the index, others in its order by the heap.
+    /// Unique checks use it all the same, for they look at newest versions.
+    pub usable_after: Option<Xid>,
+}
+
+/// The result of [`crate::Table::build_index`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub struct Built {
+    /// Number of the index's entries.
+    pub entries: u64,
+    /// Some snapshot may see a version of a HOT chain whose key is not the chain's newest one,
+    /// which alone has an entry (PostgreSQL's `indcheckxmin`).
+    pub broken_chains: bool,
+}
+
+/// The part of a row's old version that the log has beside its update or deletion, for decoding
+/// (PostgreSQL's `REPLICA IDENTITY`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplicaIdentity {
+    /// None.
+    #[default]
+    Nothing,
+    /// The key in this index of the list, where the row is deleted or its key changes.
+    Index(usize),
+    /// The whole row.
+    Full,
 }
 
 /// A table: a heap and its indexes.
@@ -53,9 +90,9 @@ pub struct TableDef {
     pub indexes: Vec<IndexDef>,
 }
 
-/// What became of an update or delete.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Modified {
+/// The outcome of an update or delete.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Modified<'r> {
     /// Done; for an update the new version's place, for a delete the row's.
     Done(Tid),
     /// The row was already changed by this transaction, in this command or a later one: the
@@ -68,15 +105,15 @@ pub enum Modified {
     /// it (read it with [`crate::Table::fetch_locked`]) and change that version.
     Changed {
         /// Where the newest version is.
-        newest: Tid,
+        newest: RowHandle<'r>,
     },
     /// `lock_row` with [`crate::WaitPolicy::SkipLocked`] found the row locked.
     Skipped,
 }
 
-/// What became of an insert that yields to rows that are there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inserted {
+/// The outcome of an insert that yields to rows that are there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Inserted<'s> {
     /// The row is in.
     Done(Tid),
     /// A live row with the same key of index `index` is in the way; nothing was inserted.
@@ -84,7 +121,7 @@ pub enum Inserted {
         /// Position of the index in [`TableDef::indexes`].
         index: usize,
         /// The row in the way: committed, or of this transaction.
-        tid: Tid,
+        row: RowHandle<'s>,
     },
 }
 
@@ -97,7 +134,7 @@ pub enum Arbiter {
     Index(usize),
 }
 
-/// What the caller knows about an update's effect on index keys.
+/// The caller's knowledge of an update's effect on index keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyHint {
     /// Nothing: the keys of both versions are compared.
@@ -109,10 +146,11 @@ pub enum KeyHint {
 /// How a bulk insert writes its rows.
 #[derive(Clone, Debug, Default)]
 pub struct InsertOptions {
-    /// Write frozen rows on all-visible pages (`COPY … FREEZE`). Allowed only when the table's
-    /// heap file was created by the same transaction, which the caller has checked.
+    /// Write frozen rows on all-visible pages (`COPY … FREEZE`): nothing takes them back but the
+    /// end of the file. Allowed only when the same subtransaction made the table's heap file
+    /// ([`crate::Transaction::made_here`]).
     pub freeze: bool,
-    /// What the load may take of the pool: one ring for all its batches
+    /// The frames that the load may take of the pool: one ring for all its batches
     /// ([`Table::load_ring`](super::Table::load_ring)). `None` for few rows.
     pub ring: Option<Arc<Ring>>,
 }

@@ -5,18 +5,21 @@ use evenkeel_storage::page::PAGE_SIZE;
 
 use super::pages::Locked;
 use super::{Arbiter, Inserted, KeyKind, Table};
-use crate::btree::{InsertOutcome, Liveness, UniqueCheck, Visit};
+use crate::btree::{InsertOutcome, Liveness, UniqueCheck};
 use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HeapRead, LINE_POINTER_SIZE, MAX_ROW, tuple_space};
 use crate::heap::ops::{Insert, OP_INSERT};
 use crate::heap::prune::{xmax_hint, xmin_hint};
 use crate::heap::read::{Entry, Link, chain};
+use crate::heap::rows::RowHandle;
 use crate::lock::WaitPolicy;
+use crate::mutant::Mutant;
 use crate::stats::RowChanges;
-use crate::txn::{Hint, Transaction};
+use crate::transaction::Transaction;
+use crate::txn::{Hint, Snapshot};
 use crate::types::{Tid, Xid, XidStatus};
 
-/// What a try at one index entry came to.
+/// The outcome of an attempt to insert one index entry.
 enum EntryOutcome {
     Done,
     Duplicate(Tid),
@@ -36,24 +39,28 @@ impl Table {
         Ok(tid)
     }
 
-    /// Inserts a row unless a live row with the same unique key is there.
+    /// Inserts a row unless a live row with the same unique key is there: that one keeps its
+    /// place as long as `snapshot` is held.
     ///
     /// # Errors
     /// As [`Table::insert`]; a conflict in an index that `arbiter` leaves out is a
     /// `UniqueViolation`.
-    pub async fn insert_or_conflict(
+    pub async fn insert_or_conflict<'s>(
         &self,
         txn: &mut Transaction,
+        snapshot: &'s Snapshot,
         row: &[u8],
         arbiter: Arbiter,
-    ) -> EngineResult<Inserted> {
+    ) -> EngineResult<Inserted<'s>> {
         let yields = |index| arbiter == Arbiter::Any || arbiter == Arbiter::Index(index);
         let mut key = Vec::new();
         loop {
             // A look first: a conflict that is there costs no tuple.
             for index in (0..self.indexes.len()).filter(|&index| yields(index)) {
-                if let Some(tid) = self.find_conflict(txn, index, row, &mut key).await? {
-                    return Ok(Inserted::Conflict { index, tid });
+                let found = self.find_conflict(txn, snapshot, (index, row), &mut key);
+                if let Some(tid) = found.await? {
+                    let row = RowHandle::known(snapshot, tid);
+                    return Ok(Inserted::Conflict { index, row });
                 }
             }
             let tid = self.put_tuple(txn, row)?;
@@ -139,7 +146,7 @@ impl Table {
     ) -> EngineResult<EntryOutcome> {
         let xid = txn.xid()?;
         let txn = &*txn;
-        let mut resolve = |other: Tid| self.liveness(txn, index, key, other);
+        let mut resolve = |other: Tid| self.liveness(txn, other);
         let check = if self.def.indexes[index].unique && kind == KeyKind::Unique {
             UniqueCheck::Check(&mut resolve)
         } else {
@@ -156,8 +163,8 @@ impl Table {
     async fn find_conflict(
         &self,
         txn: &mut Transaction,
-        index: usize,
-        row: &[u8],
+        snapshot: &Snapshot,
+        (index, row): (usize, &[u8]),
         key: &mut Vec<u8>,
     ) -> EngineResult<Option<Tid>> {
         let def = &self.def.indexes[index];
@@ -166,7 +173,7 @@ impl Table {
             return Ok(None);
         }
         loop {
-            match self.look_for_conflict(txn, index, key)? {
+            match self.look_for_conflict(txn, snapshot, index, key)? {
                 EntryOutcome::Done => return Ok(None),
                 EntryOutcome::Duplicate(tid) => return Ok(Some(tid)),
                 EntryOutcome::Wait(xid) => {
@@ -179,68 +186,53 @@ impl Table {
     fn look_for_conflict(
         &self,
         txn: &Transaction,
+        snapshot: &Snapshot,
         index: usize,
         key: &[u8],
     ) -> EngineResult<EntryOutcome> {
-        let mut outcome = EntryOutcome::Done;
-        self.indexes[index].lookup(key, &mut |tid| {
-            outcome = match self.version_in_the_way(txn, index, key, tid)? {
-                None => return Ok(Visit::Next),
-                Some((_, Liveness::InProgress(xid))) => EntryOutcome::Wait(xid),
-                Some((version, _)) => EntryOutcome::Duplicate(version),
-            };
-            Ok(Visit::Stop)
-        })?;
-        Ok(outcome)
+        let mut version = None;
+        let mut resolve = |tid| {
+            let found = self.version_in_the_way(txn, tid)?;
+            version = found.map(|(version, _)| version);
+            Ok(found.map_or(Liveness::Dead, |(_, liveness)| liveness))
+        };
+        let conflict =
+            self.indexes[index].find_conflict(snapshot.into(), key, None, &mut resolve)?;
+        Ok(match (conflict, version) {
+            (Some(InsertOutcome::MustWait(xid)), _) => EntryOutcome::Wait(xid),
+            (Some(InsertOutcome::Duplicate(_)), Some(version)) => EntryOutcome::Duplicate(version),
+            _ => EntryOutcome::Done,
+        })
     }
 
-    /// The version of the row an index entry `key` → `tid` points to that is in the way of an
-    /// equal key.
+    /// The version of the row at `tid`, where an index entry leads, that is in the way of the
+    /// entry's key. Versions that do not share the entry's key are deleted (TAB-9).
     ///
     /// The entry was read a moment ago and nothing is locked, so the slot may have been given to
-    /// another row since: a row that has another key now is not in the way.
+    /// another row since: the answer counts if the entry is still there (BT-5).
     fn version_in_the_way(
         &self,
         txn: &Transaction,
-        index: usize,
-        key: &[u8],
         tid: Tid,
     ) -> EngineResult<Option<(Tid, Liveness)>> {
         let _frames = self.reserve_for_reading();
-        self.retry(|| self.try_version_in_the_way(txn, index, key, tid))
+        self.retry(|| {
+            let guard = self.heap().read(tid.block)?;
+            for link in chain(&guard, tid.block, tid.slot, Entry::Index) {
+                let state = self.version_liveness(txn, &link)?;
+                if state != Liveness::Dead {
+                    return Ok(Some((Tid::new(tid.block, link.slot), state)));
+                }
+                if self.has(Mutant::CheckFirstVersionOnly) {
+                    return Ok(None);
+                }
+            }
+            Ok(None)
+        })
     }
 
-    fn try_version_in_the_way(
-        &self,
-        txn: &Transaction,
-        index: usize,
-        key: &[u8],
-        tid: Tid,
-    ) -> EngineResult<Option<(Tid, Liveness)>> {
-        let guard = self.heap().read(tid.block)?;
-        for link in chain(&guard, tid.block, tid.slot, Entry::Index) {
-            let state = self.version_liveness(txn, &link)?;
-            if state == Liveness::Dead {
-                continue;
-            }
-            let mut now = Vec::with_capacity(key.len());
-            let row = guard.row(link.offset, link.length);
-            let kind = self.def.indexes[index].key.key(row, &mut now);
-            if kind == KeyKind::Unique && now == key {
-                return Ok(Some((Tid::new(tid.block, link.slot), state)));
-            }
-        }
-        Ok(None)
-    }
-
-    fn liveness(
-        &self,
-        txn: &Transaction,
-        index: usize,
-        key: &[u8],
-        tid: Tid,
-    ) -> EngineResult<Liveness> {
-        let found = self.version_in_the_way(txn, index, key, tid)?;
+    fn liveness(&self, txn: &Transaction, tid: Tid) -> EngineResult<Liveness> {
+        let found = self.version_in_the_way(txn, tid)?;
         Ok(found.map_or(Liveness::Dead, |(_, liveness)| liveness))
     }
 
@@ -249,6 +241,9 @@ impl Table {
         if !header.frozen() && !txn.owns(header.xmin) {
             match self.status(header.xmin, xmin_hint(header))? {
                 XidStatus::Aborted => return Ok(Liveness::Dead),
+                XidStatus::InProgress if self.has(Mutant::IgnoreRunningInserter) => {
+                    return Ok(Liveness::Dead);
+                }
                 XidStatus::InProgress => return Ok(Liveness::InProgress(header.xmin)),
                 XidStatus::Committed => {}
             }
@@ -314,6 +309,7 @@ impl Table {
         let mut change = self.store().change(xid.get());
         page.part(&mut change, OP_INSERT, &data);
         change.commit();
+        page.assert_sound();
         drop(page);
         let inserted = 1;
         txn.count(
@@ -338,12 +334,20 @@ impl Table {
             .search(tuple_space(row_len) + LINE_POINTER_SIZE + reserve);
         let mut block = self.space.target(&mut search)?;
         loop {
-            let mut page = self.lock_page_with(block, strategy)?;
+            let mut page = match self.lock_page_with(block, strategy) {
+                Ok(page) => page,
+                // The row need not go there.
+                Err(error) if search.may_avoid(&error) => {
+                    block = self.space.pass_on(&mut search, block, 0)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
             if page.fits(row_len, reserve) {
                 return Ok(page);
             }
             let horizon = self.db.horizon();
-            if Self::prunable(&page.heap, &horizon)
+            if self.prunable(&page.heap, &horizon)
                 && self.prune_locked(&mut page.heap, &horizon)?
                 && page.fits(row_len, reserve)
             {

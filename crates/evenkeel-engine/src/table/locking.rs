@@ -1,17 +1,21 @@
 //! Row locks and what has become of a row since a snapshot was taken.
 //!
 //! Changes are marked in the tuple (xmax); locks live in the lock table and are taken and looked
-//! at under the page's lock, so neither side can miss the other (heap rule 8).
+//! at under the page's lock, so neither side can miss the other (HEAP-8).
+
+use smallvec::SmallVec;
 
 use super::{Modified, Table};
 use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{COMBO_CID, HeapRead, TupleHeader, XMAX_KEYS};
 use crate::heap::prune::xmax_hint;
+use crate::heap::rows::RowHandle;
 use crate::lock::{RowLockMode, WaitPolicy};
-use crate::txn::Transaction;
+use crate::mutant::Mutant;
+use crate::transaction::Transaction;
 use crate::types::{CommandId, Isolation, Tid, Xid, XidStatus};
 
-/// What a tuple is to a transaction that wants to change or lock it.
+/// The state of a tuple for a transaction that wants to change or lock it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Judgement {
     /// Nobody has changed it.
@@ -41,6 +45,9 @@ pub(super) enum Walk {
     Gone,
 }
 
+/// Versions found changed by committed transactions.
+pub(super) type Superseded = SmallVec<[Tid; 4]>;
+
 impl Table {
     /// Judges the tuple at `tid`, which some snapshot of this transaction sees.
     pub(super) fn judge(
@@ -58,6 +65,7 @@ impl Table {
         }
         Ok(match self.status(xmax, xmax_hint(header))? {
             XidStatus::Aborted => Judgement::Free,
+            XidStatus::InProgress if self.has(Mutant::OverwriteRunning) => Judgement::Free,
             XidStatus::InProgress => Judgement::Busy(xmax),
             XidStatus::Committed if header.ctid == tid => Judgement::Deleted,
             XidStatus::Committed => Judgement::Updated(header.ctid, xmax),
@@ -84,6 +92,34 @@ impl Table {
         Ok((txn.combo(inserted, command).0, true))
     }
 
+    /// The command of this transaction that changed the version at `row`; none if it did not.
+    ///
+    /// # Errors
+    /// `StaleRow`; damage; storage failures.
+    pub fn changed_by(
+        &self,
+        txn: &Transaction,
+        row: RowHandle<'_>,
+    ) -> EngineResult<Option<CommandId>> {
+        let tid = row.place()?;
+        let guard = self.heap().read(tid.block)?;
+        let found = guard.is_heap().then(|| guard.tuple_at(tid.slot)).flatten();
+        let Some((offset, _)) = found else {
+            return Ok(None);
+        };
+        let header = guard.header(offset);
+        if !header.xmax.is_some() || !txn.owns(header.xmax) {
+            return Ok(None);
+        }
+        let stored = CommandId(header.cid);
+        let is_combo = header.flags & COMBO_CID != 0;
+        let changed = match is_combo {
+            true => txn.resolve_combo(stored)?.1,
+            false => stored,
+        };
+        Ok(Some(changed))
+    }
+
     /// Locks the row at `tid`, a version that the transaction's snapshot sees. `Done` means
     /// that this very version is locked and is the newest; under READ COMMITTED a newer version
     /// is locked instead and reported as `Changed`. A row that is skipped is left as it was.
@@ -91,20 +127,40 @@ impl Table {
     /// # Errors
     /// `SerializationFailure` under REPEATABLE READ when the row has changed;
     /// `LockNotAvailable` with [`WaitPolicy::NoWait`]; `Deadlock`, `Cancelled`.
-    pub async fn lock_row(
+    pub async fn lock_row<'r>(
         &self,
         txn: &mut Transaction,
-        tid: Tid,
+        row: RowHandle<'r>,
         mode: RowLockMode,
         policy: WaitPolicy,
-    ) -> EngineResult<Modified> {
+    ) -> EngineResult<Modified<'r>> {
         let before = txn.locks_mark();
-        let mut walk = self.walk(txn, tid, None, mode)?;
+        let mut superseded = Superseded::new();
+        let outcome = self
+            .lock_walk(txn, row, (mode, policy), &mut superseded)
+            .await;
+        match outcome {
+            // Key-share locks of the versions on the way are among them.
+            Ok(Modified::Skipped) => txn.release_locks_to(before),
+            _ => txn.release_superseded(before, self.def.heap, &superseded),
+        }
+        outcome
+    }
+
+    async fn lock_walk<'r>(
+        &self,
+        txn: &mut Transaction,
+        row: RowHandle<'r>,
+        (mode, policy): (RowLockMode, WaitPolicy),
+        superseded: &mut Superseded,
+    ) -> EngineResult<Modified<'r>> {
+        let tid = row.place()?;
+        let mut walk = self.walk(txn, tid, None, mode, superseded)?;
         loop {
             let at = match walk {
                 Walk::Locked(at) if at == tid => return Ok(Modified::Done(tid)),
                 Walk::Locked(newest) => {
-                    Self::changed(txn, "update")?;
+                    let newest = row.at(newest);
                     return Ok(Modified::Changed { newest });
                 }
                 Walk::SelfModified => return Ok(Modified::SelfModified),
@@ -114,21 +170,18 @@ impl Table {
                 }
                 Walk::Contended(at) => {
                     if !txn.lock_row(self.def.heap, at, mode, policy).await? {
-                        // Key-share locks of the versions on the way here.
-                        txn.release_locks_to(before);
                         return Ok(Modified::Skipped);
                     }
                     at
                 }
                 Walk::Busy(at, xid) => {
                     if !self.wait_for_change(txn, at, xid, mode, policy).await? {
-                        txn.release_locks_to(before);
                         return Ok(Modified::Skipped);
                     }
                     at
                 }
             };
-            walk = self.walk(txn, at, None, mode)?;
+            walk = self.walk(txn, at, None, mode, superseded)?;
         }
     }
 
@@ -162,14 +215,19 @@ impl Table {
     ///
     /// A key-share lock does not mind a change of other columns in progress: it locks the
     /// version it came to and every version after it, as the row's key is theirs too.
+    ///
+    /// Versions that a committed transaction has changed are added to `superseded`: nobody needs
+    /// a lock on them any more. A fixed snapshot cannot go on from one, so it does not wait for
+    /// those behind it.
     pub(super) fn walk(
         &self,
         txn: &mut Transaction,
         tid: Tid,
         expected: Option<Xid>,
         mode: RowLockMode,
+        superseded: &mut Superseded,
     ) -> EngineResult<Walk> {
-        self.retry(|| self.try_walk(txn, tid, expected, mode))
+        self.retry(|| self.try_walk(txn, tid, expected, mode, superseded))
     }
 
     fn try_walk(
@@ -178,6 +236,7 @@ impl Table {
         tid: Tid,
         expected: Option<Xid>,
         mode: RowLockMode,
+        superseded: &mut Superseded,
     ) -> EngineResult<Walk> {
         let (mut at, mut expected) = (tid, expected);
         let mut shared: Option<Tid> = None;
@@ -202,8 +261,15 @@ impl Table {
                         });
                     }
                     Judgement::SelfModified => return Ok(Walk::SelfModified),
-                    Judgement::Deleted => return Ok(Walk::Gone),
-                    Judgement::Updated(next, xmax) => (next, xmax),
+                    Judgement::Deleted => {
+                        superseded.push(at);
+                        return Ok(Walk::Gone);
+                    }
+                    Judgement::Updated(next, xmax) => {
+                        Self::changed(txn, "update")?;
+                        superseded.push(at);
+                        (next, xmax)
+                    }
                     Judgement::Busy(xid) => {
                         let keys = header.xmax_mask & XMAX_KEYS != 0;
                         if mode != RowLockMode::KeyShare || keys {

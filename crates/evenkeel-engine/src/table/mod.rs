@@ -15,11 +15,12 @@ pub(crate) mod pages;
 mod passes;
 mod read;
 mod sample;
-pub(crate) mod sort;
 mod space;
+mod sync_scan;
 #[cfg(test)]
 mod tests;
 mod update;
+mod young;
 
 use std::sync::Arc;
 
@@ -28,8 +29,8 @@ use evenkeel_storage::buffer::ForkHandle;
 
 pub use check::{CheckReport, CheckStep};
 pub use def::{
-    Arbiter, Direction, IndexDef, InsertOptions, Inserted, KeyExtractor, KeyHint, KeyKind,
-    KeyRange, Modified, TableDef,
+    Arbiter, Built, Direction, IndexDef, InsertOptions, Inserted, KeyExtractor, KeyHint, KeyKind,
+    KeyRange, Modified, ReplicaIdentity, TableDef,
 };
 pub use read::{IndexScan, Scan};
 pub use sample::{Sample, SampleOptions};
@@ -38,9 +39,8 @@ use self::space::Space;
 use crate::btree::BTree;
 use crate::database::Database;
 use crate::error::EngineResult;
+use crate::mutant::Mutant;
 use crate::stats::TableCounters;
-use crate::ticket::CancelFlag;
-use crate::vacuum::{VacuumOptions, VacuumProgress, VacuumStats};
 use crate::vm::VisibilityMap;
 
 /// Added to a heap's file number to name its [`Space`] among what the database caches.
@@ -56,6 +56,7 @@ pub struct Table {
     vm: VisibilityMap,
     indexes: Vec<BTree>,
     counters: Arc<TableCounters>,
+    replica_identity: ReplicaIdentity,
 }
 
 impl Table {
@@ -63,8 +64,20 @@ impl Table {
     /// indexes'.
     ///
     /// # Errors
-    /// `Corrupted` when an index file is not a tree; storage failures.
+    /// Storage failures. A damaged page is the error of who reads it.
     pub fn open(db: &Database, def: TableDef) -> EngineResult<Arc<Table>> {
+        Table::open_logging(db, def, ReplicaIdentity::Nothing)
+    }
+
+    /// [`Table::open`], for changes of rows that the log says more of.
+    ///
+    /// # Errors
+    /// Those of [`Table::open`].
+    pub fn open_logging(
+        db: &Database,
+        def: TableDef,
+        replica_identity: ReplicaIdentity,
+    ) -> EngineResult<Arc<Table>> {
         let store = db.store();
         let space = db.cached(SPACE_KEY ^ def.heap.0, || {
             Ok(Arc::new(Space::open(store, def.heap)?))
@@ -80,10 +93,11 @@ impl Table {
             space,
             vm,
             indexes,
+            replica_identity,
         }))
     }
 
-    /// What it was opened with.
+    /// The definition it was opened with.
     pub fn def(&self) -> &TableDef {
         &self.def
     }
@@ -107,6 +121,12 @@ impl Table {
         self.space.fork()
     }
 
+    /// Whether the engine runs with this deliberate bug.
+    #[inline]
+    fn has(&self, mutant: Mutant) -> bool {
+        self.db.system().has(mutant)
+    }
+
     pub(crate) fn counters(&self) -> &Arc<TableCounters> {
         &self.counters
     }
@@ -127,34 +147,12 @@ impl Table {
         &self.indexes
     }
 
-    /// Removes dead row versions and their index entries, freezes, and sets visibility bits.
-    /// One at a time, which the caller's table lock sees to; readers and writers go on.
-    ///
-    /// # Errors
-    /// `Cancelled`; damage; storage failures. What was done so far stays.
-    pub fn vacuum(
-        &self,
-        options: &VacuumOptions,
-        progress: &mut dyn FnMut(&VacuumProgress),
-    ) -> EngineResult<VacuumStats> {
-        crate::vacuum::run(self, options, progress)
-    }
-
     /// How many blocks of the heap the map calls all-visible, and how many all-frozen.
     ///
     /// # Errors
     /// Storage failures.
     pub fn visibility(&self) -> EngineResult<(u32, u32)> {
         self.vm.count(self.blocks())
-    }
-
-    /// Cuts empty pages off the heap's end and answers how many. The caller holds the table
-    /// exclusively.
-    ///
-    /// # Errors
-    /// `Cancelled`; damage; storage failures.
-    pub fn truncate_tail(&self, cancel: Option<&CancelFlag>) -> EngineResult<u32> {
-        crate::vacuum::truncate(self, cancel)
     }
 }
 

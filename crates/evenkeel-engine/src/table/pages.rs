@@ -1,15 +1,17 @@
-//! What the operations of a table do to pages: lock them together with their map page, log a
-//! change with the map's part, prune.
+//! Actions of a table's operations on pages: lock them together with their map page, log a change
+//! with the map's part, prune.
 
 use evenkeel_storage::buffer::{FrameReservation, Pin, Strategy, WriteGuard};
 use evenkeel_storage::page::PageRead;
-use evenkeel_storage::{BlockNumber, Change, PartFlags};
+use evenkeel_storage::{BlockNumber, Change, PartFlags, RemovalLsn};
 
 use super::Table;
 use crate::error::{EngineError, EngineResult};
+use crate::heap::check::Sound;
 use crate::heap::layout::{HeapRead, LINE_POINTER_SIZE, tuple_space};
 use crate::heap::ops::{CLEAR_VISIBLE, INIT_PAGE, OP_PRUNE, Prune};
 use crate::heap::prune::{Fate, PlanOptions, plan};
+use crate::mutant::Mutant;
 use crate::txn::{Hint, Horizon};
 use crate::types::Xid;
 use crate::vm::{self, ALL_FROZEN, ALL_VISIBLE};
@@ -19,6 +21,7 @@ pub struct Locked<'a> {
     /// The heap page.
     pub heap: WriteGuard<'a>,
     map: Option<WriteGuard<'a>>,
+    sound: Sound,
     /// Given back after the pages, or with the other page's.
     _frames: Option<FrameReservation>,
 }
@@ -60,6 +63,33 @@ impl<'a> Locked<'a> {
         let empty = self.heap.slots() == 0;
         let need = tuple_space(row_len) + LINE_POINTER_SIZE + if empty { 0 } else { reserve };
         self.heap.gap() >= need || (reserve == 0 && self.heap.fits(row_len))
+    }
+
+    fn new(
+        heap: WriteGuard<'a>,
+        map: Option<WriteGuard<'a>>,
+        frames: Option<FrameReservation>,
+    ) -> Self {
+        Locked {
+            sound: Sound::before(&heap),
+            heap,
+            map,
+            _frames: frames,
+        }
+    }
+
+    /// Asserts, in builds with debug assertions, that the committed change has left a sound page,
+    /// and a map that says no more than the page (HEAP-11, HEAP-15).
+    pub fn assert_sound(&self) {
+        self.sound.assert_after(&self.heap);
+        if let Some(map) = &self.map {
+            let (_, index) = vm::position(self.heap.block());
+            debug_assert!(
+                self.heap.all_visible() || vm::read_bits(map, index) == 0,
+                "the map calls block {} all-visible, its page does not",
+                self.heap.block()
+            );
+        }
     }
 
     /// Adds the heap page's part, and the map page's when the visibility ends.
@@ -117,25 +147,17 @@ impl Table {
         let frames = Some(self.reserve_frames());
         let heap = self.heap().write_with(block, strategy)?;
         if !heap.all_visible() {
-            return Ok(Locked {
-                heap,
-                map: None,
-                _frames: frames,
-            });
+            return Ok(Locked::new(heap, None, frames));
         }
         let pin = heap.unlock();
         let map = self.vm.pin(block)?;
         let heap = pin.write();
         let map = heap.all_visible().then(|| map.write());
-        Ok(Locked {
-            heap,
-            map,
-            _frames: frames,
-        })
+        Ok(Locked::new(heap, map, frames))
     }
 
     /// Reserves the most frames that a step of an operation on the heap pins at once. The caller
-    /// holds no pin, and no other reservation (heap rule 13).
+    /// holds no pin, and no other reservation (HEAP-13).
     pub(crate) fn reserve_frames(&self) -> FrameReservation {
         self.store().pool().reserve(FRAMES)
     }
@@ -155,7 +177,7 @@ impl Table {
         let mut map = None;
         loop {
             let pins = (self.heap().pin(first)?, self.heap().pin(second)?);
-            let (a, b) = if first < second {
+            let (a, b) = if first < second || self.has(Mutant::LockPagesAsNamed) {
                 let a = pins.0.write();
                 (a, pins.1.write())
             } else {
@@ -171,16 +193,8 @@ impl Table {
                 map = Some(self.vm.pin(first)?);
             } else {
                 let map = map.filter(|_| a.all_visible()).map(Pin::write);
-                let own = Locked {
-                    heap: a,
-                    map,
-                    _frames: Some(frames),
-                };
-                let other = Locked {
-                    heap: b,
-                    map: None,
-                    _frames: None,
-                };
+                let own = Locked::new(a, map, Some(frames));
+                let other = Locked::new(b, None, None);
                 return Ok((own, other));
             }
         }
@@ -198,21 +212,22 @@ impl Table {
             let mut change = self.store().change(Xid::NONE.get());
             page.part(&mut change, OP_PRUNE, &op.encode());
             change.commit();
+            page.assert_sound();
         }
         Ok(())
     }
 
     /// Runs `attempt`, which looks at locked pages, again for every status page that it missed:
-    /// none is read while a page is locked (heap rule 14).
+    /// none is read while a page is locked (HEAP-14).
     pub(super) fn retry<T>(&self, attempt: impl FnMut() -> EngineResult<T>) -> EngineResult<T> {
         self.db.system().retry(attempt)
     }
 
     /// Whether the end of the transaction that the page's prune hint names is old enough that
     /// pruning may find something.
-    pub(super) fn prunable(page: &impl PageRead, horizon: &Horizon) -> bool {
+    pub(super) fn prunable(&self, page: &impl PageRead, horizon: &Horizon) -> bool {
         let hint = page.prune_xid();
-        hint.is_some() && hint < horizon.floor()
+        self.db.system().is_prunable(horizon, hint)
     }
 
     /// Prunes a locked page; says whether it did anything. Nothing is read for it: what cannot be
@@ -228,7 +243,7 @@ impl Table {
         let plan = match plan(heap, block.0, options, &mut fates) {
             Ok(plan) => plan,
             Err(EngineError::StatusNotInMemory { xid }) => {
-                self.db.system().status.fetch_later(xid);
+                self.db.system().fetch_later(xid);
                 return Ok(false);
             }
             Err(other) => return Err(other),
@@ -236,13 +251,17 @@ impl Table {
         if plan.is_idle() && plan.op.prune_xid == heap.prune_xid() {
             return Ok(false);
         }
+        let sound = Sound::before(heap);
+        let newest = self.db.system().newest_commit(plan.removes.iter());
         let mut change = self.store().change(Xid::NONE.get());
+        change.removes(RemovalLsn::Commit(newest));
         change.part(heap, OP_PRUNE, PartFlags::NONE, &plan.op.encode());
         change.commit();
+        sound.assert_after(heap);
         Ok(true)
     }
 
-    /// What became of transactions, as seen from `horizon`.
+    /// The fate of transactions, as seen from `horizon`.
     pub(crate) fn fates<'a>(
         &'a self,
         horizon: &'a Horizon,

@@ -2,7 +2,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use evenkeel_storage::buffer::{ReadAhead, Ring};
 
@@ -13,14 +12,6 @@ use super::space::Space;
 const LARGE: u32 = 4;
 /// Blocks between two announcements of a pass's position.
 const STEP: u32 = 16;
-
-/// Where the passes over a heap are, so that one that begins can share what another has just
-/// read.
-#[derive(Default)]
-pub struct PassPosition {
-    under_way: AtomicU32,
-    at: AtomicU32,
-}
 
 /// A pass under way over some blocks of a heap, each visited once.
 pub struct Pass {
@@ -45,9 +36,11 @@ impl Pass {
         let synchronised = large && whole && table.db.config().synchronize_seqscans;
         let space = Arc::clone(&table.space);
         let mut next = blocks.start;
-        if synchronised && space.passes().under_way.fetch_add(1, Ordering::AcqRel) > 0 {
-            let at = space.passes().at.load(Ordering::Acquire);
-            next = if blocks.contains(&at) { at } else { next };
+        if synchronised
+            && let Some(at) = space.passes().join()
+            && blocks.contains(&at)
+        {
+            next = at;
         }
         Pass {
             space,
@@ -70,14 +63,14 @@ impl Pass {
         self.left = self.left.checked_sub(1)?;
         if self.next == self.blocks.end {
             self.next = self.blocks.start;
-            // What is behind the place where it began has been read by the other pass.
+            // Read ahead only to the place where the pass began: blocks behind it have been read.
             let end = self.next.saturating_add(self.left).saturating_add(1);
             self.ahead = ReadAhead::new(end, self.ring.clone());
         }
         let block = self.next;
         self.next += 1;
         if self.synchronised && block.is_multiple_of(STEP) {
-            self.space.passes().at.store(block, Ordering::Release);
+            self.space.passes().announce(block);
         }
         self.ahead.at(self.space.fork(), block);
         Some(block)
@@ -87,7 +80,7 @@ impl Pass {
 impl Drop for Pass {
     fn drop(&mut self) {
         if self.synchronised {
-            self.space.passes().under_way.fetch_sub(1, Ordering::AcqRel);
+            self.space.passes().leave();
         }
     }
 }

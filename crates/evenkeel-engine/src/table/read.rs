@@ -3,19 +3,21 @@
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-use evenkeel_storage::BlockNumber;
 use evenkeel_storage::buffer::{ReadGuard, Strategy};
+use evenkeel_storage::page::PageRead;
+use evenkeel_storage::{BlockNumber, Lsn};
 
 use super::passes::Pass;
-use super::{Direction, KeyKind, KeyRange, Table};
+use super::young::HeapOrder;
+use super::{Direction, KeyRange, Table};
 use crate::btree::{self, LeafBatch, TreeScan, Visit};
 use crate::error::{EngineError, EngineResult};
-use crate::heap::layout::{HEAP_ONLY, HeapRead, LpState, PAGE_CAPACITY};
+use crate::heap::layout::{HeapRead, LpState, PAGE_CAPACITY};
 use crate::heap::read::{Entry, Link, find_visible, read_page};
-use crate::heap::rows::{Row, RowBatch};
+use crate::heap::rows::{Row, RowBatch, RowHandle};
 use crate::heap::visibility::Viewer;
 use crate::ticket::CancelFlag;
-use crate::txn::{Snapshot, Transaction};
+use crate::txn::Snapshot;
 use crate::types::Tid;
 
 /// A scan prunes pages that have less contiguous space than this, in bytes.
@@ -68,9 +70,16 @@ pub struct IndexScan {
     table: Arc<Table>,
     index: usize,
     snapshot: Snapshot,
-    scan: TreeScan,
-    entries: LeafBatch,
+    source: Source,
     cancel: Option<CancelFlag>,
+}
+
+/// Where an index scan takes its rows from.
+enum Source {
+    /// The index.
+    Tree(TreeScan, LeafBatch),
+    /// The heap: the index lacks versions that the snapshot sees.
+    Heap(HeapOrder),
 }
 
 impl IndexScan {
@@ -91,82 +100,49 @@ impl IndexScan {
             if let Some(flag) = &self.cancel {
                 flag.check()?;
             }
-            if !self.scan.next_page(&mut self.entries)? {
+            let more = match &mut self.source {
+                Source::Tree(scan, entries) => {
+                    let more = scan.next_page(entries)?;
+                    self.table
+                        .visit_entries(self.index, &self.snapshot, entries, batch)?;
+                    more
+                }
+                Source::Heap(order) => {
+                    let cancel = self.cancel.as_ref();
+                    order.next_page(&self.table, &self.snapshot, cancel, batch)?
+                }
+            };
+            if !more {
                 return Ok(false);
             }
-            self.visit_entries(batch)?;
         }
+        batch.read_under(0, &self.snapshot);
         self.table.counters().index_read(0, batch.len() as u64);
         Ok(true)
     }
-
-    /// Copies the visible rows of a leaf's entries; neighbours on one heap page share a visit.
-    fn visit_entries(&self, batch: &mut RowBatch) -> EngineResult<()> {
-        let mut viewer = Viewer::new(&self.snapshot);
-        let tids = self.entries.tids();
-        let (mut dead, mut scratch) = (Vec::new(), Vec::new());
-        let mut next = 0;
-        while next < tids.len() {
-            let block = tids[next].block;
-            let _frames = self.table.reserve_for_reading();
-            let mut guard = self.table.heap().read(block)?;
-            let mut missed = None;
-            while next < tids.len() && tids[next].block == block {
-                let key = self.entries.key(next);
-                let wanted = |found: &[u8]| found == key;
-                let entry = Visited {
-                    index: self.index,
-                    tid: tids[next],
-                    wanted: &wanted,
-                };
-                let found = self
-                    .table
-                    .visit(&entry, &mut guard, &mut viewer, &mut scratch);
-                let found = match found {
-                    Err(EngineError::StatusNotInMemory { xid }) => {
-                        missed = Some(xid);
-                        break;
-                    }
-                    found => found?,
-                };
-                match found {
-                    Found::Row(link) => batch.push(
-                        Tid::new(block, link.slot),
-                        guard.row(link.offset, link.length),
-                    ),
-                    Found::Dead => dead.push(next),
-                    Found::Nothing => {}
-                }
-                next += 1;
-            }
-            if let Some(xid) = missed {
-                // With the page let go of; this entry is visited again.
-                drop(guard);
-                viewer.start_again();
-                self.table.db.xid_status(xid)?;
-            }
-        }
-        if !dead.is_empty() {
-            self.table.indexes[self.index].mark_dead(&self.entries, dead.into_iter())?;
-        }
-        Ok(())
-    }
 }
 
-/// An index entry to follow.
-struct Visited<'a> {
-    index: usize,
-    tid: Tid,
-    /// Whether a key is one that the scan asks for.
-    wanted: &'a dyn Fn(&[u8]) -> bool,
-}
-
-/// What an index entry led to.
+/// The result of following an index entry.
 enum Found {
     Row(Link),
-    /// Nothing that any snapshot will ever see.
-    Dead,
+    /// Nothing that any snapshot will ever see, as the heap page says, which has this LSN.
+    Dead(Lsn),
     Nothing,
+}
+
+/// Follows an index entry. All versions of a chain that a snapshot may see and that can use the
+/// index share their key (TAB-9), and a slot that was given to another row since the
+/// entry was read holds nothing that the snapshot sees.
+fn visit(tid: Tid, guard: &mut ReadGuard<'_>, viewer: &mut Viewer<'_>) -> EngineResult<Found> {
+    if let Some(link) = find_visible(guard, tid, Entry::Index, viewer)? {
+        return Ok(Found::Row(link));
+    }
+    let dead = guard.is_heap() && guard.line_pointer(tid.slot).state == LpState::Dead;
+    Ok(if dead {
+        Found::Dead(guard.lsn())
+    } else {
+        Found::Nothing
+    })
 }
 
 impl Table {
@@ -190,7 +166,7 @@ impl Table {
     /// Rows of an index range in key order.
     ///
     /// # Errors
-    /// When the table was opened without an index of this number.
+    /// When the table was opened without an index of this number; storage failures.
     pub fn index_scan(
         self: &Arc<Self>,
         snapshot: &Snapshot,
@@ -207,7 +183,7 @@ impl Table {
             // Behind every key that starts with it; if there is none, the scan is empty.
             Some((key, false)) => match btree::prefix_successor(key, &mut after) {
                 true => Bound::Included(after.as_slice()),
-                false => return Ok(self.scan_tree(snapshot, index, tree, EMPTY, direction)),
+                false => return self.scan_tree(snapshot, index, tree, EMPTY, direction),
             },
         };
         let upper = match &range.high {
@@ -217,7 +193,7 @@ impl Table {
             }
             Some((_, true)) | None => Bound::Unbounded,
         };
-        Ok(self.scan_tree(snapshot, index, tree, (lower, upper), direction))
+        self.scan_tree(snapshot, index, tree, (lower, upper), direction)
     }
 
     fn scan_tree(
@@ -227,19 +203,73 @@ impl Table {
         tree: &btree::BTree,
         (lower, upper): (Bound<&[u8]>, Bound<&[u8]>),
         direction: Direction,
-    ) -> IndexScan {
-        let direction = match direction {
-            Direction::Forward => btree::Direction::Forward,
-            Direction::Backward => btree::Direction::Backward,
+    ) -> EngineResult<IndexScan> {
+        let source = if self.can_read_by(snapshot, index)? {
+            let direction = match direction {
+                Direction::Forward => btree::Direction::Forward,
+                Direction::Backward => btree::Direction::Backward,
+            };
+            let scan = tree.scan(snapshot.into(), (lower, upper), direction);
+            Source::Tree(scan, LeafBatch::new())
+        } else {
+            let range = (lower.map(<[u8]>::to_vec), upper.map(<[u8]>::to_vec));
+            Source::Heap(HeapOrder::new(index, range, direction))
         };
-        IndexScan {
+        Ok(IndexScan {
             table: Arc::clone(self),
             index,
             snapshot: snapshot.clone(),
-            scan: tree.scan(lower, upper, direction),
-            entries: LeafBatch::with_keys(),
+            source,
             cancel: None,
+        })
+    }
+
+    /// Copies the visible rows of a leaf's entries; neighbours on one heap page share a visit.
+    fn visit_entries(
+        &self,
+        index: usize,
+        snapshot: &Snapshot,
+        entries: &LeafBatch,
+        batch: &mut RowBatch,
+    ) -> EngineResult<()> {
+        let mut viewer = Viewer::new(snapshot);
+        let tids = entries.tids();
+        let mut dead = Vec::new();
+        let mut next = 0;
+        while next < tids.len() {
+            let block = tids[next].block;
+            let _frames = self.reserve_for_reading();
+            let mut guard = self.heap().read(block)?;
+            let mut missed = None;
+            while next < tids.len() && tids[next].block == block {
+                let found = match visit(tids[next], &mut guard, &mut viewer) {
+                    Err(EngineError::StatusNotInMemory { xid }) => {
+                        missed = Some(xid);
+                        break;
+                    }
+                    found => found?,
+                };
+                match found {
+                    Found::Row(link) => batch.push(
+                        Tid::new(block, link.slot),
+                        guard.row(link.offset, link.length),
+                    ),
+                    Found::Dead(since) => dead.push((next, since)),
+                    Found::Nothing => {}
+                }
+                next += 1;
+            }
+            if let Some(xid) = missed {
+                // With the page let go of; this entry is visited again.
+                drop(guard);
+                viewer.start_again();
+                self.db.xid_status(xid)?;
+            }
         }
+        if !dead.is_empty() {
+            self.indexes[index].mark_dead(entries, dead.into_iter())?;
+        }
+        Ok(())
     }
 
     fn tree(&self, index: usize) -> EngineResult<&btree::BTree> {
@@ -261,69 +291,39 @@ impl Table {
         key: &[u8],
         out: &mut RowBatch,
     ) -> EngineResult<()> {
-        let mut viewer = Viewer::new(snapshot);
+        let tree = self.tree(index)?;
         let first = out.len();
-        let wanted = |found: &[u8]| found.starts_with(key);
-        let mut scratch = Vec::new();
-        self.tree(index)?.lookup_prefix(key, &mut |tid| {
+        if !self.can_read_by(snapshot, index)? {
+            self.lookup_in_heap(snapshot, index, key, out)?;
+            self.counters().index_read(1, (out.len() - first) as u64);
+            return Ok(());
+        }
+        let mut viewer = Viewer::new(snapshot);
+        tree.lookup_prefix(snapshot.into(), key, &mut |tid| {
             let _frames = self.reserve_for_reading();
-            let entry = Visited {
-                index,
-                tid,
-                wanted: &wanted,
-            };
             let (guard, found) = self.retry(|| {
                 viewer.start_again();
                 let mut guard = self.heap().read(tid.block)?;
-                let found = self.visit(&entry, &mut guard, &mut viewer, &mut scratch)?;
+                let found = visit(tid, &mut guard, &mut viewer)?;
                 Ok((guard, found))
             })?;
             match found {
                 Found::Row(link) => {
                     let tid = Tid::new(tid.block, link.slot);
-                    // One chain can have entries under several keys (heap rule 7).
-                    let again = link.header.is(HEAP_ONLY)
-                        && (first..out.len()).any(|at| out.tid(at) == tid);
-                    if !again {
-                        out.push(tid, guard.row(link.offset, link.length));
-                    }
+                    out.push(tid, guard.row(link.offset, link.length));
                     Ok(Visit::Next)
                 }
-                Found::Dead => Ok(Visit::Dead),
+                Found::Dead(since) => Ok(Visit::Dead(since)),
                 Found::Nothing => Ok(Visit::Next),
             }
         })?;
+        out.read_under(first, snapshot);
         self.counters().index_read(1, (out.len() - first) as u64);
         Ok(())
     }
 
-    /// Follows an index entry. A row version other than its chain's root is taken only if its
-    /// own key is one that is wanted.
-    fn visit(
-        &self,
-        entry: &Visited<'_>,
-        guard: &mut ReadGuard<'_>,
-        viewer: &mut Viewer<'_>,
-        scratch: &mut Vec<u8>,
-    ) -> EngineResult<Found> {
-        let Some(link) = find_visible(guard, entry.tid, Entry::Index, viewer)? else {
-            let slot = entry.tid.slot;
-            let dead = guard.is_heap() && guard.line_pointer(slot).state == LpState::Dead;
-            return Ok(if dead { Found::Dead } else { Found::Nothing });
-        };
-        if link.header.is(HEAP_ONLY) {
-            scratch.clear();
-            let row = guard.row(link.offset, link.length);
-            let kind = self.def.indexes[entry.index].key.key(row, scratch);
-            if kind == KeyKind::Absent || !(entry.wanted)(scratch) {
-                return Ok(Found::Nothing);
-            }
-        }
-        Ok(Found::Row(link))
-    }
-
     /// Appends the visible rows of a block, and prunes it if it is short of space.
-    fn read_block(
+    pub(super) fn read_block(
         &self,
         snapshot: &Snapshot,
         block: BlockNumber,
@@ -340,9 +340,10 @@ impl Table {
             read_page(&mut guard, block, &mut viewer, out)?;
             Ok(guard)
         })?;
+        out.read_under(before, snapshot);
         if guard.prune_xid().is_some() && guard.gap() < SHORT_OF_SPACE {
             let horizon = self.db.recent_horizon();
-            if Self::prunable(&guard, &horizon)
+            if self.prunable(&guard, &horizon)
                 && let Ok(mut page) = guard.unlock().try_write()
             {
                 self.prune_locked(&mut page, &horizon)?;
@@ -393,16 +394,18 @@ impl Table {
                 Tid::new(tid.block, link.slot),
                 guard.row(link.offset, link.length),
             );
+            out.read_under(out.len() - 1, snapshot);
         }
         Ok(found.is_some())
     }
 
-    /// The row at exactly `tid`, whatever a snapshot says of it: for a version this transaction
-    /// has locked, as after [`super::Modified::Changed`].
+    /// The version itself, whatever a snapshot says of it: for one this transaction has locked, as
+    /// after [`super::Modified::Changed`].
     ///
     /// # Errors
     /// Damage; storage failures.
-    pub fn fetch_locked(&self, _txn: &Transaction, tid: Tid) -> EngineResult<Option<Row>> {
+    pub fn fetch_locked(&self, row: RowHandle<'_>) -> EngineResult<Option<Row>> {
+        let tid = row.place()?;
         if tid.block.0 >= self.blocks() {
             return Ok(None);
         }

@@ -7,15 +7,15 @@ use evenkeel_storage::buffer::Strategy;
 use evenkeel_storage::page::PageRead;
 
 use super::Table;
+use crate::cost::{CostAccount, CostBalance};
 use crate::error::EngineResult;
+use crate::heap::fates::HorizonFates;
 use crate::heap::layout::{HeapRead, LpState, TupleHeader};
 use crate::heap::prune::{RowState, row_state};
 use crate::stats::{AnalyzePhase, AnalyzeProgress, AnalyzeTask};
 use crate::ticket::CancelFlag;
-use crate::txn::Transaction;
+use crate::transaction::Transaction;
 use crate::types::Tid;
-use crate::vacuum::cost::{CostAccount, CostBalance};
-use crate::vacuum::fates::VacuumFates;
 
 /// Blocks between two looks at cancel flag and progress, and read ahead of use.
 const STEP: usize = 32;
@@ -135,8 +135,8 @@ impl Table {
         let blocks = self.blocks();
         let chosen = choose_blocks(blocks, options.rows, &mut random);
         let horizon = self.db.horizon();
-        let mut fates = VacuumFates::new(&self.db, &horizon);
-        let ring = crate::vacuum::ring(&self.db, options.buffer_usage_limit);
+        let mut fates = HorizonFates::new(self.db.system(), &horizon);
+        let ring = self.db.vacuum_ring(options.buffer_usage_limit);
         let ring = ring.as_ref();
         let mut cost = CostAccount::open(options.cost.as_deref());
         let mut reservoir = Reservoir {
@@ -182,7 +182,7 @@ impl Table {
         &self,
         txn: &Transaction,
         (block, ring): (BlockNumber, Strategy<'_>),
-        fates: &mut VacuumFates<'_>,
+        fates: &mut HorizonFates<'_>,
         reservoir: &mut Reservoir<'_>,
     ) -> EngineResult<()> {
         let mut states = Vec::new();
@@ -206,11 +206,11 @@ impl Table {
     }
 }
 
-/// What each line pointer of a page leads to, if to a row.
+/// The state of the row that each line pointer of a page leads to, if it leads to one.
 fn page_states<P: PageRead>(
     page: &P,
     txn: &Transaction,
-    fates: &mut VacuumFates<'_>,
+    fates: &mut HorizonFates<'_>,
     out: &mut Vec<Option<RowState>>,
 ) -> EngineResult<()> {
     out.clear();
@@ -228,11 +228,11 @@ fn page_states<P: PageRead>(
     Ok(())
 }
 
-/// What a tuple counts as to a transaction, whose own changes count as if it had committed.
+/// The state of a tuple to a transaction, whose own changes count as if it had committed.
 fn state_to(
     txn: &Transaction,
     header: &TupleHeader,
-    fates: &mut VacuumFates<'_>,
+    fates: &mut HorizonFates<'_>,
 ) -> EngineResult<RowState> {
     if header.xmax.is_some() && txn.owns(header.xmax) {
         return Ok(RowState::Dead);

@@ -8,8 +8,8 @@ use evenkeel_storage::buffer::ForkHandle;
 use evenkeel_storage::{BlockNumber, FileId, Fork, Store};
 use parking_lot::Mutex;
 
-use super::passes::PassPosition;
-use crate::error::EngineResult;
+use super::sync_scan::PassPosition;
+use crate::error::{EngineError, EngineResult};
 use crate::fsm::FreeSpaceMap;
 use crate::heap::layout::{LINE_POINTER_SIZE, PAGE_CAPACITY, tuple_space};
 
@@ -32,6 +32,9 @@ pub struct Space {
     passes: PassPosition,
 }
 
+/// So many damaged pages are avoided by one search.
+const DAMAGED_MAX: u32 = 2 * MISSES_MAX;
+
 /// More than this is not asked of the map, which counts in steps: an empty page has it.
 const NEED_MAX: usize = PAGE_CAPACITY - PAGE_CAPACITY / 64;
 
@@ -39,6 +42,16 @@ const NEED_MAX: usize = PAGE_CAPACITY - PAGE_CAPACITY / 64;
 pub struct Search {
     need: usize,
     misses: u32,
+    damaged: u32,
+}
+
+impl Search {
+    /// Whether the search is to go on elsewhere after a page could not be had: it is that page,
+    /// or its map's, that is damaged.
+    pub fn may_avoid(&mut self, error: &EngineError) -> bool {
+        self.damaged += 1;
+        error.damaged_page().is_some() && self.damaged <= DAMAGED_MAX
+    }
 }
 
 thread_local! {
@@ -89,6 +102,7 @@ impl Space {
         Search {
             need: need.min(NEED_MAX),
             misses: 0,
+            damaged: 0,
         }
     }
 
@@ -156,7 +170,8 @@ impl Space {
         Ok(self.fork.len().checked_sub(1).map(BlockNumber))
     }
 
-    /// Extends the heap. Who had to wait for another's extension looks at its blocks first.
+    /// Extends the heap. A caller that had to wait for another's extension looks at the blocks of
+    /// that extension first.
     fn grow(&self, search: &Search) -> EngineResult<BlockNumber> {
         let guard = match self.growing.try_lock() {
             Some(guard) => guard,

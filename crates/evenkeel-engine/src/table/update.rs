@@ -1,25 +1,28 @@
 //! Updates and deletes.
 
-use evenkeel_storage::BlockNumber;
+use evenkeel_storage::{BlockNumber, Change, Fork, RecordKind};
 
-use super::locking::{Judgement, Walk};
+use super::locking::{Judgement, Superseded, Walk};
 use super::pages::Locked;
-use super::{KeyHint, KeyKind, Modified, Table};
-use crate::error::EngineResult;
+use super::{KeyHint, KeyKind, Modified, ReplicaIdentity, Table};
+use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HeapRead, TupleHeader, XMAX_KEYS};
 use crate::heap::ops::{
-    HOT, Insert, Modify, NOTE_PRUNABLE, OLD_COMBO, OP_INSERT, OP_MODIFY, OP_UPDATE, Update,
+    HOT, Insert, Modify, NOTE_PRUNABLE, OLD_COMBO, OLD_KEY, OLD_ROW, OP_INSERT, OP_MODIFY,
+    OP_UPDATE, Update,
 };
-use crate::lock::{RowLockMode, WaitPolicy};
+use crate::heap::rows::RowHandle;
+use crate::lock::{LockMark, RowLockMode, WaitPolicy};
+use crate::mutant::Mutant;
 use crate::stats::RowChanges;
-use crate::txn::Transaction;
+use crate::transaction::Transaction;
 use crate::types::{Tid, Xid};
 
 /// The row lock that conflicts with a change of a row: any. Locks name a version, and a change
-/// would leave those of others behind on the old one (heap rule 8).
+/// would leave those of others behind on the old one (HEAP-8).
 const CHANGE: RowLockMode = RowLockMode::Update;
 
-/// What a try to change a tuple came to. Nothing is locked any more.
+/// The outcome of an attempt to change a tuple. Nothing is locked any more.
 enum Step {
     /// Done; `reindex` when the new version needs index entries of its own.
     Done { tid: Tid, reindex: bool },
@@ -38,21 +41,14 @@ enum Step {
     Full(usize, Option<usize>),
 }
 
-/// The keys of an update's new row.
-struct NewKeys {
-    bytes: Vec<u8>,
-    /// By index: the end of its key in `bytes`, and its kind.
-    ends: Vec<(usize, KeyKind)>,
-}
-
 /// One update, as it is tried again and again.
 struct Job<'a> {
     tid: Tid,
     row: &'a [u8],
-    keys: Option<NewKeys>,
+    hint: KeyHint,
 }
 
-/// What an update does to index keys.
+/// The effect of an update on index keys.
 #[derive(Clone, Copy)]
 struct KeyChange {
     any: bool,
@@ -66,20 +62,28 @@ impl Table {
     /// # Errors
     /// `UniqueViolation`, `RowTooLarge`; `SerializationFailure` under REPEATABLE READ when the
     /// row has changed since the snapshot; `Deadlock`, `Cancelled`; storage failures.
-    pub async fn update(
+    pub async fn update<'r>(
         &self,
         txn: &mut Transaction,
-        tid: Tid,
+        old: RowHandle<'r>,
         row: &[u8],
         hint: KeyHint,
-    ) -> EngineResult<Modified> {
+    ) -> EngineResult<Modified<'r>> {
         Self::check_size(row)?;
-        let keys = (hint == KeyHint::Compare).then(|| self.new_keys(row));
-        let job = Job { tid, row, keys };
+        let tid = old.place()?;
+        let job = Job { tid, row, hint };
         let mut search = self.space.search_for(row.len());
         let mut room = None;
+        let before = txn.locks_mark();
         loop {
-            let step = self.retry(|| self.try_update(txn, &job, room))?;
+            let step = match self.retry(|| self.try_update(txn, &job, room)) {
+                Err(error) if self.lies_in(&error, room) && search.may_avoid(&error) => {
+                    let tried = room.map(|block| (block, 0));
+                    room = Some(self.space.elsewhere(&mut search, (tid.block, 0), tried)?);
+                    continue;
+                }
+                step => step?,
+            };
             if let Step::Done { tid, reindex } = step {
                 let old = job.tid.block;
                 self.count_update(txn, !reindex, tid.block != old);
@@ -93,10 +97,18 @@ impl Table {
                 room = Some(self.space.elsewhere(&mut search, (tid.block, own), tried)?);
                 continue;
             }
-            if let Some(outcome) = self.settle(txn, tid, step).await? {
+            if let Some(outcome) = self.settle(txn, old, before, step).await? {
                 return Ok(outcome);
             }
         }
+    }
+
+    /// Whether the page where a new version was to go is the damaged one.
+    fn lies_in(&self, error: &EngineError, room: Option<BlockNumber>) -> bool {
+        let damaged = error.damaged_page();
+        damaged.is_some_and(|page| {
+            (page.file, page.fork, Some(page.block)) == (self.def.heap, Fork::Main, room)
+        })
     }
 
     /// Deletes the row at `tid`, a version that the transaction's snapshot sees or that was
@@ -104,31 +116,41 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::update`].
-    pub async fn delete(&self, txn: &mut Transaction, tid: Tid) -> EngineResult<Modified> {
+    pub async fn delete<'r>(
+        &self,
+        txn: &mut Transaction,
+        old: RowHandle<'r>,
+    ) -> EngineResult<Modified<'r>> {
+        let tid = old.place()?;
+        let before = txn.locks_mark();
         loop {
             let step = self.retry(|| self.try_delete(txn, tid))?;
             if let Step::Done { tid, .. } = step {
                 self.count_delete(txn);
                 return Ok(Modified::Done(tid));
             }
-            if let Some(outcome) = self.settle(txn, tid, step).await? {
+            if let Some(outcome) = self.settle(txn, old, before, step).await? {
                 return Ok(outcome);
             }
         }
     }
 
     /// Waits for what is in the way, or finds the row's newest version; none means try again.
-    async fn settle(
+    /// Locks taken since `before` on versions that are no longer the newest are given back.
+    async fn settle<'r>(
         &self,
         txn: &mut Transaction,
-        tid: Tid,
+        old: RowHandle<'r>,
+        before: LockMark,
         step: Step,
-    ) -> EngineResult<Option<Modified>> {
+    ) -> EngineResult<Option<Modified<'r>>> {
+        let tid = old.tid();
         match step {
             Step::Done { tid, .. } => Ok(Some(Modified::Done(tid))),
             Step::SelfModified => Ok(Some(Modified::SelfModified)),
             Step::Full(..) => Ok(None),
             Step::Gone => {
+                txn.release_superseded(before, self.def.heap, &[tid]);
                 Self::changed(txn, "delete")?;
                 Ok(Some(Modified::Gone))
             }
@@ -144,22 +166,31 @@ impl Table {
             }
             Step::Updated(next, xmax) => {
                 Self::changed(txn, "update")?;
-                self.lock_newest(txn, next, xmax).await.map(Some)
+                let mut superseded = Superseded::from_iter([tid]);
+                let newest = self.lock_newest(txn, old, (next, xmax), &mut superseded);
+                let outcome = newest.await;
+                txn.release_superseded(before, self.def.heap, &superseded);
+                outcome.map(Some)
             }
         }
     }
 
-    /// Locks the newest version of a row, from the version at `next` that `xmin` inserted on.
-    async fn lock_newest(
+    /// Locks the newest version of a row, from the version at `next` that `xmin` inserted on, which
+    /// replaced `old`.
+    async fn lock_newest<'r>(
         &self,
         txn: &mut Transaction,
-        next: Tid,
-        xmin: Xid,
-    ) -> EngineResult<Modified> {
+        old: RowHandle<'r>,
+        (next, xmin): (Tid, Xid),
+        superseded: &mut Superseded,
+    ) -> EngineResult<Modified<'r>> {
         let (mut at, mut expected) = (next, Some(xmin));
         loop {
-            match self.walk(txn, at, expected, CHANGE)? {
-                Walk::Locked(newest) => return Ok(Modified::Changed { newest }),
+            match self.walk(txn, at, expected, CHANGE, superseded)? {
+                Walk::Locked(newest) => {
+                    let newest = old.at(newest);
+                    return Ok(Modified::Changed { newest });
+                }
                 Walk::SelfModified => return Ok(Modified::SelfModified),
                 Walk::Gone => return Ok(Modified::Gone),
                 Walk::Contended(tid) => {
@@ -180,40 +211,28 @@ impl Table {
         }
     }
 
-    fn new_keys(&self, row: &[u8]) -> NewKeys {
-        let mut keys = NewKeys {
-            bytes: Vec::new(),
-            ends: Vec::new(),
-        };
-        let mut key = Vec::new();
-        for index in &self.def.indexes {
-            key.clear();
-            let kind = index.key.key(row, &mut key);
-            keys.bytes.extend_from_slice(&key);
-            keys.ends.push((keys.bytes.len(), kind));
-        }
-        keys
-    }
-
-    /// Compares the keys of the old row with those of the new one.
-    fn key_change(&self, old: &[u8], keys: Option<&NewKeys>) -> KeyChange {
+    /// Which keys differ between the old row and the new one.
+    fn key_change(&self, old: &[u8], job: &Job<'_>) -> KeyChange {
         let mut change = KeyChange {
             any: false,
             unique: false,
         };
-        let Some(keys) = keys else {
+        if job.hint == KeyHint::Unchanged {
+            // A chain whose versions differ in a key gives wrong rows (TAB-9).
+            debug_assert!(
+                self.def
+                    .indexes
+                    .iter()
+                    .all(|index| index.key.same_key(old, job.row)),
+                "an update said to change no key changes one"
+            );
             return change;
-        };
-        let mut start = 0;
-        let mut key = Vec::new();
-        for (index, &(end, kind)) in self.def.indexes.iter().zip(&keys.ends) {
-            key.clear();
-            let old_kind = index.key.key(old, &mut key);
-            if old_kind != kind || key != keys.bytes[start..end] {
+        }
+        for index in &self.def.indexes {
+            if !index.key.same_key(old, job.row) {
                 change.any = true;
                 change.unique |= index.unique;
             }
-            start = end;
         }
         change
     }
@@ -238,7 +257,7 @@ impl Table {
             return Ok(Step::Gone);
         };
         let header = page.heap.header(offset);
-        let change = self.key_change(page.heap.row(offset, length), job.keys.as_ref());
+        let change = self.key_change(page.heap.row(offset, length), job);
         if let Some(step) = self.in_the_way(txn, job.tid, &header)? {
             return Ok(step);
         }
@@ -256,7 +275,7 @@ impl Table {
         self.update_in_page(txn, job, page, &header, (xid, change))
     }
 
-    /// Whatever keeps this transaction from changing the tuple now.
+    /// The obstacle, if there is one, that keeps this transaction from changing the tuple now.
     fn in_the_way(
         &self,
         txn: &Transaction,
@@ -264,6 +283,7 @@ impl Table {
         header: &TupleHeader,
     ) -> EngineResult<Option<Step>> {
         Ok(match self.judge(txn, tid, header)? {
+            Judgement::Free if self.has(Mutant::IgnoreRowLocks) => None,
             Judgement::Free if txn.row_conflict(self.def.heap, tid, CHANGE) => {
                 Some(Step::Contended)
             }
@@ -282,7 +302,7 @@ impl Table {
         }
         // Once for many updates: a page that was pruned has room for some time.
         let horizon = self.db.horizon();
-        Ok(Self::prunable(&page.heap, &horizon)
+        Ok(self.prunable(&page.heap, &horizon)
             && self.prune_locked(&mut page.heap, &horizon)?
             && page.fits(row_len, 0))
     }
@@ -319,9 +339,12 @@ impl Table {
         }
         .encode();
         let tid = Tid::new(job.tid.block, new_slot);
+        let identity = self.old_identity(old, Some(job.row));
         let mut change = self.store().change(xid.get());
         page.part(&mut change, OP_UPDATE, &data);
+        add_identity(&mut change, identity.as_deref());
         change.commit();
+        page.assert_sound();
         Ok(Step::Done {
             tid,
             reindex: keys.any,
@@ -356,10 +379,18 @@ impl Table {
             bits: page.bits() | NOTE_PRUNABLE | if combo { OLD_COMBO } else { 0 },
             ctid: tid,
         };
+        // Pruning has moved it, perhaps, and let it be.
+        let identity = page.tuple(job.tid.slot).and_then(|(offset, length)| {
+            let old = page.heap.row(offset, length);
+            self.old_identity(old, Some(job.row))
+        });
         let mut change = self.store().change(xid.get());
         other.part(&mut change, OP_INSERT, &insert.encode());
         page.part(&mut change, OP_MODIFY, &modify.encode());
+        add_identity(&mut change, identity.as_deref());
         change.commit();
+        page.assert_sound();
+        other.assert_sound();
         Ok(Step::Done { tid, reindex: true })
     }
 
@@ -428,9 +459,41 @@ impl Table {
             bits: page.bits() | NOTE_PRUNABLE | if combo { OLD_COMBO } else { 0 },
             ctid: tid,
         };
+        let identity = page.tuple(tid.slot).and_then(|(offset, length)| {
+            let old = page.heap.row(offset, length);
+            self.old_identity(old, None)
+        });
         let mut change = self.store().change(xid.get());
         page.part(&mut change, OP_MODIFY, &modify.encode());
+        add_identity(&mut change, identity.as_deref());
         change.commit();
+        page.assert_sound();
         Ok(())
+    }
+
+    /// The payload about a row's old version, if the table asks for one. `new`: the version that
+    /// takes its place.
+    fn old_identity(&self, old: &[u8], new: Option<&[u8]>) -> Option<Vec<u8>> {
+        match self.replica_identity {
+            ReplicaIdentity::Nothing => None,
+            ReplicaIdentity::Full => Some([&[OLD_ROW], old].concat()),
+            ReplicaIdentity::Index(index) => {
+                let key = &self.def.indexes.get(index)?.key;
+                if new.is_some_and(|new| key.same_key(old, new)) {
+                    return None;
+                }
+                let mut bytes = Vec::new();
+                let kind = key.key(old, &mut bytes);
+                bytes.insert(0, OLD_KEY);
+                (kind != KeyKind::Absent).then_some(bytes)
+            }
+        }
+    }
+}
+
+/// Adds the payload about a row's old version to the record that updates or deletes it.
+fn add_identity(change: &mut Change<'_>, identity: Option<&[u8]>) {
+    if let Some(identity) = identity {
+        change.payload(RecordKind::PAGES, identity);
     }
 }

@@ -1,29 +1,30 @@
-//! The state of all transactions, and storage's view of the engine.
+//! The state of all transactions.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use evenkeel_io::Disk;
 use evenkeel_storage::{
-    ApplyContext, ApplyError, CommitNote, FileId, Lsn, RecordView, RedoHold, StorageClient,
-    StorageError, page::PageMut,
+    ApplyError, CommitNote, FileId, Lsn, Poison, RedoHold, StorageError, StoreState,
 };
 use parking_lot::Mutex;
 
+use super::drops::Drops;
 use super::publisher::{Published, Publisher};
 use super::recovery::Recovery;
+use super::running::Running;
 use super::shared::TxnShared;
 use super::slots::Slots;
 use super::window::Window;
 use crate::config::Config;
 use crate::error::{EngineError, EngineResult};
 use crate::lock::LockManager;
-use crate::redo;
 use crate::ticket::WakeList;
 use crate::types::Xid;
 
-/// Everything about transactions that does not need the store. It is the store's client.
+/// Everything about transactions that does not need the store.
 pub(crate) struct TxnCore {
     next: AtomicU64,
     pub(crate) window: Window,
@@ -33,15 +34,15 @@ pub(crate) struct TxnCore {
     pub(crate) recovery: Mutex<Recovery>,
     pub(crate) commits: AtomicU64,
     pub(crate) rollbacks: AtomicU64,
-    drops: Mutex<Vec<PendingDrop>>,
+    pub(crate) drops: Drops,
+    /// Tables locked against everybody, by the transactions that have them, as records say.
+    exclusive: Mutex<BTreeMap<Xid, BTreeSet<u64>>>,
+    /// It is known what recovery found; before, there is no state to be logged.
+    started: AtomicBool,
     /// Ids below have no status any more.
     status_oldest: AtomicU64,
-}
-
-/// A file that nobody can see any more, and what keeps the log that says so.
-pub(crate) struct PendingDrop {
-    pub(crate) file: FileId,
-    pub(crate) _hold: Option<Arc<RedoHold>>,
+    /// The store's, once that is open: no transaction ends before.
+    poison: OnceLock<Arc<Poison>>,
 }
 
 impl TxnCore {
@@ -52,12 +53,21 @@ impl TxnCore {
             slots: Slots::new(),
             publisher: Publisher::new(),
             locks: LockManager::new(),
-            recovery: Mutex::new(Recovery::new(config.track_commit_timestamp)),
+            recovery: Mutex::default(),
             commits: AtomicU64::new(0),
             rollbacks: AtomicU64::new(0),
-            drops: Mutex::default(),
+            drops: Drops::default(),
+            exclusive: Mutex::default(),
+            started: AtomicBool::new(false),
             status_oldest: AtomicU64::new(0),
+            poison: OnceLock::new(),
         }
+    }
+
+    /// From now on a broken rule poisons the store that `poison` is of.
+    pub(crate) fn set_poison(&self, poison: &Arc<Poison>) {
+        // A second store would be another database's.
+        let _ = self.poison.set(Arc::clone(poison));
     }
 
     /// The first id whose status is kept.
@@ -93,22 +103,82 @@ impl TxnCore {
         }
     }
 
-    /// Starts at `next` after recovery; everything older is decided.
-    pub(crate) fn restart(&self, next: Xid, position: Lsn) {
+    /// Starts at `next` after recovery; everything older is decided, by commits up to `settled`.
+    pub(crate) fn restart(&self, next: Xid, position: Lsn, settled: Lsn) {
         self.next.store(next.get(), Ordering::Release);
-        self.window.restart(next);
-        self.publisher.restart(next, position);
+        self.window.restart(next, settled);
+        self.publisher.restart(next, position, settled);
+        self.started.store(true, Ordering::Release);
+    }
+
+    /// Whether it is noted that a transaction has locked a table against everybody.
+    pub(crate) fn has_exclusive(&self, txn: &TxnShared, xid: Xid, table: u64) -> bool {
+        let noted = |exclusive: &BTreeMap<Xid, BTreeSet<u64>>| {
+            let tables = exclusive.get(&xid);
+            tables.is_some_and(|tables| tables.contains(&table))
+        };
+        txn.has_exclusive() && noted(&self.exclusive.lock())
+    }
+
+    /// Notes that a transaction has locked a table against everybody. A record that says so
+    /// follows.
+    pub(crate) fn note_exclusive(&self, txn: &TxnShared, xid: Xid, table: u64) {
+        txn.set_has_exclusive();
+        let mut exclusive = self.exclusive.lock();
+        exclusive.entry(xid).or_default().insert(table);
+    }
+
+    /// The tables that a transaction has locked against everybody.
+    pub(crate) fn exclusive_of(&self, txn: &TxnShared, xid: Xid) -> Vec<u64> {
+        if !txn.has_exclusive() {
+            return Vec::new();
+        }
+        let exclusive = self.exclusive.lock();
+        let tables = exclusive.get(&xid).into_iter().flatten();
+        tables.copied().collect()
+    }
+
+    /// The state of all transactions; none before recovery is finished.
+    pub(crate) fn running(&self, state: StoreState) -> Option<Running> {
+        if !self.started.load(Ordering::Acquire) {
+            return None;
+        }
+        let view = self.publisher.view();
+        // After the floor, which is then not beyond it. The window has room for an id before it
+        // is given out, so every one below that is not decided is found in progress.
+        let next = self.next_xid();
+        let undecided = |from: u64| {
+            let xid = self.window.decided_until(Xid::new(from), view.lsn);
+            (xid < next).then_some(xid)
+        };
+        let first = undecided(view.floor.get());
+        let open = std::iter::successors(first, |xid| undecided(xid.get() + 1));
+        let exclusive = self.exclusive.lock().clone().into_iter();
+        let locks = exclusive.flat_map(|(xid, tables)| tables.into_iter().map(move |id| (xid, id)));
+        let files = state.files.into_iter();
+        Some(Running {
+            more: false,
+            time_micros: state.time_micros,
+            next_file: state.next_file,
+            next,
+            newest_commit: self.publisher.newest_commit(),
+            floor: view.floor,
+            oldest_status: self.status_oldest(),
+            open: open.collect(),
+            locks: locks.collect(),
+            files: files.map(|(file, xid)| (file, Xid::new(xid))).collect(),
+        })
     }
 
     /// Ends transactions whose commits were just published, in order: only now do others see
-    /// their ids as ended and get their locks (txn rule 2).
+    /// their ids as ended and get their locks (TXN-2).
     fn finish(&self, published: Published) {
         let mut wakes = WakeList::default();
-        for (_, txn) in published {
+        for (lsn, txn) in published {
             let on_publish = txn.take_on_publish();
             on_publish.hooks.into_iter().for_each(|hook| hook());
             if !on_publish.drops.is_empty() {
-                self.drop_later(&on_publish.drops, on_publish.hold);
+                self.drop_later(&on_publish.drops, on_publish.hold, lsn);
             }
             self.end_ids_and_locks(&txn, &mut wakes);
             txn.cell().complete(Ok(()), &mut wakes);
@@ -119,28 +189,20 @@ impl TxnCore {
 
     /// Wakes who waits for the transaction's ids and locks. Its status is decided and visible.
     pub(crate) fn end_ids_and_locks(&self, txn: &TxnShared, wakes: &mut WakeList) {
+        if txn.has_exclusive()
+            && let Some(top) = txn.own().top()
+        {
+            self.exclusive.lock().remove(&top);
+        }
         txn.own().for_each(|xid| self.locks.end_xid(xid, wakes));
         self.locks.release_all(txn.locks(), wakes);
     }
 
-    /// Leaves files to the background thread to drop.
-    pub(crate) fn drop_later(&self, files: &[FileId], hold: Option<RedoHold>) {
-        let hold = hold.map(Arc::new);
-        let drops = files.iter().map(|file| PendingDrop {
-            file: *file,
-            _hold: hold.clone(),
-        });
-        self.drops.lock().extend(drops);
+    /// Leaves files to the background thread to drop, which the commit at `removal` has dropped;
+    /// zero for those that nobody else has seen.
+    pub(crate) fn drop_later(&self, files: &[FileId], hold: Option<RedoHold>, removal: Lsn) {
+        self.drops.add(files, hold, removal);
         self.publisher.hurry();
-    }
-
-    pub(crate) fn take_drops(&self) -> Vec<PendingDrop> {
-        std::mem::take(&mut *self.drops.lock())
-    }
-
-    /// Files that could not be dropped wait for the next round of the background thread.
-    pub(crate) fn put_drops_back(&self, drops: Vec<PendingDrop>) {
-        self.drops.lock().extend(drops);
     }
 
     /// The instance is poisoned: commits under way end with its error, and waiters wake to
@@ -153,44 +215,27 @@ impl TxnCore {
         }
         wakes.wake();
     }
-}
 
-impl StorageClient for TxnCore {
-    fn apply(
-        &self,
-        op: u16,
-        page: &mut PageMut<'_>,
-        data: &[u8],
-        cx: &ApplyContext,
-    ) -> Result<(), ApplyError> {
-        redo::apply(op, page, data, cx)
+    /// Records that end transactions are complete in memory, in log order. Publishes those that
+    /// need not wait for the disk.
+    pub(crate) fn completed(&self, notes: &[CommitNote]) {
+        match self.publisher.completed(notes, &self.window) {
+            Ok(published) => self.finish(published),
+            Err(disorder) => {
+                if let Some(poison) = self.poison.get() {
+                    poison.set(disorder.to_string());
+                }
+            }
+        }
     }
 
-    fn mask(&self, page: &mut PageMut<'_>) {
-        redo::mask(page);
-    }
-
-    fn completed(&self, notes: &[CommitNote]) {
-        self.finish(self.publisher.completed(notes, &self.window));
-    }
-
-    fn durable(&self, upto: Lsn) {
+    /// Every record that starts below `upto` is durable. Publishes the commits that waited for it.
+    pub(crate) fn durable(&self, upto: Lsn) {
         self.finish(self.publisher.durable(upto, &self.window));
     }
 
-    fn replayed(&self, record: &RecordView<'_>) -> Result<(), ApplyError> {
-        self.recovery.lock().replayed(record)
-    }
-
-    fn file_created(&self, file: FileId, xid: u64) {
-        self.recovery.lock().file_created(file, Xid::new(xid));
-    }
-
-    fn file_dropped(&self, file: FileId) {
-        self.recovery.lock().file_dropped(file);
-    }
-
-    fn redo_floor(&self) -> Option<Lsn> {
+    /// Log from here on is still needed: by statuses that are not on their pages yet.
+    pub(crate) fn redo_floor(&self) -> Option<Lsn> {
         let recovery = self.recovery.lock().redo_floor();
         [recovery, self.publisher.redo_floor()]
             .into_iter()
@@ -198,29 +243,37 @@ impl StorageClient for TxnCore {
             .min()
     }
 
-    fn raise_redo_floor(&self) {
-        self.publisher.hurry();
+    /// No commit behind this position has had its effects removed or frozen by anybody (TXN-12).
+    pub(crate) fn removal_bound(&self) -> Lsn {
+        self.slots.cached_horizon().lsn.max(self.window.settled())
     }
 
-    fn checkpoint_payload(&self) -> Vec<u8> {
+    /// State for the control block: the next id, the first id whose status is kept, and the newest
+    /// commit.
+    pub(crate) fn checkpoint_payload(&self) -> Vec<u8> {
         let recovered = self.recovery.lock().next_xid();
         let next = self.next_xid().max(recovered).get().to_le_bytes();
         let oldest = self.status_oldest().get().to_le_bytes();
-        [next, oldest].concat()
+        let newest = self.publisher.newest_commit().0.to_le_bytes();
+        [next, oldest, newest].concat()
     }
 
-    fn restore_payload(&self, payload: &[u8]) -> Result<(), ApplyError> {
+    /// Takes over what [`TxnCore::checkpoint_payload`] gave to the control block.
+    ///
+    /// # Errors
+    /// When the payload makes no sense.
+    pub(crate) fn restore_payload(&self, payload: &[u8]) -> Result<(), ApplyError> {
         if payload.is_empty() {
             return Ok(());
         }
-        let [next, oldest] = payload
+        let [next, oldest, newest] = payload
             .as_chunks()
             .0
             .try_into()
             .map_err(|_| ApplyError::new("the control block's transaction ids are damaged"))?;
-        self.recovery
-            .lock()
-            .seen(Xid::new(u64::from_le_bytes(next).saturating_sub(1)));
+        let mut recovery = self.recovery.lock();
+        recovery.seen(Xid::new(u64::from_le_bytes(next).saturating_sub(1)));
+        recovery.committed(Lsn(u64::from_le_bytes(newest)));
         self.set_status_oldest(Xid::new(u64::from_le_bytes(oldest)));
         Ok(())
     }

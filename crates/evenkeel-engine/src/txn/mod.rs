@@ -1,31 +1,31 @@
-//! Transactions: ids, snapshots, commit order, visibility, savepoints.
+//! The state of all transactions: ids, snapshots, commit order, visibility, recovery.
 //!
-//! Principal entry points: [`Transaction`], [`Snapshot::sight`], [`Horizon`]. The rules are in
-//! the README beside this file.
+//! Principal entry points: [`Snapshot::sight`], [`Horizon`]. A session's own transaction is a
+//! [`crate::Transaction`]. The rules are in the README beside this file.
 
 pub(crate) mod core;
-mod counts;
-mod end;
+mod drops;
+pub(crate) mod known;
 mod own;
 mod publisher;
 pub mod record;
 pub(crate) mod recovery;
+mod running;
 pub(crate) mod shared;
 mod slots;
 mod snapshot;
-mod subs;
+mod spans;
+mod spill;
 pub(crate) mod system;
-#[cfg(test)]
-mod tests;
-mod transaction;
-mod window;
+mod varint;
+pub(crate) mod window;
 
+pub use known::Hint;
 pub use own::OwnXids;
+pub use running::Running;
 pub use shared::EndHook;
-pub use snapshot::{Hint, Sight, Snapshot};
-pub use subs::Subtransaction;
+pub use snapshot::{Sight, Snapshot};
 pub use system::{Horizon, Removal};
-pub use transaction::Transaction;
 
 /// Counts since the database was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -1,5 +1,5 @@
-//! What a transaction knows of itself: its ids and its combo command ids. Shared with its
-//! snapshots, which may be read by other threads.
+//! The transaction's own ids and its combo command ids. Shared with its snapshots, which may be
+//! read by other threads.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,6 +15,8 @@ pub struct OwnXids {
     has_subs: AtomicBool,
     /// Ascending. Those of a subtransaction lie behind the mark where it began.
     subs: Mutex<Vec<Xid>>,
+    /// How often a subtransaction was rolled back.
+    rollbacks: AtomicU64,
     combos: Mutex<Combos>,
 }
 
@@ -43,11 +45,26 @@ impl OwnXids {
             && self.subs.lock().binary_search(&xid).is_ok()
     }
 
-    pub(super) fn set_top(&self, xid: Xid) {
+    /// The transaction's id; `assign` makes one if it has none.
+    pub(crate) fn top_or<E>(&self, assign: impl FnOnce() -> Result<Xid, E>) -> Result<Xid, E> {
+        if let Some(top) = self.top() {
+            return Ok(top);
+        }
+        // One at a time: an id that nobody ends would be in progress for ever.
+        let _subs = self.subs.lock();
+        if let Some(top) = self.top() {
+            return Ok(top);
+        }
+        let top = assign()?;
+        self.set_top(top);
+        Ok(top)
+    }
+
+    pub(crate) fn set_top(&self, xid: Xid) {
         self.top.store(xid.get(), Ordering::Release);
     }
 
-    pub(super) fn sub_count(&self) -> usize {
+    pub(crate) fn sub_count(&self) -> usize {
         if self.has_subs.load(Ordering::Acquire) {
             self.subs.lock().len()
         } else {
@@ -56,17 +73,18 @@ impl OwnXids {
     }
 
     /// The first id assigned at or after the mark: it lives and dies with whatever began there.
-    pub(super) fn first_sub_from(&self, mark: usize) -> Option<Xid> {
+    pub(crate) fn first_sub_from(&self, mark: usize) -> Option<Xid> {
         self.subs.lock().get(mark).copied()
     }
 
-    pub(super) fn push_sub(&self, xid: Xid) {
+    pub(crate) fn push_sub(&self, xid: Xid) {
         self.subs.lock().push(xid);
         self.has_subs.store(true, Ordering::Release);
     }
 
     /// Removes the ids from the mark on, as they are rolled back.
-    pub(super) fn cut_subs(&self, mark: usize) -> Vec<Xid> {
+    pub(crate) fn cut_subs(&self, mark: usize) -> Vec<Xid> {
+        self.rollbacks.fetch_add(1, Ordering::Release);
         let mut subs = self.subs.lock();
         if mark < subs.len() {
             subs.split_off(mark)
@@ -75,8 +93,14 @@ impl OwnXids {
         }
     }
 
+    /// How often a subtransaction was rolled back: the transaction's own rows that were seen
+    /// before may be gone, and their places others'.
+    pub(crate) fn rollbacks(&self) -> u64 {
+        self.rollbacks.load(Ordering::Acquire)
+    }
+
     /// The live subtransactions' ids.
-    pub(super) fn subs(&self) -> Vec<Xid> {
+    pub(crate) fn subs(&self) -> Vec<Xid> {
         if self.has_subs.load(Ordering::Acquire) {
             self.subs.lock().clone()
         } else {
@@ -85,7 +109,7 @@ impl OwnXids {
     }
 
     /// The transaction's id and its live subtransactions'.
-    pub(super) fn for_each(&self, mut visit: impl FnMut(Xid)) {
+    pub(crate) fn for_each(&self, mut visit: impl FnMut(Xid)) {
         self.top().into_iter().for_each(&mut visit);
         if self.has_subs.load(Ordering::Acquire) {
             self.subs.lock().iter().copied().for_each(visit);
@@ -94,7 +118,7 @@ impl OwnXids {
 
     /// The number that stands for this pair in a tuple that the transaction both made and
     /// deleted.
-    pub(super) fn make_combo(&self, cmin: CommandId, cmax: CommandId) -> CommandId {
+    pub(crate) fn make_combo(&self, cmin: CommandId, cmax: CommandId) -> CommandId {
         let mut combos = self.combos.lock();
         if let Some(number) = combos.numbers.get(&(cmin, cmax)) {
             return *number;

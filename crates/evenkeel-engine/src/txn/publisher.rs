@@ -23,6 +23,8 @@ pub(crate) struct Publisher {
     /// The id below which all is decided as of `published`; read before it.
     floor: AtomicU64,
     durable: AtomicU64,
+    /// The newest commit that is published.
+    newest_commit: AtomicU64,
     queue: Mutex<Queue>,
     /// Told when there is something to apply and nothing was before.
     to_apply: Condvar,
@@ -31,6 +33,8 @@ pub(crate) struct Publisher {
 
 #[derive(Default)]
 struct Queue {
+    /// The newest record that was noted.
+    last: Lsn,
     /// Complete records in log order that are not published.
     pending: VecDeque<Pending>,
     /// Published, to be applied to the status pages, in log order.
@@ -61,6 +65,14 @@ pub(crate) struct Applied {
     pub(crate) floor: Xid,
 }
 
+/// A record was noted behind a later one: a commit would be visible before one ahead of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the record at {lsn} was noted after the one at {last}")]
+pub(crate) struct OutOfOrder {
+    last: Lsn,
+    lsn: Lsn,
+}
+
 /// Transactions that were just published, in order.
 pub(crate) type Published = SmallVec<[(Lsn, Arc<TxnShared>); 8]>;
 
@@ -70,6 +82,7 @@ impl Publisher {
             published: AtomicU64::new(0),
             floor: AtomicU64::new(Xid::FIRST.get()),
             durable: AtomicU64::new(0),
+            newest_commit: AtomicU64::new(0),
             queue: Mutex::default(),
             to_apply: Condvar::new(),
             ending: (0..ENDING_SHARDS).map(|_| Mutex::default()).collect(),
@@ -86,9 +99,20 @@ impl Publisher {
         }
     }
 
+    /// The id below which all is decided.
+    pub(crate) fn floor(&self) -> Xid {
+        self.view().floor
+    }
+
     /// Commits up to here are visible.
     pub(crate) fn published(&self) -> Lsn {
         Lsn(self.published.load(Ordering::Acquire))
+    }
+
+    /// The newest commit that is published. Unlike [`Publisher::published`] it is a commit's
+    /// position after a start, too.
+    pub(crate) fn newest_commit(&self) -> Lsn {
+        Lsn(self.newest_commit.load(Ordering::Acquire))
     }
 
     /// Records that start below are durable.
@@ -96,8 +120,9 @@ impl Publisher {
         Lsn(self.durable.load(Ordering::Acquire))
     }
 
-    /// Starts over after recovery: all below `next` is decided.
-    pub(crate) fn restart(&self, next: Xid, position: Lsn) {
+    /// Starts over after recovery: all below `next` is decided, by commits up to `settled`.
+    pub(crate) fn restart(&self, next: Xid, position: Lsn, settled: Lsn) {
+        self.newest_commit.fetch_max(settled.0, Ordering::AcqRel);
         self.floor.store(next.get(), Ordering::Release);
         self.published.store(position.0, Ordering::Release);
     }
@@ -112,9 +137,22 @@ impl Publisher {
     }
 
     /// Records are complete, in log order.
-    pub(crate) fn completed(&self, notes: &[CommitNote], window: &Window) -> Published {
+    ///
+    /// # Errors
+    /// [`OutOfOrder`]: then nothing of these is published. The caller poisons the instance, which
+    /// it cannot do under the queue's lock: the pending commits are failed under that.
+    pub(crate) fn completed(
+        &self,
+        notes: &[CommitNote],
+        window: &Window,
+    ) -> Result<Published, OutOfOrder> {
         let mut queue = self.queue.lock();
         for note in notes {
+            let last = std::mem::replace(&mut queue.last, note.lsn);
+            if note.lsn <= last {
+                let lsn = note.lsn;
+                return Err(OutOfOrder { last, lsn });
+            }
             let xid = Xid::new(note.xid);
             let Some(txn) = self.shard(xid).lock().remove(&xid) else {
                 continue;
@@ -128,7 +166,7 @@ impl Publisher {
                 txn,
             });
         }
-        self.publish(&mut queue, window)
+        Ok(self.publish(&mut queue, window))
     }
 
     /// Records that start below `upto` are durable.
@@ -158,7 +196,14 @@ impl Publisher {
                 xids,
                 floor: Xid::NONE,
             });
+            debug_assert!(
+                next.lsn > self.published(),
+                "the commit at {} published behind {}",
+                next.lsn,
+                self.published()
+            );
             if next.committed {
+                self.newest_commit.store(next.lsn.0, Ordering::Release);
                 self.published.store(next.lsn.0, Ordering::Release);
                 published.push((next.lsn, next.txn));
             }
@@ -178,6 +223,7 @@ impl Publisher {
     fn advance_floor_locked(&self, window: &Window) -> Xid {
         let old = Xid::new(self.floor.load(Ordering::Relaxed));
         let floor = window.decided_until(old, self.published());
+        debug_assert!(floor >= old, "the floor moved back from {old} to {floor}");
         if floor != old {
             self.floor.store(floor.get(), Ordering::Release);
         }
@@ -222,7 +268,15 @@ impl Publisher {
             .take(most)
             .take_while(|next| next.lsn < durable)
             .count();
+        debug_assert!(
+            queue.in_hand.is_none(),
+            "two batches at once: the redo point would pass the first"
+        );
         let batch: Vec<Applied> = queue.applying.drain(..ready).collect();
+        debug_assert!(
+            batch.is_sorted_by_key(|applied| applied.lsn),
+            "statuses would be set out of the log's order"
+        );
         queue.in_hand = batch.first().map(|first| first.lsn);
         batch
     }
@@ -314,7 +368,8 @@ mod tests {
         }
 
         fn completed(&self, notes: &[CommitNote]) -> Vec<Lsn> {
-            lsns(&self.publisher.completed(notes, &self.window))
+            let published = self.publisher.completed(notes, &self.window);
+            lsns(&published.expect("in the log's order"))
         }
 
         fn durable(&self, upto: Lsn) -> Vec<Lsn> {
@@ -388,6 +443,22 @@ mod tests {
         assert_eq!(last[0].floor, Xid::new(6));
         log.publisher.finish_applying(None);
         assert_eq!(log.publisher.redo_floor(), None);
+    }
+
+    #[test]
+    fn records_noted_out_of_order_are_not_published() {
+        let mut log = Log::new();
+        let [a, b, c] = [3, 4, 5].map(|xid| log.end(xid, record::COMMIT, 0));
+        assert_eq!(log.completed(&[a]), [a.lsn]);
+        let disorder = |lsn, last| Err(OutOfOrder { last, lsn });
+        for (notes, expected) in [
+            ([c, b], disorder(b.lsn, c.lsn)),
+            ([a, b], disorder(a.lsn, b.lsn)),
+        ] {
+            let published = log.publisher.completed(&notes, &log.window);
+            assert_eq!(published.map(|published| lsns(&published)), expected);
+            assert_eq!(log.publisher.published(), a.lsn);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! finishes it, so a commit that nobody awaits any more still gives up its locks.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use evenkeel_storage::{FileId, RedoHold};
 use parking_lot::Mutex;
@@ -19,11 +19,13 @@ pub(crate) struct TxnShared {
     own: Arc<OwnXids>,
     cell: Arc<TicketCell>,
     on_publish: Mutex<OnPublish>,
-    /// What its commit record says of the time.
+    /// The time in its commit record.
     commit_micros: AtomicU64,
+    /// A record says that it has locked tables against everybody.
+    has_exclusive: AtomicBool,
 }
 
-/// What follows the publication of a commit.
+/// Actions that follow the publication of a commit.
 #[derive(Default)]
 pub(crate) struct OnPublish {
     pub(crate) hooks: Vec<EndHook>,
@@ -40,6 +42,7 @@ impl TxnShared {
             cell: TicketCell::new(),
             on_publish: Mutex::default(),
             commit_micros: AtomicU64::new(0),
+            has_exclusive: AtomicBool::new(false),
         }
     }
 
@@ -63,6 +66,15 @@ impl TxnShared {
     /// Before the publisher can know of the commit.
     pub(crate) fn set_commit_micros(&self, micros: u64) {
         self.commit_micros.store(micros, Ordering::Relaxed);
+    }
+
+    /// Whether a record says that it has locked tables against everybody.
+    pub(crate) fn has_exclusive(&self) -> bool {
+        self.has_exclusive.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_has_exclusive(&self) {
+        self.has_exclusive.store(true, Ordering::Release);
     }
 
     pub(crate) fn set_on_publish(&self, on_publish: OnPublish) {

@@ -12,7 +12,7 @@ const CHUNK: usize = 64;
 const CHUNKS: usize = 1024;
 const IDLE: u64 = u64::MAX;
 
-/// What a snapshot depends on, or what a remover goes by: the log position up to which commits
+/// The basis of a snapshot, or of a remover's decisions: the log position up to which commits
 /// count, and the id below which all is decided by then.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct View {
@@ -23,8 +23,8 @@ pub(crate) struct View {
 /// One slot per live snapshot, and the removers' announcement.
 ///
 /// A remover announces how far it may go, then scans the slots. A snapshot is stored in its
-/// slot, then checked against the announcement. Whatever the interleaving, one sees the other
-/// (txn rule 3).
+/// slot, then checked against the announcement. In every interleaving, one of the two sees the
+/// other (TXN-3).
 pub(crate) struct Slots {
     chunks: Box<[OnceLock<Box<[Slot]>>]>,
     /// Slots ever handed out: scans stop there.
@@ -113,6 +113,7 @@ impl Slots {
             let lsn = self.announced_lsn.load(Ordering::Relaxed);
             let floor = self.announced_floor.load(Ordering::Relaxed);
             if lsn <= view.lsn.0 && floor <= view.floor.get() {
+                self.assert_unpassed(slot);
                 return view;
             }
         }
@@ -121,9 +122,21 @@ impl Slots {
     /// Gives the slot back.
     pub(crate) fn release(&self, slot: SlotIndex) {
         let slot = self.slot(slot.0);
+        self.assert_unpassed(slot);
         slot.lsn.store(IDLE, Ordering::Release);
         slot.floor.store(IDLE, Ordering::Release);
         slot.taken.store(false, Ordering::Release);
+    }
+
+    /// Asserts what TXN-3 is for: no horizon has passed the snapshot in a slot that is taken.
+    #[inline]
+    fn assert_unpassed(&self, slot: &Slot) {
+        debug_assert!(
+            self.cached_lsn.load(Ordering::SeqCst) <= slot.lsn.load(Ordering::SeqCst)
+                && self.cached_floor.load(Ordering::SeqCst) <= slot.floor.load(Ordering::SeqCst),
+            "a horizon has passed a live snapshot: {:?} and {slot:?}",
+            self.cached_horizon()
+        );
     }
 
     /// The least view of all snapshots, alive or yet to come, if `now` is the newest one.

@@ -4,25 +4,15 @@ use std::sync::Arc;
 
 use evenkeel_storage::Lsn;
 
+use super::known::{Hint, Known};
 use super::own::OwnXids;
 use super::slots::{SlotIndex, View};
-use super::system::{Known, TxnSystem};
+use super::system::TxnSystem;
 use crate::error::{EngineError, EngineResult};
+use crate::mutant::Mutant;
 use crate::types::{CommandId, Xid, XidStatus};
 
-/// What a tuple's header remembers of an id's fate: a fact, not visibility.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Hint {
-    /// Nothing.
-    #[default]
-    None,
-    /// It committed, durably.
-    Committed,
-    /// It aborted.
-    Aborted,
-}
-
-/// What a snapshot sees of an id.
+/// A snapshot's verdict on an id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Sight {
     /// The id's changes are visible. Never set for the transaction's own ids.
@@ -60,7 +50,7 @@ impl Drop for HeldView {
 
 impl Snapshot {
     /// The newest state.
-    pub(super) fn take(
+    pub(crate) fn take(
         system: &Arc<TxnSystem>,
         own: &Arc<OwnXids>,
         command: CommandId,
@@ -84,7 +74,7 @@ impl Snapshot {
     }
 
     /// The newest state, in the same slot; `false` if clones of the old one are in use.
-    pub(super) fn renew(&mut self, command: CommandId) -> bool {
+    pub(crate) fn renew(&mut self, command: CommandId) -> bool {
         let Some(held) = Arc::get_mut(&mut self.held) else {
             return false;
         };
@@ -103,18 +93,28 @@ impl Snapshot {
         }
     }
 
+    /// Whether both hold back the removal of the same things.
+    pub(crate) fn holds_same(&self, other: &Snapshot) -> bool {
+        Arc::ptr_eq(&self.held, &other.held)
+    }
+
     /// Commits up to here are visible.
     pub fn lsn(&self) -> Lsn {
         self.held.view.lsn
     }
 
-    /// All ids below are decided for this snapshot: there a hint replaces the look-up.
+    /// All ids below are decided for this snapshot: there a hint replaces the look-up. From here
+    /// on the hint and the span of the id's chunk do, unless the chunk has commits on both sides
+    /// of the snapshot's position.
     pub fn floor(&self) -> Xid {
         self.held.view.floor
     }
 
     /// Own changes of earlier commands are visible.
     pub fn command(&self) -> CommandId {
+        if self.held.system.has(Mutant::SeeOwnCommand) {
+            return CommandId(self.command.0.saturating_add(1));
+        }
         self.command
     }
 
@@ -133,7 +133,7 @@ impl Snapshot {
         self.held.own.combo(number).ok_or_else(unknown)
     }
 
-    /// What this snapshot sees of `xid`, given the tuple's hint.
+    /// This snapshot's verdict on `xid`, given the tuple's hint.
     ///
     /// # Errors
     /// If the id's status has to be read and cannot be.
@@ -185,6 +185,19 @@ impl Snapshot {
                 status,
                 set: None,
             });
+        }
+        let mut view = *view;
+        if system.has(Mutant::SeeLaterCommits) {
+            view.lsn = Lsn::MAX;
+        }
+        if hint == Hint::Committed
+            && let Some(visible) = system.core.window.committed_by(xid, view.lsn)
+        {
+            let status = match visible {
+                true => XidStatus::Committed,
+                false => XidStatus::InProgress,
+            };
+            return Ok(Sight::of(status, None));
         }
         let known = known(system, xid)?;
         let status = match known {

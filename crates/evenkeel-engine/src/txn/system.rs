@@ -3,16 +3,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use evenkeel_storage::{Lsn, Store};
+use evenkeel_storage::{Lsn, RemovalLsn, Store};
+use parking_lot::Mutex;
 
 use super::core::TxnCore;
+use super::known::{Hint, Known};
 use super::publisher::Applied;
 use super::slots::View;
-use super::snapshot::Hint;
 use super::window::WindowState;
+use crate::config::Config;
 use crate::error::{EngineError, EngineResult};
+use crate::mutant::Mutant;
 use crate::status::{CommitStamps, StatusBits, StatusPages};
 use crate::types::{Xid, XidStatus};
 
@@ -32,24 +35,18 @@ pub(crate) struct TxnSystem {
     /// Kept if `track_commit_timestamp` is on.
     pub(crate) stamps: Option<CommitStamps>,
     horizon_at: AtomicU64,
+    /// Held while a batch is applied: the publisher keeps the redo point for one.
+    applying: Mutex<()>,
+    /// The longest activity without a record of the state of all transactions.
+    running_interval: Duration,
+    mutant: Option<Mutant>,
 }
 
-/// What is known of an id now.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Known {
-    InProgress,
-    Aborted,
-    /// Its commit record is here; it may not be published.
-    Committed(Lsn),
-    /// Committed before anything in the window, durably.
-    Older,
-}
-
-/// What is dead to every snapshot, alive or yet to come.
+/// The bound that decides which tuples are dead to every snapshot, existing or yet to come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Horizon(View);
 
-/// What a horizon says of an id.
+/// A horizon's verdict on an id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Removal {
     /// Committed, and every snapshot sees it so: what it deleted is dead, what it made can be
@@ -73,15 +70,6 @@ impl Horizon {
     pub fn floor(&self) -> Xid {
         self.0.floor
     }
-
-    /// What the hint alone says.
-    fn by_hint(&self, xid: Xid, hint: Hint) -> Option<Removal> {
-        match hint {
-            Hint::Aborted => Some(Removal::Aborted),
-            Hint::Committed if xid < self.floor() => Some(Removal::Dead),
-            Hint::Committed | Hint::None => None,
-        }
-    }
 }
 
 impl TxnSystem {
@@ -90,6 +78,7 @@ impl TxnSystem {
         store: Arc<Store>,
         status: StatusPages,
         stamps: Option<CommitStamps>,
+        config: &Config,
     ) -> TxnSystem {
         TxnSystem {
             core,
@@ -97,20 +86,32 @@ impl TxnSystem {
             status,
             stamps,
             horizon_at: AtomicU64::new(0),
+            applying: Mutex::new(()),
+            running_interval: config.running_interval,
+            mutant: config.mutant,
         }
     }
 
-    /// What became of an id.
-    pub(crate) fn known(&self, xid: Xid) -> EngineResult<Known> {
-        self.known_by(xid, || self.status.get(xid))
+    /// Whether the engine runs with this deliberate bug.
+    #[inline]
+    pub(crate) fn has(&self, mutant: Mutant) -> bool {
+        cfg!(debug_assertions) && self.mutant == Some(mutant)
     }
 
-    /// What became of an id, without reading any page: page locks may be held.
+    /// The state of an id.
+    pub(crate) fn known(&self, xid: Xid) -> EngineResult<Known> {
+        let state = self.core.window.get(xid)?;
+        self.known_by(xid, state, || self.status.get(xid))
+    }
+
+    /// The state of an id, without reading any page: page locks may be held.
     ///
     /// # Errors
     /// `StatusNotInMemory`.
     pub(crate) fn known_in_memory(&self, xid: Xid) -> EngineResult<Known> {
-        self.known_by(xid, || {
+        let missing = EngineError::StatusNotInMemory { xid };
+        let state = self.core.window.get_in_memory(xid).ok_or(missing)?;
+        self.known_by(xid, state, || {
             let bits = self.status.get_in_memory(xid)?;
             bits.ok_or(EngineError::StatusNotInMemory { xid })
         })
@@ -119,6 +120,7 @@ impl TxnSystem {
     fn known_by(
         &self,
         xid: Xid,
+        state: WindowState,
         below: impl FnOnce() -> EngineResult<StatusBits>,
     ) -> EngineResult<Known> {
         if !xid.is_normal() {
@@ -128,7 +130,7 @@ impl TxnSystem {
                 Known::Aborted
             });
         }
-        Ok(match self.core.window.get(xid)? {
+        Ok(match state {
             WindowState::InProgress => Known::InProgress,
             WindowState::Aborted => Known::Aborted,
             WindowState::Committed(lsn) => Known::Committed(lsn),
@@ -140,7 +142,7 @@ impl TxnSystem {
         })
     }
 
-    /// The hint that states what is known, if it is a fact for good (txn rule 4).
+    /// The hint that states what is known, if it is a fact for good (TXN-4).
     pub(crate) fn hint(&self, known: Known) -> Option<Hint> {
         match known {
             Known::Aborted => Some(Hint::Aborted),
@@ -174,13 +176,13 @@ impl TxnSystem {
         }
     }
 
-    /// Runs `attempt`, which looks at locked pages and reads no status page, again for every one
-    /// that it missed.
+    /// Runs `attempt`, which looks at locked pages and reads no status from disk, again for every
+    /// one that it missed.
     pub(crate) fn retry<T>(&self, mut attempt: impl FnMut() -> EngineResult<T>) -> EngineResult<T> {
         loop {
             match attempt() {
                 Err(EngineError::StatusNotInMemory { xid }) => {
-                    self.status.get(xid)?;
+                    self.known(xid)?;
                 }
                 result => return result,
             }
@@ -190,6 +192,9 @@ impl TxnSystem {
     pub(crate) fn horizon(&self) -> Horizon {
         let now = self.core.publisher.view();
         self.horizon_at.fetch_max(now.lsn.0, Ordering::Relaxed);
+        if self.has(Mutant::IgnoreSnapshots) {
+            return Horizon(now);
+        }
         Horizon(self.core.slots.horizon(now))
     }
 
@@ -208,7 +213,7 @@ impl TxnSystem {
         xid: Xid,
         hint: Hint,
     ) -> EngineResult<(Removal, Option<Hint>)> {
-        if let Some(removal) = horizon.by_hint(xid, hint) {
+        if let Some(removal) = self.removal_by_hint(horizon, xid, hint) {
             return Ok((removal, None));
         }
         let known = self.known(xid)?;
@@ -226,9 +231,50 @@ impl TxnSystem {
         xid: Xid,
         hint: Hint,
     ) -> EngineResult<Removal> {
-        match horizon.by_hint(xid, hint) {
+        match self.removal_by_hint(horizon, xid, hint) {
             Some(removal) => Ok(removal),
             None => Ok(self.removal_of(horizon, self.known_in_memory(xid)?)),
+        }
+    }
+
+    /// The verdict by the hint, with the span of the id's chunk if the id is not below the floor.
+    fn removal_by_hint(&self, horizon: &Horizon, xid: Xid, hint: Hint) -> Option<Removal> {
+        match hint {
+            Hint::Aborted => Some(Removal::Aborted),
+            Hint::Committed if xid < horizon.floor() => Some(Removal::Dead),
+            Hint::Committed => {
+                let is_dead = self.core.window.committed_by(xid, horizon.lsn())?;
+                is_dead.then_some(Removal::Dead)
+            }
+            Hint::None => None,
+        }
+    }
+
+    /// Whether a page is worth pruning that notes `hint` as its oldest deleter. Page locks may be
+    /// held. An id from the floor on counts by its commit, so that one idle transaction does not
+    /// keep what younger ones leave.
+    pub(crate) fn is_prunable(&self, horizon: &Horizon, hint: Xid) -> bool {
+        hint.is_some()
+            && (hint < horizon.floor()
+                || matches!(
+                    self.removal_in_memory(horizon, hint, Hint::None),
+                    Ok(Removal::Dead | Removal::Aborted)
+                ))
+    }
+
+    /// The newest commit among these ids: the removal of a record that takes their effects from
+    /// snapshots, or makes them visible to all. No page may be read for it.
+    pub(crate) fn newest_commit(&self, xids: impl IntoIterator<Item = Xid>) -> Lsn {
+        let normal = xids.into_iter().filter(|xid| xid.is_normal());
+        let commits = normal.map(|xid| self.core.window.commit_bound(xid));
+        commits.max().unwrap_or_default()
+    }
+
+    /// Has an id's status brought into memory in the background.
+    pub(crate) fn fetch_later(&self, xid: Xid) {
+        match self.core.window.get_in_memory(xid) {
+            None => self.core.window.fetch_later(xid),
+            Some(_) => self.status.fetch_later(xid),
         }
     }
 
@@ -249,19 +295,28 @@ impl TxnSystem {
         let limit = limit
             .min(self.horizon().floor())
             .min(self.core.window.tail());
-        // What froze the tuples of these ids must not be lost when their status is.
+        // The records that froze the tuples of these ids must not be lost when their status is.
         self.store.log().flush_all()?;
         self.core.set_status_oldest(limit);
-        self.status.truncate(limit)?;
+        let settled = self.core.window.settled();
+        self.status.truncate(limit, settled)?;
         match &self.stamps {
-            Some(stamps) => stamps.truncate(limit),
+            Some(stamps) => stamps.truncate(limit, settled),
             None => Ok(()),
         }
     }
 
     /// The background thread: applies what is published, moves the window's tail, drops files.
     pub(crate) fn run(&self) {
+        let mut announced = Instant::now();
         while self.core.publisher.wait_for_work(LINGER) {
+            // After the first activity behind the interval: an idle database writes nothing.
+            if announced.elapsed() >= self.running_interval {
+                announced = Instant::now();
+                if let Err(error) = self.store.log_state() {
+                    tracing::debug!(%error, "the state of transactions could not be logged");
+                }
+            }
             if let Err(error) = self.work() {
                 if self.store.poison().is_set() {
                     return;
@@ -273,8 +328,16 @@ impl TxnSystem {
         }
     }
 
-    /// One round of the background work.
+    /// One round of the background work. Files are dropped though statuses could not be applied:
+    /// that may be for want of the space that the files take.
     pub(crate) fn work(&self) -> EngineResult<()> {
+        let applied = self.apply_published();
+        self.drop_files();
+        applied
+    }
+
+    fn apply_published(&self) -> EngineResult<()> {
+        let _one_at_a_time = self.applying.lock();
         let mut floor = Xid::NONE;
         loop {
             let batch = self.core.publisher.take_batch(BATCH);
@@ -297,8 +360,7 @@ impl TxnSystem {
             let oldest = self.horizon().floor();
             self.core.window.advance_tail(floor.min(oldest));
         }
-        self.drop_files();
-        Ok(())
+        self.core.window.fetch_wanted()
     }
 
     fn apply_batch(&self, batch: &[Applied]) -> EngineResult<()> {
@@ -349,16 +411,25 @@ impl TxnSystem {
         stamps.get(xid)
     }
 
-    /// What cannot be dropped is tried again in a later round, and keeps the redo point where
-    /// recovery finds it, or nobody would ever remove the file.
+    /// Drops the pending files, many at the cost of one flush and one sync. A file that cannot be
+    /// dropped is tried again in a later round, and keeps the redo point where recovery finds the
+    /// drop; otherwise the file would never be removed.
     fn drop_files(&self) {
+        let pending = self.core.drops.take();
+        let files: Vec<_> = pending.iter().map(|pending| pending.file).collect();
         let mut failed = Vec::new();
-        for pending in self.core.take_drops() {
-            if let Err(error) = self.store.drop_file(pending.file) {
-                tracing::warn!(file = %pending.file, %error, "a dropped file is still there");
-                failed.push(pending);
+        let newest = pending.iter().map(|pending| pending.removal).max();
+        let newest = RemovalLsn::Commit(newest.unwrap_or_default());
+        if self.store.drop_files(&files, newest).is_err() {
+            // One by one, to find those that cannot be.
+            for pending in pending {
+                let removal = RemovalLsn::Commit(pending.removal);
+                if let Err(error) = self.store.drop_file(pending.file, removal) {
+                    tracing::warn!(file = %pending.file, %error, "a dropped file is still there");
+                    failed.push(pending);
+                }
             }
         }
-        self.core.put_drops_back(failed);
+        self.core.drops.done(files.len(), failed);
     }
 }

@@ -4,28 +4,21 @@
 //! Entry points: [`crate::Table::vacuum`], [`crate::Table::truncate_tail`],
 //! [`crate::Database::truncate_status`]. The rules are in the README beside this file.
 
-pub mod cost;
 mod dead;
-pub(crate) mod fates;
-pub mod progress;
 mod run;
 mod tail;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use evenkeel_storage::buffer::Ring;
 use evenkeel_storage::wal::LogUsage;
 
-use crate::database::Database;
 use crate::ticket::CancelFlag;
 use crate::txn::Horizon;
 use crate::types::Xid;
 
-pub use cost::{CostBalance, CostLimits};
-pub use progress::{VacuumPhase, VacuumProgress};
-pub(crate) use run::run;
-pub(crate) use tail::truncate;
+pub use crate::cost::{CostBalance, CostLimits};
+pub use crate::stats::{VacuumPhase, VacuumProgress};
 
 /// Whether index entries of dead rows are removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -39,7 +32,7 @@ pub enum IndexCleanup {
     Off,
 }
 
-/// What a vacuum is asked to do.
+/// Options of a vacuum.
 #[derive(Clone, Debug)]
 pub struct VacuumOptions {
     /// Freeze everything that every snapshot sees, and visit all pages that are not all-frozen.
@@ -85,7 +78,7 @@ impl Default for VacuumOptions {
     }
 }
 
-/// What a vacuum did to one index.
+/// Results of a vacuum for one index.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexVacuumStats {
     /// Its number in the table's definition.
@@ -102,7 +95,7 @@ pub struct IndexVacuumStats {
     pub entries: u64,
 }
 
-/// What a vacuum did.
+/// Results of a vacuum.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VacuumStats {
     /// Blocks of the heap when it ended.
@@ -166,10 +159,4 @@ fn freeze_limit(options: &VacuumOptions, horizon: &Horizon) -> Xid {
         options.freeze_min_age
     };
     Xid::new(horizon.floor().get().saturating_sub(age))
-}
-
-/// The ring for a vacuum or analyze that may use so many bytes of the pool.
-pub(crate) fn ring(db: &Database, limit: Option<u64>) -> Option<Arc<Ring>> {
-    let limit = limit.unwrap_or(db.config().storage.vacuum_buffer_usage_limit);
-    Ring::vacuum(db.pool(), limit)
 }

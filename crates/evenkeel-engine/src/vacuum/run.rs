@@ -5,22 +5,24 @@ use std::sync::Arc;
 use evenkeel_storage::buffer::Ring;
 use evenkeel_storage::page::PageRead;
 use evenkeel_storage::wal::LogUsage;
-use evenkeel_storage::{BlockNumber, PartFlags};
+use evenkeel_storage::{BlockNumber, Lsn, PartFlags, RemovalLsn};
 use smallvec::SmallVec;
 
-use super::cost::CostAccount;
 use super::dead::DeadItems;
-use super::fates::VacuumFates;
 use super::{
     IndexCleanup, IndexVacuumStats, VacuumOptions, VacuumPhase, VacuumProgress, VacuumStats,
     freeze_limit,
 };
 use crate::btree::RecycleHorizon;
+use crate::cost::CostAccount;
 use crate::database::Database;
 use crate::error::EngineResult;
+use crate::heap::check::Sound;
+use crate::heap::fates::HorizonFates;
 use crate::heap::layout::{HeapRead, PAGE_CAPACITY};
 use crate::heap::ops::{OP_PRUNE, SET_VISIBLE};
 use crate::heap::prune::{Fates, Plan, PlanOptions, oldest, plan};
+use crate::mutant::Mutant;
 use crate::stats::Running;
 use crate::table::Table;
 use crate::table::pages::map_part;
@@ -42,45 +44,52 @@ const READ_ALONG: u32 = 4;
 const BYPASS_SHARE: u64 = 50;
 const BYPASS_BYTES: usize = 32 << 20;
 
-/// Vacuums a table. One at a time, which the caller's table lock sees to (vacuum rule 5).
-pub(crate) fn run(
-    table: &Table,
-    options: &VacuumOptions,
-    progress: &mut dyn FnMut(&VacuumProgress),
-) -> EngineResult<VacuumStats> {
-    let horizon = table.db().horizon();
-    let blocks = table.blocks();
-    let freeze_below = freeze_limit(options, &horizon);
-    let mut vacuum = Vacuum {
-        table,
-        options,
-        freeze_below,
-        horizon,
-        running: table.db().progress().vacuum(table.def().id, options.pid),
-        progress,
-        at: VacuumProgress {
-            heap_blks_total: blocks,
-            max_dead_tuple_bytes: options.memory as u64,
-            indexes_total: table.trees().len() as u32,
-            ..VacuumProgress::default()
-        },
-        stats: VacuumStats {
-            removal_cutoff: horizon.floor(),
-            freeze_limit: freeze_below,
-            ..VacuumStats::default()
-        },
-        ring: super::ring(table.db(), options.buffer_usage_limit),
-        cost: CostAccount::open(options.cost.as_deref()),
-        dead: DeadItems::default(),
-        oldest: horizon.floor(),
-        skipped: false,
-        used_blocks: 0,
-        log: LogUsage::of_this_thread(),
-    };
-    let mut fates = VacuumFates::new(table.db(), &horizon);
-    vacuum.scan(blocks, &mut fates)?;
-    vacuum.clean_at_end(blocks, &mut fates)?;
-    vacuum.finish()
+impl Table {
+    /// Removes dead row versions and their index entries, freezes, and sets visibility bits.
+    /// One at a time, which the caller's table lock sees to (VAC-5); readers and writers go on.
+    ///
+    /// # Errors
+    /// `Cancelled`; damage; storage failures. The work done so far stays.
+    pub fn vacuum(
+        &self,
+        options: &VacuumOptions,
+        progress: &mut dyn FnMut(&VacuumProgress),
+    ) -> EngineResult<VacuumStats> {
+        let horizon = self.db().horizon();
+        let blocks = self.blocks();
+        let freeze_below = freeze_limit(options, &horizon);
+        let mut vacuum = Vacuum {
+            table: self,
+            options,
+            freeze_below,
+            horizon,
+            running: self.db().progress().vacuum(self.def().id, options.pid),
+            progress,
+            at: VacuumProgress {
+                heap_blks_total: blocks,
+                max_dead_tuple_bytes: options.memory as u64,
+                indexes_total: self.trees().len() as u32,
+                ..VacuumProgress::default()
+            },
+            stats: VacuumStats {
+                removal_cutoff: horizon.floor(),
+                freeze_limit: freeze_below,
+                ..VacuumStats::default()
+            },
+            ring: self.db().vacuum_ring(options.buffer_usage_limit),
+            cost: CostAccount::open(options.cost.as_deref()),
+            dead: DeadItems::default(),
+            oldest: horizon.floor(),
+            skipped: false,
+            used_blocks: 0,
+            removal: Lsn::ZERO,
+            log: LogUsage::of_this_thread(),
+        };
+        let mut fates = HorizonFates::new(self.db().system(), &horizon);
+        vacuum.scan(blocks, &mut fates)?;
+        vacuum.clean_at_end(blocks, &mut fates)?;
+        vacuum.finish()
+    }
 }
 
 struct Vacuum<'a> {
@@ -100,7 +109,9 @@ struct Vacuum<'a> {
     skipped: bool,
     /// Blocks up to the last one that has, or may have, a row.
     used_blocks: u32,
-    /// What this thread had logged before.
+    /// The newest commit that removed a row whose entries are to be removed.
+    removal: Lsn,
+    /// This thread's use of the log before the vacuum.
     log: LogUsage,
 }
 
@@ -128,7 +139,7 @@ impl Vacuum<'_> {
     }
 
     /// The first pass, with a round of cleaning whenever memory is full.
-    fn scan(&mut self, blocks: u32, fates: &mut VacuumFates<'_>) -> EngineResult<()> {
+    fn scan(&mut self, blocks: u32, fates: &mut HorizonFates<'_>) -> EngineResult<()> {
         let mut bits = Vec::new();
         let mut chosen = Vec::new();
         for first in (0..blocks).step_by(WINDOW as usize) {
@@ -153,7 +164,7 @@ impl Vacuum<'_> {
         self.tell(VacuumPhase::ScanningHeap)
     }
 
-    /// Which blocks of a window to visit, given their map bits (vacuum rule 3).
+    /// Which blocks of a window to visit, given their map bits (VAC-3).
     fn choose(&mut self, first: u32, bits: &[u8], chosen: &mut Vec<u32>) {
         let every = self.options.every_page;
         let all_unfrozen = self.options.freeze || self.options.aggressive;
@@ -183,7 +194,7 @@ impl Vacuum<'_> {
         }
     }
 
-    fn scan_page(&mut self, block: BlockNumber, fates: &mut VacuumFates<'_>) -> EngineResult<()> {
+    fn scan_page(&mut self, block: BlockNumber, fates: &mut HorizonFates<'_>) -> EngineResult<()> {
         self.stats.pages_scanned += 1;
         let Some(done) = self.work_on(block, &[], fates)? else {
             // Extended and never used, or its filler is about to lay it out.
@@ -197,6 +208,15 @@ impl Vacuum<'_> {
         self.oldest = oldest(self.oldest, done.plan.oldest_xid);
         self.stats.dead_pages += u32::from(!done.plan.dead.is_empty());
         self.dead.add(block, &done.plan.dead);
+        if !done.plan.op.dead.is_empty() {
+            self.removal = self.removal.max(done.removal);
+        }
+        if done.plan.dead.len() > done.plan.op.dead.len() {
+            // Others have pruned the page before.
+            self.removal = self
+                .removal
+                .max(self.table.db().system().core.removal_bound());
+        }
         if done.plan.dead.is_empty() {
             self.table.space().fsm().record(block, done.free)?;
         }
@@ -209,7 +229,7 @@ impl Vacuum<'_> {
         &mut self,
         block: BlockNumber,
         reap: &[u16],
-        fates: &mut VacuumFates<'_>,
+        fates: &mut HorizonFates<'_>,
     ) -> EngineResult<Option<Done>> {
         self.table.store().admit()?;
         let resident = self.table.heap().pin_resident(block).is_some();
@@ -232,7 +252,7 @@ impl Vacuum<'_> {
         &self,
         block: BlockNumber,
         reap: &[u16],
-        fates: &mut VacuumFates<'_>,
+        fates: &mut HorizonFates<'_>,
     ) -> EngineResult<Option<Done>> {
         let _frames = self.table.reserve_frames();
         let map = self.table.vm().pin(block)?;
@@ -251,23 +271,50 @@ impl Vacuum<'_> {
             _ => 0,
         };
         let set = want & !have;
+        let lie = if heap.all_visible() { 0 } else { have & !want };
+        if lie != 0 {
+            tracing::warn!(
+                "file {} block {block}: map says all-visible, the page does not; the map is corrected",
+                self.table.def().heap
+            );
+        }
         let hint_stale = heap.prune_xid() != plan.op.prune_xid;
-        let dirtied = !plan.is_idle() || hint_stale || set != 0;
+        let dirtied = !plan.is_idle() || hint_stale || set | lie != 0;
+        let removal = self.removal_of(&plan, set);
         if dirtied {
+            let sound = Sound::before(&heap);
             let mut change = self.table.store().change(Xid::NONE.get());
+            change.removes(RemovalLsn::Commit(removal));
             change.part(&mut heap, OP_PRUNE, PartFlags::NONE, &plan.op.encode());
-            if set != 0 {
-                map_part(&mut change, &mut map, block, want, 0);
+            if set | lie != 0 {
+                map_part(&mut change, &mut map, block, want, lie);
             }
             change.commit();
+            sound.assert_after(&heap);
         }
+        debug_assert!(
+            want == 0 || heap.all_visible(),
+            "the map alone calls block {block} all-visible"
+        );
         let free = heap.gap();
         Ok(Some(Done {
             plan,
             free,
             set,
+            removal,
             dirtied,
         }))
+    }
+
+    /// The newest commit that a page's record takes from snapshots that do not see it. Bits that
+    /// make a page visible to all do so with the commits of all its rows.
+    fn removal_of(&self, plan: &Plan, set: u8) -> Lsn {
+        let system = self.table.db().system();
+        let newest = system.newest_commit(plan.removes.iter());
+        if set == 0 && plan.op.bits & SET_VISIBLE == 0 {
+            return newest;
+        }
+        newest.max(system.newest_commit(plan.shows.iter()))
     }
 
     /// A page that a record is written for anyway, and that every snapshot sees all of, is
@@ -285,6 +332,7 @@ impl Vacuum<'_> {
             reap,
             freeze_below: Some(self.freeze_below),
             set_visible: true,
+            freeze_recent: self.table.db().system().has(Mutant::FreezeRecent),
         };
         let first = plan(heap, block.0, options, fates)?;
         if !first.all_visible || first.all_frozen || first.is_idle() {
@@ -295,7 +343,7 @@ impl Vacuum<'_> {
     }
 
     /// The last round of cleaning, unless it does not pay or is not wanted.
-    fn clean_at_end(&mut self, blocks: u32, fates: &mut VacuumFates<'_>) -> EngineResult<()> {
+    fn clean_at_end(&mut self, blocks: u32, fates: &mut HorizonFates<'_>) -> EngineResult<()> {
         let few = u64::from(self.stats.dead_pages) * BYPASS_SHARE < u64::from(blocks)
             && self.dead.bytes() < BYPASS_BYTES
             && self.stats.index_rounds == 0;
@@ -317,7 +365,7 @@ impl Vacuum<'_> {
     }
 
     /// Removes the index entries of the dead rows found so far, then frees their slots.
-    fn clean(&mut self, fates: &mut VacuumFates<'_>) -> EngineResult<()> {
+    fn clean(&mut self, fates: &mut HorizonFates<'_>) -> EngineResult<()> {
         if self.dead.is_empty() {
             return Ok(());
         }
@@ -348,6 +396,7 @@ impl Vacuum<'_> {
         drop(blocks);
         self.dead = dead;
         self.dead.clear();
+        self.removal = Lsn::ZERO;
         Ok(())
     }
 
@@ -356,7 +405,10 @@ impl Vacuum<'_> {
         let ring = self.ring.clone();
         for (index, tree) in self.table.trees().iter().enumerate() {
             let mut is_dead = |tid| dead.contains(tid);
-            let recycle = Recycle(self.table.db());
+            let recycle = Recycle {
+                db: self.table.db(),
+                removal: self.removal,
+            };
             let mut step = |_| {
                 self.cost.page(true);
                 self.tell(VacuumPhase::VacuumingIndexes)
@@ -395,7 +447,7 @@ impl Vacuum<'_> {
     fn finish(mut self) -> EngineResult<VacuumStats> {
         if self.options.truncate {
             self.tell(VacuumPhase::TruncatingHeap)?;
-            self.stats.pages_removed = super::truncate(self.table, self.options.cancel.as_ref())?;
+            self.stats.pages_removed = self.table.truncate_tail(self.options.cancel.as_ref())?;
         }
         self.tell(VacuumPhase::PerformingFinalCleanup)?;
         let blocks = self.table.blocks();
@@ -413,26 +465,35 @@ impl Vacuum<'_> {
     }
 }
 
-/// What became of a page.
+/// The outcome of a vacuum's visit to a page.
 struct Done {
     plan: Plan,
     free: usize,
     /// Map bits that were newly set.
     set: u8,
+    /// The newest commit that was removed or made visible to all.
+    removal: Lsn,
     dirtied: bool,
 }
 
 /// Deleted index pages are used again when every snapshot and transaction is younger.
-pub(crate) struct Recycle<'a>(pub(crate) &'a Database);
+struct Recycle<'a> {
+    db: &'a Database,
+    removal: Lsn,
+}
 
 impl RecycleHorizon for Recycle<'_> {
+    fn removal(&self) -> Lsn {
+        self.removal
+    }
+
     fn stamp(&self) -> u64 {
-        self.0.next_xid().get()
+        self.db.next_xid().get()
     }
 
     fn is_past(&self, stamp: u64) -> bool {
         // Strictly: a snapshot taken just before the page was unlinked may have `stamp` itself
         // as its floor.
-        self.0.recent_horizon().floor().get() > stamp
+        self.db.recent_horizon().floor().get() > stamp
     }
 }

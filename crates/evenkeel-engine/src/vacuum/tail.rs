@@ -1,6 +1,7 @@
 //! Cutting empty pages off a heap's end.
 
-use evenkeel_storage::{BlockNumber, Fork};
+use evenkeel_storage::page::PageRead;
+use evenkeel_storage::{BlockNumber, Fork, Lsn, RemovalLsn};
 
 use crate::error::EngineResult;
 use crate::heap::layout::HeapRead;
@@ -13,39 +14,52 @@ use crate::vm::{ALL_FROZEN, ALL_VISIBLE};
 /// Blocks between two looks at the cancel flag.
 const STEP: u32 = 32;
 
-/// Cuts empty pages off the end and answers how many. Their map bits are cleared first: the
-/// blocks' numbers will be used again. The caller holds the table exclusively.
-pub(crate) fn truncate(table: &Table, cancel: Option<&CancelFlag>) -> EngineResult<u32> {
-    let blocks = table.blocks();
-    let mut keep = blocks;
-    while keep > 0 {
-        if let Some(flag) = cancel.filter(|_| keep.is_multiple_of(STEP)) {
-            flag.check()?;
+impl Table {
+    /// Cuts empty pages off the heap's end and answers how many. The caller holds the table
+    /// exclusively.
+    ///
+    /// # Errors
+    /// `Cancelled`; damage; storage failures.
+    pub fn truncate_tail(&self, cancel: Option<&CancelFlag>) -> EngineResult<u32> {
+        let blocks = self.blocks();
+        let (mut keep, mut newest) = (blocks, Lsn::ZERO);
+        while keep > 0 {
+            if let Some(flag) = cancel.filter(|_| keep.is_multiple_of(STEP)) {
+                flag.check()?;
+            }
+            let Some(lsn) = empty_as_of(self, BlockNumber(keep - 1))? else {
+                break;
+            };
+            newest = newest.max(lsn);
+            keep -= 1;
         }
-        if holds_something(table, BlockNumber(keep - 1))? {
-            break;
+        if keep == blocks {
+            return Ok(0);
         }
-        keep -= 1;
-    }
-    if keep == blocks {
-        return Ok(0);
-    }
-    for block in (keep..blocks).map(BlockNumber) {
-        if table.vm().bits(block)? != 0 {
-            table.store().admit()?;
-            let mut map = table.vm().pin(block)?.write();
-            let mut change = table.store().change(Xid::NONE.get());
-            map_part(&mut change, &mut map, block, 0, ALL_VISIBLE | ALL_FROZEN);
-            change.commit();
+        // The map bits first: the blocks' numbers will be used again (VAC-6).
+        for block in (keep..blocks).map(BlockNumber) {
+            if self.vm().bits(block)? != 0 {
+                self.store().admit()?;
+                let mut map = self.vm().pin(block)?.write();
+                let mut change = self.store().change(Xid::NONE.get());
+                map_part(&mut change, &mut map, block, 0, ALL_VISIBLE | ALL_FROZEN);
+                change.commit();
+            }
         }
+        self.space().fsm().record_range(keep..blocks, 0)?;
+        // Rows were removed by commits before the pages' records, and by none beyond the bound.
+        let removal = newest.min(self.db().system().core.removal_bound());
+        let removal = RemovalLsn::Commit(removal);
+        self.store()
+            .truncate(self.def().heap, Fork::Main, keep, removal)?;
+        self.space().truncated(keep);
+        Ok(blocks - keep)
     }
-    table.space().fsm().record_range(keep..blocks, 0)?;
-    table.store().truncate(table.def().heap, Fork::Main, keep)?;
-    table.space().truncated(keep);
-    Ok(blocks - keep)
 }
 
-fn holds_something(table: &Table, block: BlockNumber) -> EngineResult<bool> {
+/// The LSN of a page without rows; none for one that holds something.
+fn empty_as_of(table: &Table, block: BlockNumber) -> EngineResult<Option<Lsn>> {
     let guard = table.heap().read(block)?;
-    Ok(guard.is_heap() && guard.slots() > 0)
+    let is_empty = !guard.is_heap() || guard.slots() == 0;
+    Ok(is_empty.then(|| guard.lsn()))
 }

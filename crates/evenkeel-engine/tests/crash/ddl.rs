@@ -157,7 +157,8 @@ impl Driver {
         } else {
             let txn = &mut self.slot(slot).txn;
             let file = txn.create_file()?;
-            table.build_index(txn, &group_index(file))?;
+            // Nobody reads by it before the transaction has ended, and older snapshots never do.
+            let _ = table.build_index(txn, &group_index(file))?;
             files.group = Some(file);
         }
         self.switch(slot, number, files)?;
@@ -180,10 +181,13 @@ impl Driver {
                 return Ok(());
             }
             (true, None) => panic!("table {number} is not in the catalog"),
-            (false, None) => block_on(catalog.delete(txn, found.tid(0)))?,
+            (false, None) => {
+                block_on(catalog.delete(txn, found.handle(0).expect("a row that was read")))?
+            }
             (false, Some(row)) => {
                 let hint = evenkeel_engine::table::KeyHint::Compare;
-                block_on(catalog.update(txn, found.tid(0), &row, hint))?
+                let old = found.handle(0).expect("a row that was read");
+                block_on(catalog.update(txn, old, &row, hint))?
             }
         };
         assert!(matches!(modified, Modified::Done(_)), "{modified:?}");

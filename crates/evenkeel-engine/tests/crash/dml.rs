@@ -67,14 +67,14 @@ impl Driver {
         }
     }
 
-    /// The row's place, after comparing what is found with the model.
+    /// The row as it was read, and as the model has it, after comparing the two.
     fn find(
         &mut self,
         slot: usize,
         number: u64,
         table: &Arc<Table>,
         key: u64,
-    ) -> EngineResult<Option<(Tid, Row)>> {
+    ) -> EngineResult<Option<(RowBatch, Row)>> {
         let expected = self.row(slot, number, key);
         let snapshot = self.slot(slot).txn.snapshot()?;
         let mut found = RowBatch::new();
@@ -89,7 +89,7 @@ impl Driver {
             wanted.len(),
             got.first() == wanted.first()
         );
-        Ok(expected.map(|row| (found.tid(0), row)))
+        Ok(expected.map(|row| (found, row)))
     }
 
     fn put(&mut self, slot: usize, number: u64, table: &Arc<Table>, key: u64) -> EngineResult<()> {
@@ -99,7 +99,7 @@ impl Driver {
                 let bytes = encode_row(key, &row);
                 block_on(table.insert(&mut self.slot(slot).txn, &bytes))?;
             }
-            Some((tid, old)) => {
+            Some((found, old)) => {
                 let hint = match self.random.random_range(0..3) {
                     0 => KeyHint::Compare,
                     other => {
@@ -108,7 +108,8 @@ impl Driver {
                     }
                 };
                 let bytes = encode_row(key, &row);
-                let update = table.update(&mut self.slot(slot).txn, tid, &bytes, hint);
+                let there = found.handle(0).expect("a row that was read");
+                let update = table.update(&mut self.slot(slot).txn, there, &bytes, hint);
                 done(block_on(update)?);
             }
         }
@@ -123,8 +124,9 @@ impl Driver {
         table: &Arc<Table>,
         key: u64,
     ) -> EngineResult<()> {
-        if let Some((tid, _)) = self.find(slot, number, table, key)? {
-            done(block_on(table.delete(&mut self.slot(slot).txn, tid))?);
+        if let Some((found, _)) = self.find(slot, number, table, key)? {
+            let there = found.handle(0).expect("a row that was read");
+            done(block_on(table.delete(&mut self.slot(slot).txn, there))?);
             self.delta(slot, number).rows.insert(key, None);
         }
         Ok(())
@@ -189,6 +191,6 @@ impl Driver {
     }
 }
 
-fn done(modified: Modified) {
+fn done(modified: Modified<'_>) {
     assert!(matches!(modified, Modified::Done(_)), "{modified:?}");
 }

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use evenkeel_io::{Disk, File, IoQueue, IoResult, LockGuard, OpenOptions, SimDisk};
+use evenkeel_io::{BootId, Disk, File, IoQueue, IoResult, LockGuard, OpenOptions, SimDisk};
 
-/// What is done instead of an operation; each does the operation unless it says otherwise.
-/// `mark` belongs to the open file, for whatever a hook has to remember of it.
+/// Replacements of a file's operations; each does the operation unless it says otherwise. `mark`
+/// belongs to the open file, for whatever a hook has to remember of it.
 pub trait Hooks: Send + Sync + 'static {
     fn before_write(&self, _file: &dyn File, _mark: &AtomicBool) -> IoResult<()> {
         Ok(())
@@ -95,8 +95,16 @@ impl<H: Hooks> Disk for Hooked<H> {
         self.disk.now_micros()
     }
 
+    fn boot_id(&self) -> Option<BootId> {
+        self.disk.boot_id()
+    }
+
     fn free_space(&self, dir: &Path) -> IoResult<Option<u64>> {
         self.disk.free_space(dir)
+    }
+
+    fn max_open_files(&self) -> Option<u64> {
+        self.disk.max_open_files()
     }
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use evenkeel_engine::describe::{operation_name, record_name};
+use evenkeel_engine::describe::{operation_name, payload_text, record_name};
 use evenkeel_io::{Disk, OpenOptions, SimDisk};
 use evenkeel_storage::wal::dump::{self, Describe, Names};
 
@@ -39,6 +39,7 @@ pub fn log(disk: &SimDisk) -> String {
     let names = Names {
         record: record_name,
         operation: operation_name,
+        payload: payload_text,
     };
     let mut text = String::new();
     match dump::open(Arc::new(disk.clone()), Path::new("data")) {

@@ -27,7 +27,7 @@ pub struct State {
     pub tables: BTreeMap<u64, Arc<TableState>>,
 }
 
-/// What a transaction has done to one table.
+/// Changes of a transaction to one table.
 #[derive(Clone, Debug, Default)]
 pub struct TableDelta {
     /// New files: the table was created, got or lost an index, or was truncated.
@@ -38,7 +38,7 @@ pub struct TableDelta {
     pub rows: BTreeMap<u64, Option<Row>>,
 }
 
-/// What a transaction has done.
+/// Changes of a transaction.
 pub type Delta = BTreeMap<u64, TableDelta>;
 
 impl State {

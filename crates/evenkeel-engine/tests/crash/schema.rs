@@ -66,6 +66,7 @@ impl Files {
             unique: true,
             name: "unique".into(),
             key: Arc::new(ByKey),
+            usable_after: None,
         }];
         indexes.extend(self.group.map(group_index));
         TableDef {
@@ -83,6 +84,7 @@ pub fn group_index(file: FileId) -> IndexDef {
         unique: false,
         name: "group".into(),
         key: Arc::new(ByGroup),
+        usable_after: None,
     }
 }
 
@@ -157,6 +159,7 @@ pub fn catalog_def() -> TableDef {
             unique: true,
             name: "catalog".into(),
             key: Arc::new(FirstEight),
+            usable_after: None,
         }],
     }
 }

@@ -17,7 +17,7 @@ use crate::workload::Driver;
 
 type Logical = BTreeMap<u64, (bool, Rows)>;
 
-/// What the operations leave, as read after reopening.
+/// Content that the operations leave, as read after reopening.
 fn content(
     disk: &Arc<dyn Disk>,
     dir: &Path,
@@ -42,7 +42,7 @@ fn content(
     Ok(found.logical())
 }
 
-/// Rule 5.
+/// DUR-5.
 #[test]
 fn settings_change_no_content() {
     let seed = seed(fresh());

@@ -17,7 +17,7 @@ fn text(error: EngineError) -> String {
     format!("error {}: {error}", error.sqlstate())
 }
 
-/// What a database that was opened just now holds; none if not even the catalog is there. Says
+/// The content of a database that was opened just now; none if not even the catalog is there. Says
 /// what is wrong with pages, indexes and files: recovery has removed all that nobody has.
 pub fn read_recovered(db: &Database) -> Result<Option<State>, String> {
     if list_files(db)?.is_empty() {
@@ -28,7 +28,7 @@ pub fn read_recovered(db: &Database) -> Result<Option<State>, String> {
     Ok(Some(state))
 }
 
-/// What a database in use holds. Its own thread removes files that transactions have left; it
+/// The content of a database in use. Its own thread removes files that transactions have left; it
 /// is given some time.
 pub fn read_live(db: &Database) -> Result<State, String> {
     let state = read_state(db)?;
@@ -59,6 +59,9 @@ fn check_files(db: &Database, state: &State) -> Result<(), String> {
 }
 
 fn read_state(db: &Database) -> Result<State, String> {
+    if let Some(damaged) = db.store().damaged_pages().first() {
+        return Err(format!("{} is set aside: {}", damaged.page, damaged.reason));
+    }
     let catalog = Table::open(db, catalog_def()).map_err(text)?;
     let mut state = State::default();
     let scanned = scan_rows(db, &catalog)?;
@@ -80,13 +83,16 @@ fn read_state(db: &Database) -> Result<State, String> {
 
 /// Numbers of the data files that there are. Names that no data file has are an error.
 fn list_files(db: &Database) -> Result<BTreeSet<u64>, String> {
-    const KNOWN: [&str; 8] = [
+    const KNOWN: [&str; 11] = [
         "base",
         "control",
+        "damaged",
         "doublewrite.0",
         "doublewrite.1",
         "evenkeel.pid",
-        "lengths",
+        "manifest.0",
+        "manifest.1",
+        "reserve",
         "status",
         "wal",
     ];

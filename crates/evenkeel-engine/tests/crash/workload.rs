@@ -9,7 +9,7 @@ use evenkeel_engine::vacuum::{IndexCleanup, VacuumOptions};
 use evenkeel_engine::{
     Database, Durability, EngineResult, Isolation, Table, Transaction, Xid, block_on,
 };
-use evenkeel_storage::CheckpointMode;
+use evenkeel_storage::{CheckpointMode, RedoHold};
 use rand::Rng;
 use rand::rngs::StdRng;
 
@@ -47,6 +47,8 @@ pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
 pub type CommitHook = Arc<dyn Fn(bool) + Send + Sync>;
 
 pub struct Driver {
+    /// Keeps the redo point between two that checkpoints announce. Goes before the database.
+    hold: Option<RedoHold>,
     pub db: Database,
     pub catalog: Arc<Table>,
     pub handles: Handles,
@@ -55,7 +57,7 @@ pub struct Driver {
     clock: Clock,
     pub on_commit: Option<CommitHook>,
     pub random: StdRng,
-    /// What was done, with the number of operations the disk had seen.
+    /// The operations done, with the number of operations the disk had seen.
     pub trace: Vec<String>,
 }
 
@@ -86,6 +88,7 @@ impl Driver {
         }
         let catalog = Table::open(&db, catalog_def())?;
         Ok(Driver {
+            hold: None,
             db,
             catalog,
             handles,
@@ -217,7 +220,7 @@ impl Driver {
         found.cloned()
     }
 
-    /// What the transaction has done to a table so far.
+    /// Changes of the transaction to a table so far.
     pub fn delta(&mut self, slot: usize, table: u64) -> &mut TableDelta {
         let slot = self.slot(slot);
         slot.used.insert(table);
@@ -317,6 +320,13 @@ impl Driver {
         if what == 9 {
             return self.freeze_all();
         }
+        if what > 4 {
+            // Amid a cycle, so that the next redo point is not the one that a checkpoint announces.
+            self.hold = match self.hold.take() {
+                None => Some(self.db.store().hold_redo_here()),
+                Some(_) => None,
+            };
+        }
         let table = self.random.random_range(1..=crate::ddl::TABLES);
         let nobody = self.slots.len();
         let Some(handle) = self.handles.get(&table).cloned() else {
@@ -348,8 +358,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Freezes what can be and forgets the status of what is frozen. What open transactions and
-    /// their snapshots need stays.
+    /// Freezes what can be and forgets the status of what is frozen. Ids that open transactions and
+    /// their snapshots need stay.
     fn freeze_all(&mut self) -> EngineResult<()> {
         let nobody = self.slots.len();
         let numbers: Vec<u64> = self.handles.keys().copied().collect();

@@ -22,7 +22,7 @@ fn an_emptied_tree_gives_its_pages_back() {
         assert_eq!((stats.removed, stats.entries), (8_000, 0));
         let empty = fixture.check();
         assert_eq!(empty.half_dead, 0);
-        // What cannot go: the rightmost page of each level and last children.
+        // Pages that cannot be deleted remain: the rightmost page of each level and last children.
         assert!(
             empty.leaves < full.leaves / 20,
             "{} of {}",

@@ -156,6 +156,9 @@ pub(super) struct Clock {
 }
 
 impl RecycleHorizon for Clock {
+    fn removal(&self) -> Lsn {
+        Lsn::ZERO
+    }
     fn stamp(&self) -> u64 {
         self.now.fetch_add(1, Ordering::SeqCst)
     }
@@ -172,7 +175,7 @@ pub(super) fn scan(
     upper: Bound<&[u8]>,
     direction: Direction,
 ) -> Entries {
-    let mut scan = tree.scan(lower, upper, direction);
+    let mut scan = tree.scan(TreeReader::alone(), (lower, upper), direction);
     let mut batch = LeafBatch::with_keys();
     let mut found = Vec::new();
     while scan.next_page(&mut batch).expect("scan") {
@@ -192,7 +195,7 @@ pub(super) fn scan_all(tree: &BTree) -> Entries {
 
 pub(super) fn lookup(tree: &BTree, key: &[u8]) -> Vec<Tid> {
     let mut found = Vec::new();
-    tree.lookup(key, &mut |tid| {
+    tree.lookup(TreeReader::alone(), key, &mut |tid| {
         found.push(tid);
         Ok(Visit::Next)
     })

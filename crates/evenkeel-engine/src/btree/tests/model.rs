@@ -11,7 +11,7 @@ use super::*;
 
 type Model = BTreeSet<(Vec<u8>, Tid)>;
 
-/// What keys look like.
+/// The form of the keys.
 #[derive(Clone, Copy, Debug)]
 enum Keys {
     /// A handful of very short keys: mostly duplicates.
@@ -88,7 +88,7 @@ fn compare_scans(tree: &BTree, model: &Model, rng: &mut StdRng, keys: Keys) {
     assert_eq!(lookup(tree, &a), tids);
     let prefix = &a[..rng.random_range(0..=a.len())];
     let mut found = Vec::new();
-    tree.lookup_prefix(prefix, &mut |tid| {
+    tree.lookup_prefix(TreeReader::alone(), prefix, &mut |tid| {
         found.push(tid);
         Ok(Visit::Next)
     })

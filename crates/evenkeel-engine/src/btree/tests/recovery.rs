@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use evenkeel_storage::page::{PAGE_SIZE, PageBuf};
+use evenkeel_storage::ApplyError;
+use evenkeel_storage::page::{PAGE_SIZE, PageBuf, PageRead};
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 use rand::{Rng, SeedableRng};
@@ -125,6 +126,61 @@ fn redo_equals_the_way_forward() {
         let replayed = masked(pages.0[&part.block].bytes());
         assert!(same(&replayed, &masked(&part.after)), "op {:#06x}", part.op);
     }
+}
+
+/// Applies a part to a page with any hints set.
+type Apply = fn(u16, &mut PageMut<'_>, &[u8]) -> Result<(), ApplyError>;
+
+/// The first operation whose result depends on hints that nobody logged.
+fn depends_on_hints(applied: &[Applied], rng: &mut StdRng, apply: Apply) -> Option<u16> {
+    let masked = |mut bytes: PageBytes| {
+        crate::rmgr::redo::mask(&mut PageMut::new(&mut bytes));
+        bytes
+    };
+    let differs = |part: &&Applied| {
+        let mut hinted = *part.before;
+        let mut view = PageMut::new(&mut hinted);
+        let slots = Node::of(&view).map_or(0, |node| node.end());
+        for slot in (0..slots).filter(|_| rng.random_bool(0.5)) {
+            let (offset, bits) = page::dead_hint(slot);
+            let word = view.u64_at(offset);
+            view.put_u64(offset, word | bits);
+        }
+        apply(part.op, &mut view, &part.data).is_err()
+            || !same(&masked(hinted), &masked(*part.after))
+    };
+    applied.iter().find(differs).map(|part| part.op)
+}
+
+#[test]
+fn redo_decides_nothing_by_dead_hints() {
+    let seed = seed(45);
+    let applied = record_workload(seed, 1_500);
+    let mut rng = StdRng::seed_from_u64(seed);
+    assert_eq!(depends_on_hints(&applied, &mut rng, redo::apply_part), None);
+}
+
+#[test]
+fn redo_that_removes_what_hints_call_dead_is_caught() {
+    fn mutant(op: u16, page: &mut PageMut<'_>, data: &[u8]) -> Result<(), ApplyError> {
+        let mut slots = data.to_vec();
+        if op == redo::op::DELETE_ITEMS {
+            let node = Node::of(&*page)?;
+            let named: Vec<u16> = data
+                .chunks_exact(2)
+                .map(|slot| u16::from_le_bytes([slot[0], slot[1]]))
+                .collect();
+            let gone = |slot: &u16| named.contains(slot) || node.is_dead(*slot);
+            let all: Vec<u16> = (node.first()..node.end()).filter(gone).collect();
+            slots = redo::encode_slots(&all);
+        }
+        redo::apply_part(op, page, &slots)
+    }
+    let seed = seed(46);
+    let applied = record_workload(seed, 600);
+    let mut rng = StdRng::seed_from_u64(seed);
+    let caught = depends_on_hints(&applied, &mut rng, mutant);
+    assert_eq!(caught, Some(redo::op::DELETE_ITEMS));
 }
 
 #[test]

@@ -124,11 +124,11 @@ fn dead_hints_make_room_before_a_page_is_split() {
         // Every version but the newest is dead to all.
         fixture
             .tree
-            .lookup(b"key", &mut |found| {
+            .lookup(TreeReader::alone(), b"key", &mut |found| {
                 Ok(if found == tid(number) {
                     Visit::Next
                 } else {
-                    Visit::Dead
+                    Visit::Dead(evenkeel_storage::Lsn::ZERO)
                 })
             })
             .expect("lookup");

@@ -9,12 +9,12 @@ use std::ops::Bound;
 use evenkeel_storage::page::PageRead;
 
 use super::{CheckReport, CheckStep};
-use crate::btree::{Direction, LeafBatch, TreeScan};
-use crate::error::EngineResult;
+use crate::btree::{Direction, LeafBatch, TreeReader, TreeScan};
+use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HEAP_ONLY, HeapRead, LpState};
 use crate::heap::prune::{Fate, xmax_hint, xmin_hint};
-use crate::heap::read::{Entry, chain};
-use crate::table::sort::KeySorter;
+use crate::heap::read::{Entry, Link, chain};
+use crate::sort::KeySorter;
 use crate::table::{KeyKind, Table};
 use crate::txn::Horizon;
 use crate::types::Tid;
@@ -31,8 +31,7 @@ const REQUIRED: u8 = 1;
 /// The keys that rows should have, by index.
 pub(super) struct RowKeys {
     sorters: Vec<KeySorter>,
-    /// The distinct keys of one chain.
-    chain: Vec<(Vec<u8>, u8)>,
+    key: Vec<u8>,
 }
 
 impl RowKeys {
@@ -40,12 +39,12 @@ impl RowKeys {
         let limit = (SORT_MEMORY / table.indexes.len().max(1)).max(SORT_MEMORY_MIN);
         RowKeys {
             sorters: table.indexes.iter().map(|_| sorter(table, limit)).collect(),
-            chain: Vec::new(),
+            key: Vec::new(),
         }
     }
 
-    /// Notes each distinct key of the chain that starts at `tid`; one that a live version has must
-    /// be in the index.
+    /// Notes the key of the chain that starts at `tid`, which is that of its newest version
+    /// (TAB-9). It must be in the index if that version is live.
     pub(super) fn note(
         &mut self,
         table: &Table,
@@ -53,36 +52,47 @@ impl RowKeys {
         tid: Tid,
         horizon: &Horizon,
     ) -> EngineResult<()> {
+        let Some((newest, required)) = newest_version(table, page, tid, horizon)? else {
+            return Ok(());
+        };
+        let tag = if required { REQUIRED } else { 0 };
         for (index, sorter) in table.def.indexes.iter().zip(&mut self.sorters) {
-            self.chain.clear();
-            for link in chain(page, tid.block, tid.slot, Entry::Index) {
-                let mut key = Vec::new();
-                let row = page.row(link.offset, link.length);
-                if index.key.key(row, &mut key) == KeyKind::Absent {
-                    continue;
-                }
-                let header = &link.header;
-                let mut fate = table.fates(horizon);
-                // An insert may have ended before all its index entries were in.
-                let sure = header.frozen()
-                    || matches!(
-                        fate(header.xmin, xmin_hint(header))?,
-                        Fate::Old | Fate::Recent
-                    );
-                let gone =
-                    header.xmax.is_some() && fate(header.xmax, xmax_hint(header))? == Fate::Old;
-                let tag = if sure && !gone { REQUIRED } else { 0 };
-                match self.chain.iter_mut().find(|known| known.0 == key) {
-                    Some(known) => known.1 |= tag,
-                    None => self.chain.push((key, tag)),
-                }
-            }
-            for (key, tag) in &self.chain {
-                sorter.add(key, tid, *tag)?;
+            self.key.clear();
+            let row = page.row(newest.offset, newest.length);
+            if index.key.key(row, &mut self.key) != KeyKind::Absent {
+                sorter.add(&self.key, tid, tag)?;
             }
         }
         Ok(())
     }
+}
+
+/// The newest version of the chain at `tid` that was not rolled back, or the root of a chain that
+/// was as a whole; and whether it is live, so that its key must be in every index.
+fn newest_version(
+    table: &Table,
+    page: &impl PageRead,
+    tid: Tid,
+    horizon: &Horizon,
+) -> EngineResult<Option<(Link, bool)>> {
+    let mut newest = None;
+    let mut fate = table.fates(horizon);
+    for link in chain(page, tid.block, tid.slot, Entry::Index) {
+        let header = &link.header;
+        let inserted = if header.frozen() {
+            Fate::Old
+        } else {
+            fate(header.xmin, xmin_hint(header))?
+        };
+        if inserted == Fate::Aborted && newest.is_some() {
+            continue;
+        }
+        // An insert may have ended before all its index entries were in.
+        let sure = matches!(inserted, Fate::Old | Fate::Recent);
+        let gone = header.xmax.is_some() && fate(header.xmax, xmax_hint(header))? == Fate::Old;
+        newest = Some((link, sure && !gone));
+    }
+    Ok(newest)
 }
 
 fn sorter(table: &Table, limit: usize) -> KeySorter {
@@ -169,7 +179,12 @@ impl Table {
                 report.add(format!("index \"{name}\": {error}"));
                 continue;
             }
-            self.check_entries(index, keys, report)?;
+            match self.check_entries(index, keys, report) {
+                Err(error @ EngineError::Storage(_)) => {
+                    report.add(format!("index \"{name}\": {error}"));
+                }
+                other => other?,
+            }
         }
         Ok(())
     }
@@ -183,7 +198,11 @@ impl Table {
         let name = &self.def.indexes[index].name;
         let tree = &self.indexes[index];
         let mut entries = Entries {
-            scan: tree.scan(Bound::Unbounded, Bound::Unbounded, Direction::Forward),
+            scan: tree.scan(
+                TreeReader::alone(),
+                (Bound::Unbounded, Bound::Unbounded),
+                Direction::Forward,
+            ),
             batch: LeafBatch::with_keys(),
             at: 0,
             seen: 0,
@@ -205,10 +224,11 @@ impl Table {
         })
     }
 
-    /// What is wrong with an entry for `tid` whose key no version there has. Nothing, if such a
-    /// version may have been there and was pruned.
+    /// The fault of an entry for `tid` whose key is not that of the chain there. None, if the row
+    /// was pruned and vacuum has not come to the entry yet, or if the whole chain was rolled back.
     fn stray(&self, tid: Tid) -> EngineResult<Option<&'static str>> {
         const NOTHING: Option<&str> = Some("no row there");
+        const OTHER_KEY: Option<&str> = Some("the row there has another key");
         if tid.block.0 >= self.blocks() {
             return Ok(NOTHING);
         }
@@ -220,15 +240,35 @@ impl Table {
         if !page.is_heap() || tid.slot > page.slots() {
             return Ok(NOTHING);
         }
-        Ok(match page.line_pointer(tid.slot).state {
-            LpState::Dead | LpState::Redirect => None,
-            LpState::Unused => NOTHING,
-            LpState::Normal => match page.tuple_at(tid.slot) {
-                Some((offset, _)) if !page.header(offset).is(HEAP_ONLY) => {
-                    Some("the row there has another key")
-                }
-                _ => NOTHING,
-            },
-        })
+        let row = match page.line_pointer(tid.slot).state {
+            LpState::Dead => return Ok(None),
+            LpState::Unused => false,
+            LpState::Redirect => true,
+            LpState::Normal => page
+                .tuple_at(tid.slot)
+                .is_some_and(|(offset, _)| !page.header(offset).is(HEAP_ONLY)),
+        };
+        if !row {
+            return Ok(NOTHING);
+        }
+        let rolled_back = self.is_rolled_back(&page, tid)?;
+        Ok(OTHER_KEY.filter(|_| !rolled_back))
+    }
+
+    /// Whether the inserters of all versions of the chain at `tid` rolled back. Pruning may have
+    /// taken the version whose key the entry has: the others may have another key, because the
+    /// transaction had dropped the index when it made them, and its rollback brought it back.
+    fn is_rolled_back(&self, page: &impl PageRead, tid: Tid) -> EngineResult<bool> {
+        let horizon = self.db.horizon();
+        let mut fate = self.fates(&horizon);
+        let mut versions = 0;
+        for link in chain(page, tid.block, tid.slot, Entry::Index) {
+            let header = &link.header;
+            if header.frozen() || fate(header.xmin, xmin_hint(header))? != Fate::Aborted {
+                return Ok(false);
+            }
+            versions += 1;
+        }
+        Ok(versions > 0)
     }
 }

@@ -2,61 +2,21 @@
 //! and indexes.
 
 mod indexes;
+mod report;
 
 use evenkeel_storage::BlockNumber;
-use evenkeel_storage::page::{PAGE_SIZE, PageRead};
+use evenkeel_storage::page::PageRead;
 
 use self::indexes::RowKeys;
+pub use self::report::{CheckReport, CheckStep};
 use super::Table;
 use crate::error::{EngineError, EngineResult};
+use crate::heap::check::check_layout;
 use crate::heap::layout::*;
 use crate::heap::prune::{Fate, xmax_hint, xmin_hint};
 use crate::txn::Horizon;
 use crate::types::Tid;
 use crate::vm::{ALL_FROZEN, ALL_VISIBLE, BLOCKS_PER_PAGE};
-
-/// Problems reported at most; the rest is only counted.
-const PROBLEMS_MAX: usize = 100;
-
-/// What a check found.
-#[derive(Clone, Debug, Default)]
-pub struct CheckReport {
-    /// Blocks of the heap.
-    pub blocks: u32,
-    /// Row versions in it.
-    pub tuples: u64,
-    /// Entries of all indexes.
-    pub index_entries: u64,
-    /// What is wrong, each naming file, block and slot; at most 100.
-    pub problems: Vec<String>,
-    /// How many problems there are.
-    pub problem_count: u64,
-}
-
-impl CheckReport {
-    /// Whether nothing is wrong.
-    pub fn is_ok(&self) -> bool {
-        self.problem_count == 0
-    }
-
-    pub(crate) fn add(&mut self, problem: String) {
-        self.problem_count += 1;
-        if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(problem);
-        }
-    }
-}
-
-/// How far a check has come.
-#[derive(Clone, Copy, Debug)]
-pub struct CheckStep<'a> {
-    /// The index that is read; none for the heap.
-    pub index: Option<&'a str>,
-    /// Blocks seen.
-    pub blocks_done: u32,
-    /// Blocks there are.
-    pub blocks: u32,
-}
 
 impl Table {
     /// Verifies the table. Meant for one that nobody changes meanwhile; damage that an
@@ -93,7 +53,10 @@ impl Table {
                 other => other?,
             }
         }
-        self.check_map_end(&mut report)?;
+        match self.check_map_end(&mut report) {
+            Err(error @ EngineError::Storage(_)) => report.add(error.to_string()),
+            other => other?,
+        }
         self.check_indexes(keys, &mut report, progress)?;
         Ok(report)
     }
@@ -245,45 +208,5 @@ impl Table {
             keys.note(self, page, tid, horizon)?;
         }
         Ok(())
-    }
-}
-
-/// Verifies line pointers and that tuples lie where they may, without overlap.
-fn check_layout(page: &impl PageRead) -> Result<(), String> {
-    let (lower, upper) = (usize::from(page.lower()), usize::from(page.upper()));
-    if lower < LINE_POINTERS || lower > upper || upper > PAGE_SIZE {
-        return Err(format!("bounds {lower} and {upper}"));
-    }
-    let mut spans = Vec::new();
-    let mut unused = 0;
-    for slot in 1..=page.slots() {
-        let lp = page.line_pointer(slot);
-        match lp.state {
-            LpState::Normal => {
-                let Some((offset, length)) = page.tuple_at(slot) else {
-                    return Err(format!("slot {slot} points outside the page"));
-                };
-                if offset < upper {
-                    return Err(format!("slot {slot} points below the tuples"));
-                }
-                spans.push((offset, offset + length, slot));
-            }
-            LpState::Redirect if lp.offset == 0 || lp.offset > page.slots() => {
-                return Err(format!("slot {slot} redirects to slot {}", lp.offset));
-            }
-            LpState::Unused => unused += 1,
-            LpState::Redirect | LpState::Dead => {}
-        }
-    }
-    if usize::from(page.u16_at(SPARE)) != unused {
-        return Err(format!(
-            "{} unused slots counted, {unused} there",
-            page.u16_at(SPARE)
-        ));
-    }
-    spans.sort_unstable();
-    match spans.windows(2).find(|pair| pair[0].1 > pair[1].0) {
-        Some(pair) => Err(format!("slots {} and {} overlap", pair[0].2, pair[1].2)),
-        None => Ok(()),
     }
 }

@@ -1,11 +1,15 @@
 //! One session: visibility, HOT, pruning, unique keys, bulk loads, scans, index builds.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use evenkeel_storage::BlockNumber;
+
 use super::*;
+use crate::CancelFlag;
 use crate::error::EngineError;
 use crate::heap::layout::{HeapRead, MAX_ROW};
 use crate::table::{Arbiter, Direction, InsertOptions, Inserted, KeyRange};
 use crate::vm::{ALL_FROZEN, ALL_VISIBLE};
-use evenkeel_storage::BlockNumber;
 
 #[test]
 fn rows_are_seen_after_commit_and_not_after_rollback() {
@@ -169,19 +173,69 @@ fn an_insert_that_yields_leaves_nothing_behind() {
     let there = f.put("a:1");
     let mut txn = f.begin();
     txn.begin_statement().unwrap();
-    let outcome = block_on(f.table.insert_or_conflict(&mut txn, b"a:2", Arbiter::Any)).unwrap();
-    assert_eq!(
-        outcome,
-        Inserted::Conflict {
-            index: BY_KEY,
-            tid: there
-        }
-    );
-    let outcome = block_on(f.table.insert_or_conflict(&mut txn, b"b:2", Arbiter::Any)).unwrap();
+    let snapshot = txn.snapshot().unwrap();
+    let mut put = |row: &[u8]| {
+        let done = f
+            .table
+            .insert_or_conflict(&mut txn, &snapshot, row, Arbiter::Any);
+        block_on(done).unwrap()
+    };
+    let row = RowHandle::unguarded(there);
+    assert_eq!(put(b"a:2"), Inserted::Conflict { index: BY_KEY, row });
+    let outcome = put(b"b:2");
     assert!(matches!(outcome, Inserted::Done(_)));
     assert_eq!(f.rows(&mut txn), ["a:1", "b:2"]);
     end(txn);
     f.assert_sound();
+}
+
+/// Without the snapshot the slot would go to the row that is inserted last.
+#[test]
+fn a_row_in_the_way_keeps_its_place_while_the_snapshot_is_held() {
+    let f = Fixture::new(1);
+    let there = f.put("a:1");
+    let mut txn = f.begin();
+    txn.begin_statement().unwrap();
+    let snapshot = txn.snapshot().unwrap();
+    let tried = f
+        .table
+        .insert_or_conflict(&mut txn, &snapshot, b"a:2", Arbiter::Any);
+    let Inserted::Conflict { row, .. } = block_on(tried).unwrap() else {
+        panic!("no conflict");
+    };
+    f.commit(|other| f.delete(other, there).unwrap());
+    f.vacuum(&VacuumOptions::default());
+    assert_ne!(f.put("b:1"), there);
+    let updated = f.table.update(&mut txn, row, b"a:2", KeyHint::Compare);
+    assert_eq!(block_on(updated).unwrap(), Modified::Gone);
+    drop(snapshot);
+    end(txn);
+    f.vacuum(&VacuumOptions::default());
+    assert_eq!(f.put("c:1"), there);
+    assert_eq!(f.committed(), ["b:1", "c:1"]);
+}
+
+/// The slot of a row goes with the subtransaction that made it, whoever has seen it.
+#[test]
+fn a_row_of_a_subtransaction_that_was_rolled_back_is_not_taken_for_another() {
+    let f = Fixture::new(1);
+    let mut txn = f.begin();
+    let sub = txn.begin_sub();
+    let tid = f.insert(&mut txn, "a:1").unwrap();
+    txn.begin_statement().unwrap();
+    let mut found = RowBatch::new();
+    let snapshot = txn.snapshot().unwrap();
+    assert!(f.table.fetch_into(&snapshot, tid, &mut found).unwrap());
+    txn.abort_sub(sub);
+    f.vacuum(&VacuumOptions::default());
+    assert_eq!(f.put("b:1"), tid);
+    let row = found.handle(0).unwrap();
+    let updated = f.table.update(&mut txn, row, b"a:2", KeyHint::Compare);
+    assert!(matches!(
+        block_on(updated),
+        Err(EngineError::StaleRow { .. })
+    ));
+    assert_eq!(f.committed(), ["b:1"]);
 }
 
 #[test]
@@ -267,13 +321,11 @@ fn bulk_inserts_fill_pages() {
 
 #[test]
 fn a_frozen_load_needs_no_vacuum() {
-    let f = Fixture::new(1);
-    f.commit(|txn| {
-        let options = InsertOptions {
-            freeze: true,
-            ring: Some(f.table.load_ring()),
-        };
-        block_on(f.table.insert_many(txn, &many(1000), &options)).unwrap();
+    let f = Fixture::new(0);
+    let f = f.commit(|txn| {
+        let f = with_new_files(&f, txn);
+        load_frozen(&f, txn, 1000).unwrap();
+        f
     });
     for block in 0..f.table.blocks() {
         let bits = f.table.vm().bits(BlockNumber(block)).unwrap();
@@ -289,6 +341,45 @@ fn a_frozen_load_needs_no_vacuum() {
     assert_eq!(f.table.vm().bits(BlockNumber(0)).unwrap(), 0);
     assert_eq!(f.committed().len(), 1000);
     f.assert_sound();
+}
+
+/// The same database with a new table, which has an index on keys.
+fn with_new_files(f: &Fixture, txn: &mut Transaction) -> Fixture {
+    let files = vec![txn.create_file().unwrap(), txn.create_file().unwrap()];
+    let xid = txn.xid().unwrap();
+    let _ = BTree::create(f.db.store(), xid, files[1]).unwrap();
+    Fixture {
+        table: Table::open(&f.db, def(&files, 100)).unwrap(),
+        files,
+        ..f.clone()
+    }
+}
+
+fn load_frozen(f: &Fixture, txn: &mut Transaction, rows: usize) -> EngineResult<()> {
+    let options = InsertOptions {
+        freeze: true,
+        ring: Some(f.table.load_ring()),
+    };
+    block_on(f.table.insert_many(txn, &many(rows), &options))
+}
+
+#[test]
+fn frozen_rows_need_a_file_of_their_own_subtransaction() {
+    let f = Fixture::new(1);
+    let refused = |done| matches!(done, Err(EngineError::Unsupported { .. }));
+    f.commit(|txn| assert!(refused(load_frozen(&f, txn, 1))));
+    let made = f.commit(|txn| {
+        let outer = txn.begin_sub();
+        let made = with_new_files(&f, txn);
+        // The next load can be rolled back while the file stays.
+        let inner = txn.begin_sub();
+        assert!(refused(load_frozen(&made, txn, 1)));
+        txn.abort_sub(inner);
+        txn.commit_sub(outer);
+        load_frozen(&made, txn, 3).unwrap();
+        made
+    });
+    assert_eq!(made.committed().len(), 3);
 }
 
 #[test]
@@ -341,9 +432,10 @@ fn with_late_index(f: &Fixture) -> Fixture {
     let mut txn = f.begin();
     let mut files = f.files.clone();
     files.push(txn.create_file().unwrap());
-    let def = def(&files, 100);
-    let index = def.indexes.last().unwrap().clone();
-    f.table.build_index(&mut txn, &index).unwrap();
+    let mut def = def(&files, 100);
+    let index = def.indexes.last_mut().unwrap();
+    let built = f.table.build_index(&mut txn, index).unwrap();
+    index.usable_after = built.broken_chains.then_some(txn.xid().unwrap());
     end(txn);
     let table = Table::open(&f.db, def).unwrap();
     Fixture {
@@ -353,18 +445,30 @@ fn with_late_index(f: &Fixture) -> Fixture {
     }
 }
 
+fn rows_under(f: &Fixture, snapshot: &Snapshot, value: &str) -> usize {
+    let mut batch = RowBatch::new();
+    f.table
+        .index_lookup(snapshot, BY_VALUE, &key(value), &mut batch)
+        .unwrap();
+    batch.len()
+}
+
 #[test]
 fn a_late_index_is_right_for_every_snapshot() {
-    let f = Fixture::new(1);
+    // With room on every page, so that the updates are HOT: the index on values is not there yet.
+    let f = Fixture::with(1, 40, None);
     for n in 0..200 {
         f.put(&format!("{n:03}:first"));
     }
     let mut old = f.begin_rr();
+    let hot = || f.table.counters().get().n_tup_hot_upd;
+    let before = hot();
     f.commit(|txn| {
         for n in 0..100 {
             f.set(txn, &format!("{n:03}:second"));
         }
     });
+    assert_eq!(hot() - before, 100);
     // The chains are broken for the new index: their versions have different keys.
     let late = with_late_index(&f);
     late.assert_sound();
@@ -374,28 +478,48 @@ fn a_late_index_is_right_for_every_snapshot() {
             .iter()
             .all(|row| row.ends_with("first"))
     );
+    assert!(late.table.can_read_by(&snapshot, BY_KEY).unwrap());
+    assert!(!late.table.can_read_by(&snapshot, BY_VALUE).unwrap());
+    assert_eq!(rows_under(&late, &snapshot, "first"), 200);
+    assert_eq!(rows_under(&late, &snapshot, "second"), 0);
+    drop(snapshot);
     let now = late.committed();
-    assert_eq!(
-        now.iter().filter(|row| row.ends_with("second")).count(),
-        100
-    );
-    let mut txn = late.begin();
-    let snapshot = txn.snapshot().unwrap();
-    let mut batch = RowBatch::new();
-    late.table
-        .index_lookup(&snapshot, BY_VALUE, &key("first"), &mut batch)
-        .unwrap();
-    assert_eq!(batch.len(), 100);
+    let snapshot = late.begin().snapshot().unwrap();
+    assert!(late.table.can_read_by(&snapshot, BY_VALUE).unwrap());
+    for value in ["first", "second"] {
+        assert_eq!(rows_under(&late, &snapshot, value), 100);
+    }
+    drop(snapshot);
     end(old);
     late.vacuum(&VacuumOptions::default());
     assert_eq!(late.committed(), now);
     late.assert_sound();
 }
 
-/// The second of two versions has no entry in a partial index that was built when only the first
-/// one, which it replaced on the same page, had a key.
 #[test]
-fn an_entry_may_lead_to_a_row_that_has_no_key() {
+fn a_late_index_over_whole_chains_is_for_every_snapshot() {
+    let f = Fixture::with(0, 40, None);
+    let tid = f.put("a:first");
+    f.put("b:first");
+    let mut old = f.begin_rr();
+    f.commit(|txn| f.update(txn, tid, "a:second").unwrap());
+    let mut txn = f.begin();
+    let file = txn.create_file().unwrap();
+    let def = def(&[f.files[0], file], 100);
+    let built = f.table.build_index(&mut txn, &def.indexes[BY_KEY]).unwrap();
+    end(txn);
+    assert!(!built.broken_chains);
+    let late = Fixture {
+        table: Table::open(&f.db, def).unwrap(),
+        ..f.clone()
+    };
+    let snapshot = old.snapshot().unwrap();
+    assert_eq!(late.rows_at(&snapshot), ["a:first", "b:first"]);
+}
+
+/// A chain has one entry, under the key of its newest version: none, if that has no key.
+#[test]
+fn a_chain_whose_newest_version_has_no_key_has_no_entry() {
     struct First;
     impl KeyExtractor for First {
         fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
@@ -418,8 +542,10 @@ fn an_entry_may_lead_to_a_row_that_has_no_key() {
         unique: false,
         name: "partial".into(),
         key: Arc::new(First),
+        usable_after: None,
     });
-    f.table.build_index(&mut txn, &def.indexes[1]).unwrap();
+    let built = f.table.build_index(&mut txn, &def.indexes[1]).unwrap();
+    assert_eq!((built.entries, built.broken_chains), (0, true));
     end(txn);
     f.vacuum(&VacuumOptions::default());
     let report = Table::open(&f.db, def).unwrap().check().unwrap();
@@ -455,4 +581,42 @@ fn a_cancelled_scan_ends() {
         scan.next_page(&mut RowBatch::new()),
         Err(EngineError::Cancelled)
     ));
+}
+
+#[test]
+fn an_index_build_is_cancelled_after_its_heap_was_read() {
+    const ROWS: usize = 5000;
+    /// Cancels once it has seen the last row, behind the last look while the heap is read.
+    struct Cancelling {
+        flag: CancelFlag,
+        seen: AtomicUsize,
+    }
+    impl KeyExtractor for Cancelling {
+        fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+            out.extend_from_slice(row);
+            if self.seen.fetch_add(1, Ordering::Relaxed) + 1 == ROWS {
+                self.flag.cancel();
+            }
+            KeyKind::Unique
+        }
+    }
+    let f = Fixture::new(0);
+    f.commit(|txn| {
+        for n in 0..ROWS {
+            f.insert(txn, &format!("{n}:")).unwrap();
+        }
+    });
+    let mut txn = f.begin();
+    let index = IndexDef {
+        file: txn.create_file().unwrap(),
+        unique: false,
+        name: "late".into(),
+        key: Arc::new(Cancelling {
+            flag: txn.cancel_flag().clone(),
+            seen: AtomicUsize::new(0),
+        }),
+        usable_after: None,
+    };
+    let built = f.table.build_index(&mut txn, &index);
+    assert!(matches!(built, Err(EngineError::Cancelled)), "{built:?}");
 }

@@ -1,9 +1,10 @@
-//! What a check finds.
+//! Findings of a check.
 
 use evenkeel_io::{Disk, OpenOptions};
 
 use super::*;
 use crate::btree::{InsertOutcome, UniqueCheck};
+use crate::heap::layout::{HeapRead, LpState};
 use crate::table::CheckStep;
 
 fn problems(f: &Fixture) -> Vec<String> {
@@ -63,9 +64,44 @@ fn a_key_that_a_live_version_shares_with_a_dead_one_must_be_in_the_index() {
     end(txn);
     let mut txn = f.begin();
     txn.begin_statement().unwrap();
-    block_on(table.update(&mut txn, tid, b"a:2", KeyHint::Unchanged)).unwrap();
+    block_on(table.update(
+        &mut txn,
+        RowHandle::unguarded(tid),
+        b"a:2",
+        KeyHint::Unchanged,
+    ))
+    .unwrap();
     end(txn);
     assert_eq!(problems(&f).len(), 1, "{:?}", problems(&f));
+}
+
+#[test]
+fn an_entry_whose_version_was_rolled_back_and_pruned_is_no_fault() {
+    let f = Fixture::new(1);
+    let mut dropped = f.table.def().clone();
+    dropped.indexes.clear();
+    let without = Table::open(&f.db, dropped).unwrap();
+    let mut txn = f.begin();
+    txn.begin_statement().unwrap();
+    let tid = block_on(f.table.insert(&mut txn, b"a:1")).unwrap();
+    txn.begin_statement().unwrap();
+    // The index is dropped, so a change of its column is heap-only.
+    let row = RowHandle::unguarded(tid);
+    let updated = block_on(without.update(&mut txn, row, b"b:1", KeyHint::Compare)).unwrap();
+    let Modified::Done(second) = updated else {
+        panic!("{updated:?}");
+    };
+    txn.rollback();
+    let horizon = f.db.horizon();
+    let mut page = f.table.heap().write(tid.block).unwrap();
+    assert!(f.table.prune_locked(&mut page, &horizon).unwrap());
+    let redirect = page.line_pointer(tid.slot);
+    assert_eq!(
+        (redirect.state, redirect.offset),
+        (LpState::Redirect, second.slot)
+    );
+    drop(page);
+    f.assert_sound();
 }
 
 #[test]
@@ -85,11 +121,16 @@ fn a_check_finds_a_heap_that_was_cut() {
     let disk = f.disk.process_crash();
     let heap = disk.open(path.as_ref(), OpenOptions::read_write()).unwrap();
     let kept = blocks / 2;
-    // As after an end that wrote no lengths down: the heap is taken to be as long as it is.
-    disk.remove(format!("{DIR}/lengths").as_ref()).unwrap();
+    // Without the manifest the heap is taken to be as long as it is.
+    for number in 0..2 {
+        let name = format!("{DIR}/manifest.{number}");
+        disk.remove(name.as_ref()).unwrap();
+    }
     heap.set_len(u64::from(kept) * 8192).unwrap();
     let cut = f.reopened(disk);
     assert_eq!(cut.table.blocks(), kept);
+    let pages = cut.db.check_pages(&mut |_| {}).unwrap();
+    assert!(pages.problems[0].contains("/manifest."), "{pages:?}");
     let found = problems(&cut);
     let heap = format!("file {} has {kept} blocks, but had block ", f.files[0]);
     assert!(found[0].starts_with(&heap), "{}", found[0]);

@@ -132,13 +132,18 @@ async fn add(f: &Fixture, txn: &mut Transaction, key: &str, by: i64) -> EngineRe
         let new = format!("{key}:{:<width$}", value + by);
         match f
             .table
-            .update(txn, tid, new.as_bytes(), KeyHint::Compare)
+            .update(
+                txn,
+                RowHandle::unguarded(tid),
+                new.as_bytes(),
+                KeyHint::Compare,
+            )
             .await?
         {
             Modified::Done(_) => return Ok(()),
             Modified::Changed { newest } => {
-                tid = newest;
-                row = text(&f.table.fetch_locked(txn, newest)?.unwrap().bytes);
+                tid = newest.tid();
+                row = text(&f.table.fetch_locked(newest)?.unwrap().bytes);
             }
             other => panic!("{key}: {other:?}"),
         }

@@ -1,8 +1,14 @@
-//! What a table is after a crash.
+//! The state of a table after a crash.
+
+use std::time::Duration;
+
+use evenkeel_storage::mutant::Mutant;
+use evenkeel_storage::page::{PageBytes, PageMut};
+use evenkeel_storage::{BlockNumber, Fork, Lsn};
 
 use super::*;
+use crate::btree::{TreeReader, Visit};
 use crate::table::InsertOptions;
-use evenkeel_storage::BlockNumber;
 
 fn change(f: &Fixture, round: usize) {
     f.commit(|txn| {
@@ -94,4 +100,124 @@ fn without_hints(page: &[u8; 8192]) -> Vec<u8> {
     copy.bytes_mut()[..4].fill(0);
     crate::heap::layout::mask_unlogged(&mut copy.page_mut());
     copy.bytes().to_vec()
+}
+
+/// Deletes a row asynchronously, has it pruned and its index entry looked up, writes the index
+/// leaf home, and loses the log since. Says whether the row is found again by the index, and
+/// whether the entry was hinted dead before the crash and once the log was durable.
+fn entry_after_lost_delete(mutant: Option<Mutant>) -> (bool, bool, bool) {
+    let disk = SimDisk::new(1);
+    let mut storage = StorageConfig::small();
+    storage.mutant = mutant;
+    // Nothing flushes the log but those who wait for it.
+    storage.wal_writer_delay = Duration::from_secs(3600);
+    let config = Config {
+        storage,
+        ..Config::default()
+    };
+    let db = Database::open(Arc::new(disk.clone()), Path::new(DIR), config).unwrap();
+    let f = Fixture::on(&disk, db, 1, 100);
+    let store = Arc::clone(f.db.store());
+    // The first page is full, so that a scan prunes it; the last row is on the second.
+    let row = |n: usize| format!("{n:03}:{}", "r".repeat(700));
+    let tid = f.put(&row(0));
+    let mut next = 1;
+    while f.put(&row(next)).block == tid.block {
+        next += 1;
+    }
+    f.db.checkpoint().unwrap();
+    f.put(&row(next + 1));
+    let before_delete = store.log().insert_lsn();
+    let mut txn = f.begin();
+    txn.begin_statement().unwrap();
+    f.delete(&mut txn, tid).unwrap();
+    block_on(txn.commit(Durability::Async)).unwrap();
+    let _ = f.db.horizon();
+    let gone = |f: &Fixture| {
+        let mut found = 0;
+        let tree = &f.table.trees()[BY_KEY];
+        let mut count = |_| {
+            found += 1;
+            Ok(Visit::Next)
+        };
+        tree.lookup(TreeReader::alone(), &key("000"), &mut count)
+            .unwrap();
+        found == 0
+    };
+    let visit = || {
+        let mut reader = f.begin();
+        let snapshot = reader.snapshot().unwrap();
+        let _ = f.scan(&snapshot);
+        assert!(f.find(&mut reader, b"000").is_none());
+    };
+    visit();
+    assert!(
+        store.log().durable_lsn() <= before_delete,
+        "the delete is durable"
+    );
+    let hinted_early = gone(&f);
+    let target = before_delete;
+    store
+        .writer()
+        .write_dirty_before(target, &mut |_, _| {})
+        .unwrap();
+    store.writer().sync_all().unwrap();
+    assert!(
+        store.log().durable_lsn() <= before_delete,
+        "the delete is durable"
+    );
+    let image = f.disk.crash(7);
+    store.log().flush_all().unwrap();
+    visit();
+    let hinted_late = gone(&f);
+    let g = f.reopened(image);
+    let found = g.find(&mut g.begin(), b"000").is_some();
+    assert_eq!(g.scan(&g.begin().snapshot().unwrap()).len(), next + 2);
+    (found, hinted_early, hinted_late)
+}
+
+#[test]
+fn a_dead_hint_waits_until_its_evidence_is_durable() {
+    assert_eq!(entry_after_lost_delete(None), (true, false, true));
+}
+
+#[test]
+fn a_dead_hint_before_its_evidence_is_durable_is_caught() {
+    if cfg!(debug_assertions) {
+        let (found, hinted_early, _) = entry_after_lost_delete(Some(Mutant::HintDeadEarly));
+        assert!(hinted_early && !found, "the mutant is not caught");
+    }
+}
+
+#[test]
+fn an_image_in_the_log_hands_on_no_dead_hint() {
+    let f = Fixture::new(1);
+    f.put("a:1");
+    let tree = &f.table.trees()[BY_KEY];
+    tree.lookup(TreeReader::alone(), &key("a"), &mut |_| {
+        Ok(Visit::Dead(Lsn::ZERO))
+    })
+    .unwrap();
+    let mut entries = 0;
+    let mut count = |_| {
+        entries += 1;
+        Ok(Visit::Next)
+    };
+    tree.lookup(TreeReader::alone(), &key("a"), &mut count)
+        .unwrap();
+    assert_eq!(entries, 0, "the entry is hinted dead");
+    let hinted = |page: &PageBytes| {
+        let mut masked = *page;
+        crate::btree::mask_hints(&mut PageMut::new(&mut masked));
+        masked != *page
+    };
+    let file = tree.file();
+    let fork = f.db.pool().fork(file, Fork::Main).unwrap();
+    let page = (0..fork.len()).map(BlockNumber).find_map(|block| {
+        let page = fork.write(block).unwrap();
+        hinted(page.bytes()).then(|| *page.bytes())
+    });
+    let mut image = page.expect("a page with the hint");
+    crate::rmgr::redo::strip(&mut PageMut::new(&mut image));
+    assert!(!hinted(&image));
 }

@@ -16,13 +16,18 @@ async fn add_one(f: &Fixture, txn: &mut Transaction, wanted: &str) -> EngineResu
         let new = format!("{wanted}:{}", value + 1);
         match f
             .table
-            .update(txn, tid, new.as_bytes(), KeyHint::Compare)
+            .update(
+                txn,
+                RowHandle::unguarded(tid),
+                new.as_bytes(),
+                KeyHint::Compare,
+            )
             .await?
         {
             Modified::Done(_) => return Ok(true),
             Modified::Changed { newest } => {
-                tid = newest;
-                row = text(&f.table.fetch_locked(txn, newest)?.unwrap().bytes);
+                tid = newest.tid();
+                row = text(&f.table.fetch_locked(newest)?.unwrap().bytes);
             }
             _ => return Ok(false),
         }
@@ -87,10 +92,12 @@ fn repeatable_read_fails_where_read_committed_goes_on() {
     for error in [
         f.update(&mut fixed, tid, "a:2").unwrap_err(),
         f.delete(&mut fixed, tid).unwrap_err(),
-        block_on(
-            f.table
-                .lock_row(&mut fixed, tid, RowLockMode::Update, WaitPolicy::Block),
-        )
+        block_on(f.table.lock_row(
+            &mut fixed,
+            RowHandle::unguarded(tid),
+            RowLockMode::Update,
+            WaitPolicy::Block,
+        ))
         .unwrap_err(),
     ] {
         assert!(matches!(
@@ -112,10 +119,10 @@ fn an_update_across_pages_is_followed() {
     let Modified::Changed { newest } = f.update(&mut late, tid, "a:9").unwrap() else {
         panic!()
     };
-    let row = f.table.fetch_locked(&late, newest).unwrap().unwrap();
+    let row = f.table.fetch_locked(newest).unwrap().unwrap();
     assert!(text(&row.bytes).starts_with("a:4"));
     assert!(matches!(
-        f.update(&mut late, newest, "a:9").unwrap(),
+        f.update(&mut late, newest.tid(), "a:9").unwrap(),
         Modified::Done(_)
     ));
     end(late);
@@ -140,7 +147,11 @@ fn row_locks_conflict_as_in_postgresql() {
         let (mut first, mut second) = (f.begin(), f.begin());
         let lock = |txn: &mut Transaction, mode| {
             txn.begin_statement().unwrap();
-            block_on(f.table.lock_row(txn, tid, mode, WaitPolicy::SkipLocked)).unwrap()
+            block_on(
+                f.table
+                    .lock_row(txn, RowHandle::unguarded(tid), mode, WaitPolicy::SkipLocked),
+            )
+            .unwrap()
         };
         assert_eq!(lock(&mut first, held), Modified::Done(tid));
         let expected = if conflict {
@@ -151,11 +162,19 @@ fn row_locks_conflict_as_in_postgresql() {
         assert_eq!(lock(&mut second, wanted), expected, "{held:?} {wanted:?}");
     }
     let (mut first, mut second) = (f.begin(), f.begin());
-    block_on(f.table.lock_row(&mut first, tid, Update, WaitPolicy::Block)).unwrap();
-    let error = block_on(
-        f.table
-            .lock_row(&mut second, tid, Update, WaitPolicy::NoWait),
-    )
+    block_on(f.table.lock_row(
+        &mut first,
+        RowHandle::unguarded(tid),
+        Update,
+        WaitPolicy::Block,
+    ))
+    .unwrap();
+    let error = block_on(f.table.lock_row(
+        &mut second,
+        RowHandle::unguarded(tid),
+        Update,
+        WaitPolicy::NoWait,
+    ))
     .unwrap_err();
     assert!(matches!(error, EngineError::LockNotAvailable { .. }));
 }
@@ -182,7 +201,10 @@ fn a_row_that_is_skipped_or_refused_is_not_locked() {
         ));
         let mut skipping = f.begin();
         skipping.begin_statement().unwrap();
-        match block_on(f.table.lock_row(&mut skipping, tid, mode, policy)) {
+        match block_on(
+            f.table
+                .lock_row(&mut skipping, RowHandle::unguarded(tid), mode, policy),
+        ) {
             Ok(outcome) => assert_eq!(outcome, Modified::Skipped),
             Err(error) => assert!(matches!(error, EngineError::LockNotAvailable { .. })),
         }
@@ -191,9 +213,12 @@ fn a_row_that_is_skipped_or_refused_is_not_locked() {
         let mut third = f.begin();
         third.begin_statement().unwrap();
         let update = RowLockMode::Update;
-        let locked = f
-            .table
-            .lock_row(&mut third, tid, update, WaitPolicy::NoWait);
+        let locked = f.table.lock_row(
+            &mut third,
+            RowHandle::unguarded(tid),
+            update,
+            WaitPolicy::NoWait,
+        );
         assert_eq!(block_on(locked).unwrap(), Modified::Done(tid));
     }
 }
@@ -204,10 +229,12 @@ fn a_change_waits_for_the_lock_of_another() {
     let tid = f.put("a:0");
     let mut holder = f.begin();
     holder.begin_statement().unwrap();
-    block_on(
-        f.table
-            .lock_row(&mut holder, tid, RowLockMode::Share, WaitPolicy::Block),
-    )
+    block_on(f.table.lock_row(
+        &mut holder,
+        RowHandle::unguarded(tid),
+        RowLockMode::Share,
+        WaitPolicy::Block,
+    ))
     .unwrap();
     let (g, mut other) = (f.clone(), f.begin());
     let waiting = spawn(async move {
@@ -231,7 +258,11 @@ fn a_key_share_lock_does_not_wait_for_a_change_of_other_columns() {
     let mut sharing = f.begin();
     sharing.begin_statement().unwrap();
     let lock = |txn: &mut Transaction, mode| {
-        block_on(f.table.lock_row(txn, tid, mode, WaitPolicy::SkipLocked)).unwrap()
+        block_on(
+            f.table
+                .lock_row(txn, RowHandle::unguarded(tid), mode, WaitPolicy::SkipLocked),
+        )
+        .unwrap()
     };
     assert_eq!(lock(&mut sharing, RowLockMode::Share), Modified::Skipped);
     assert_eq!(
@@ -244,7 +275,10 @@ fn a_key_share_lock_does_not_wait_for_a_change_of_other_columns() {
     let waiting = spawn(async move {
         deleting.begin_statement().unwrap();
         let (tid, _) = g.find(&mut deleting, b"a").unwrap();
-        let done = g.table.delete(&mut deleting, tid).await;
+        let done = g
+            .table
+            .delete(&mut deleting, RowHandle::unguarded(tid))
+            .await;
         deleting.commit(Durability::Sync).await.unwrap();
         done
     });
@@ -355,17 +389,183 @@ fn futures_can_move_between_threads() {
     drop(assert_send(f.table.insert(&mut txn, row)));
     drop(assert_send(f.table.update(
         &mut txn,
-        tid,
+        RowHandle::unguarded(tid),
         row,
         KeyHint::Compare,
     )));
-    drop(assert_send(f.table.delete(&mut txn, tid)));
+    drop(assert_send(
+        f.table.delete(&mut txn, RowHandle::unguarded(tid)),
+    ));
     let mode = RowLockMode::Update;
     drop(assert_send(f.table.lock_row(
         &mut txn,
-        tid,
+        RowHandle::unguarded(tid),
         mode,
         WaitPolicy::Block,
     )));
     assert_send(f.table.scan(&txn.snapshot().unwrap()));
+}
+
+/// The versions that a transaction has locked.
+fn locked_rows(f: &Fixture, number: u64) -> Vec<Tid> {
+    let locks = f.db.locks().into_iter();
+    let mine = locks.filter(|lock| lock.transaction == number && lock.granted);
+    let rows = mine.filter_map(|lock| match lock.key {
+        crate::lock::LockKey::Row(_, tid) => Some(tid),
+        _ => None,
+    });
+    rows.collect()
+}
+
+#[test]
+fn a_waiter_gives_its_lock_on_an_old_version_back() {
+    for deletes in [false, true] {
+        for by_lock in [false, true] {
+            let f = Fixture::new(1);
+            let tid = f.put("a:0");
+            let mut first = f.begin();
+            if deletes {
+                f.delete(&mut first, tid).unwrap();
+            } else {
+                f.set(&mut first, "a:1");
+            }
+            let (g, mut second) = (f.clone(), f.begin());
+            let waiting = spawn(async move {
+                second.begin_statement().unwrap();
+                let outcome = if by_lock {
+                    let (mode, policy) = (RowLockMode::Update, WaitPolicy::Block);
+                    g.table
+                        .lock_row(&mut second, RowHandle::unguarded(tid), mode, policy)
+                        .await
+                } else {
+                    g.table
+                        .update(
+                            &mut second,
+                            RowHandle::unguarded(tid),
+                            b"a:2",
+                            KeyHint::Compare,
+                        )
+                        .await
+                };
+                (second, outcome.unwrap())
+            });
+            until_waiting(&f.db, 1);
+            end(first);
+            let (second, outcome) = waiting.join().unwrap();
+            match outcome {
+                Modified::Gone => {
+                    assert!(deletes);
+                    assert_eq!(locked_rows(&f, second.number()), []);
+                }
+                Modified::Changed { newest } => {
+                    let newest = newest.tid();
+                    assert!(!deletes && newest != tid);
+                    assert_eq!(locked_rows(&f, second.number()), [newest]);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_row_in_the_slot_of_an_old_version_is_not_locked() {
+    let f = Fixture::new(0);
+    f.put("a:0");
+    let mut first = f.begin();
+    let old = f.set(&mut first, "a:1");
+    end(first);
+    // A heap-only version: its slot is free as soon as it is pruned.
+    let mut changing = f.begin();
+    f.set(&mut changing, "a:2");
+    let (g, mut second) = (f.clone(), f.begin());
+    let waiting = spawn(async move {
+        let (mode, policy) = (RowLockMode::Update, WaitPolicy::Block);
+        second.begin_statement().unwrap();
+        let outcome = g
+            .table
+            .lock_row(&mut second, RowHandle::unguarded(old), mode, policy)
+            .await;
+        second.end_statement();
+        (second, outcome.unwrap())
+    });
+    until_waiting(&f.db, 1);
+    end(changing);
+    let (second, outcome) = waiting.join().unwrap();
+    assert!(matches!(outcome, Modified::Changed { .. }));
+    let mut reused = None;
+    for number in 0..200 {
+        let tid = f.put(&format!("b{number}:0"));
+        f.vacuum(&VacuumOptions::default());
+        if tid == old {
+            reused = Some(tid);
+            break;
+        }
+    }
+    let tid = reused.expect("the slot is used again");
+    let mut third = f.begin();
+    third.begin_statement().unwrap();
+    let (mode, policy) = (RowLockMode::Update, WaitPolicy::NoWait);
+    let locked = block_on(
+        f.table
+            .lock_row(&mut third, RowHandle::unguarded(tid), mode, policy),
+    );
+    assert_eq!(locked.unwrap(), Modified::Done(tid));
+    drop(second);
+}
+
+#[test]
+fn what_a_fixed_snapshot_cannot_lock_is_refused_without_a_wait() {
+    let f = Fixture::new(1);
+    let tid = f.put("a:0");
+    let mut fixed = f.begin_rr();
+    f.commit(|txn| f.set(txn, "a:1"));
+    let mut busy = f.begin();
+    f.set(&mut busy, "a:2");
+    fixed.set_lock_timeout(Some(std::time::Duration::from_secs(5)));
+    let (mode, policy) = (RowLockMode::Update, WaitPolicy::Block);
+    let refused = block_on(
+        f.table
+            .lock_row(&mut fixed, RowHandle::unguarded(tid), mode, policy),
+    );
+    assert_eq!(refused.unwrap_err().sqlstate(), "40001");
+}
+
+#[test]
+fn lock_timeout_ends_every_kind_of_wait() {
+    let f = Fixture::new(1);
+    let tid = f.put("a:0");
+    let mut first = f.begin();
+    f.update(&mut first, tid, "a:1").unwrap();
+    f.insert(&mut first, "b:0").unwrap();
+    let exclusive = crate::TableLockMode::Exclusive;
+    for lock in [
+        block_on(first.lock_table(1, exclusive, WaitPolicy::Block)),
+        block_on(first.lock_advisory(1, exclusive, WaitPolicy::Block)),
+    ] {
+        assert!(lock.unwrap());
+    }
+    let second = || {
+        let mut txn = f.begin();
+        txn.begin_statement().unwrap();
+        txn.set_lock_timeout(Some(std::time::Duration::from_millis(5)));
+        txn
+    };
+    let (mode, policy) = (RowLockMode::Share, WaitPolicy::Block);
+    let (mut a, mut b, mut c, d, e) = (second(), second(), second(), second(), second());
+    for refused in [
+        f.update(&mut a, tid, "a:2").map(drop),
+        block_on(
+            f.table
+                .lock_row(&mut b, RowHandle::unguarded(tid), mode, policy),
+        )
+        .map(drop),
+        block_on(f.table.insert(&mut c, b"b:1")).map(drop),
+        block_on(d.lock_table(1, exclusive, WaitPolicy::Block)).map(drop),
+        block_on(e.lock_advisory(1, exclusive, WaitPolicy::Block)).map(drop),
+    ] {
+        let refused = refused.unwrap_err();
+        assert!(matches!(refused, EngineError::LockTimeout), "{refused}");
+        assert_eq!(refused.sqlstate(), "55P03");
+    }
 }

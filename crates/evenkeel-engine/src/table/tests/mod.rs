@@ -5,10 +5,18 @@ mod basic;
 mod check;
 mod concurrent;
 mod crash;
+mod damaged;
+mod identity;
+mod interleavings;
 mod locks;
+mod mutants;
+mod oracle;
 mod passes;
+mod redo;
+mod removal;
 mod settings;
 mod shared_keys;
+mod stale;
 mod statistics;
 mod vacuum;
 
@@ -22,8 +30,10 @@ use evenkeel_storage::{FileId, StorageConfig};
 use super::{IndexDef, KeyExtractor, KeyHint, KeyKind, Modified, Table, TableDef};
 use crate::btree::BTree;
 use crate::error::EngineResult;
-use crate::heap::rows::RowBatch;
-use crate::txn::{Snapshot, Transaction};
+use crate::heap::rows::{RowBatch, RowHandle};
+use crate::mutant::Mutant;
+use crate::transaction::Transaction;
+use crate::txn::Snapshot;
 use crate::types::{Durability, Isolation, Tid};
 use crate::vacuum::{VacuumOptions, VacuumStats};
 use crate::{Config, Database, block_on};
@@ -70,10 +80,16 @@ struct Fixture {
 }
 
 fn open_db(disk: &SimDisk, frames: Option<u64>) -> Database {
+    open_with_bug(disk, frames, None)
+}
+
+fn open_with_bug(disk: &SimDisk, frames: Option<u64>, mutant: Option<Mutant>) -> Database {
     let mut storage = StorageConfig::small();
     storage.shared_buffers = frames.unwrap_or(1024) * 8192;
     let config = Config {
         storage,
+        deadlock_timeout: std::time::Duration::from_millis(20),
+        mutant,
         ..Config::default()
     };
     Database::open(Arc::new(disk.clone()), Path::new(DIR), config).unwrap()
@@ -87,6 +103,7 @@ fn def(files: &[FileId], fillfactor: u8) -> TableDef {
         key: Arc::new(Part {
             value: at == BY_VALUE,
         }),
+        usable_after: None,
     };
     let indexes = (0..files.len() - 1).map(index).collect();
     TableDef {
@@ -175,10 +192,16 @@ impl Fixture {
         self.commit(|txn| self.insert(txn, row).unwrap())
     }
 
-    fn update(&self, txn: &mut Transaction, tid: Tid, row: &str) -> EngineResult<Modified> {
+    fn update(
+        &self,
+        txn: &mut Transaction,
+        tid: Tid,
+        row: &str,
+    ) -> EngineResult<Modified<'static>> {
+        let old = RowHandle::unguarded(tid);
         block_on(
             self.table
-                .update(txn, tid, row.as_bytes(), KeyHint::Compare),
+                .update(txn, old, row.as_bytes(), KeyHint::Compare),
         )
     }
 
@@ -194,8 +217,8 @@ impl Fixture {
         }
     }
 
-    fn delete(&self, txn: &mut Transaction, tid: Tid) -> EngineResult<Modified> {
-        block_on(self.table.delete(txn, tid))
+    fn delete(&self, txn: &mut Transaction, tid: Tid) -> EngineResult<Modified<'static>> {
+        block_on(self.table.delete(txn, RowHandle::unguarded(tid)))
     }
 
     /// The row with this key that the current snapshot sees, by the index if there is one.

@@ -16,7 +16,7 @@ const THREADS: usize = 4;
 const KEYS: usize = 40;
 const OPERATIONS: usize = 150;
 
-/// What is varied.
+/// The settings that are varied.
 #[derive(Clone, Debug)]
 struct Setting {
     frames: u64,

@@ -62,15 +62,17 @@ impl Session<'_> {
                 Some(by) => {
                     let new = self.row(new_key, old + by);
                     let hint = KeyHint::Compare;
-                    table.update(txn, tid, new.as_bytes(), hint).await?
+                    table
+                        .update(txn, RowHandle::unguarded(tid), new.as_bytes(), hint)
+                        .await?
                 }
-                None => table.delete(txn, tid).await?,
+                None => table.delete(txn, RowHandle::unguarded(tid)).await?,
             };
             match outcome {
                 Modified::Done(_) => return Ok(Some(old)),
                 Modified::Changed { newest } => {
-                    tid = newest;
-                    row = text(&table.fetch_locked(txn, newest)?.unwrap().bytes);
+                    tid = newest.tid();
+                    row = text(&table.fetch_locked(newest)?.unwrap().bytes);
                     if key_of(row.as_bytes()) != key.as_bytes() {
                         return Ok(None);
                     }
@@ -97,8 +99,9 @@ impl Session<'_> {
                 let row = self.row(&a, 0);
                 txn.begin_statement()?;
                 let table = &self.f.table;
+                let snapshot = txn.snapshot()?;
                 table
-                    .insert_or_conflict(txn, row.as_bytes(), Arbiter::Index(BY_KEY))
+                    .insert_or_conflict(txn, &snapshot, row.as_bytes(), Arbiter::Index(BY_KEY))
                     .await?;
                 Ok(true)
             }

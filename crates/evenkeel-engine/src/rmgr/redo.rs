@@ -19,7 +19,14 @@ pub(crate) fn mask(page: &mut PageMut<'_>) {
     }
 }
 
-/// Applies one part to its page. The operation's high byte says whose it is.
+/// Clears the hints that an image in the log must not hand on (BT-10).
+pub(crate) fn strip(page: &mut PageMut<'_>) {
+    if page.kind() == btree::NODE_PAGE_KIND {
+        btree::mask_hints(page);
+    }
+}
+
+/// Applies one part to its page. The operation's high byte names the module that owns the page.
 pub(crate) fn apply(
     op: u16,
     page: &mut PageMut<'_>,

@@ -1,27 +1,27 @@
-//! What became of the transactions that a vacuum or a sample meets.
+//! Fates of transactions as seen from one horizon, for a vacuum or a sample of many pages.
 
 use std::collections::HashMap;
 
-use crate::database::Database;
+use super::prune::{Fate, Fates};
 use crate::error::{EngineError, EngineResult};
-use crate::heap::prune::{Fate, Fates};
+use crate::txn::system::TxnSystem;
 use crate::txn::{Hint, Horizon};
 use crate::types::Xid;
 
-/// Fates as seen from one horizon. Asked under a page lock, they never read a page: what is not
-/// in memory is fetched between two tries, and remembered.
-pub(crate) struct VacuumFates<'a> {
-    db: &'a Database,
+/// Fates as seen from one horizon. Asked under a page lock, they never read a page: a status that
+/// is not in memory is fetched between two tries, and remembered (VAC-7).
+pub(crate) struct HorizonFates<'a> {
+    system: &'a TxnSystem,
     horizon: &'a Horizon,
     /// Neighbours often have the same inserter.
     last: Option<(Xid, Hint, Fate)>,
     fetched: HashMap<Xid, Fate>,
 }
 
-impl<'a> VacuumFates<'a> {
-    pub(crate) fn new(db: &'a Database, horizon: &'a Horizon) -> VacuumFates<'a> {
-        VacuumFates {
-            db,
+impl<'a> HorizonFates<'a> {
+    pub(crate) fn new(system: &'a TxnSystem, horizon: &'a Horizon) -> HorizonFates<'a> {
+        HorizonFates {
+            system,
             horizon,
             last: None,
             fetched: HashMap::new(),
@@ -36,7 +36,7 @@ impl<'a> VacuumFates<'a> {
         loop {
             match attempt(self) {
                 Err(EngineError::StatusNotInMemory { xid }) => {
-                    let fate = self.db.removal(self.horizon, xid, Hint::None)?.0.into();
+                    let fate = self.system.removal(self.horizon, xid, Hint::None)?.0.into();
                     self.fetched.insert(xid, fate);
                 }
                 result => return result,
@@ -45,7 +45,7 @@ impl<'a> VacuumFates<'a> {
     }
 }
 
-impl Fates for VacuumFates<'_> {
+impl Fates for HorizonFates<'_> {
     fn fate(&mut self, xid: Xid, hint: Hint) -> EngineResult<Fate> {
         if let Some((last, with, fate)) = self.last
             && last == xid
@@ -53,7 +53,7 @@ impl Fates for VacuumFates<'_> {
         {
             return Ok(fate);
         }
-        let fate = match self.db.removal_in_memory(self.horizon, xid, hint) {
+        let fate = match self.system.removal_in_memory(self.horizon, xid, hint) {
             Err(EngineError::StatusNotInMemory { xid }) if self.fetched.contains_key(&xid) => {
                 self.fetched[&xid]
             }

@@ -2,25 +2,29 @@
 
 use std::sync::Arc;
 
-use super::transaction::Transaction;
+use smallvec::SmallVec;
+
 use crate::stats::{RowChanges, TableCounters};
 
 /// Changes of one table's rows, made at one depth of subtransactions.
-pub(super) struct Counted {
+struct Counted {
     table: Arc<TableCounters>,
     depth: usize,
     changes: RowChanges,
 }
 
-impl Transaction {
-    /// Notes changes of a table's rows.
-    pub(crate) fn count(&mut self, table: &Arc<TableCounters>, changes: &RowChanges) {
-        let depth = self.depth();
+/// The changes of one transaction.
+#[derive(Default)]
+pub(super) struct RowCounts(SmallVec<[Counted; 2]>);
+
+impl RowCounts {
+    /// Notes changes of a table's rows, made at `depth`.
+    pub(super) fn add(&mut self, table: &Arc<TableCounters>, depth: usize, changes: &RowChanges) {
         let same =
             |counted: &&mut Counted| counted.depth == depth && Arc::ptr_eq(&counted.table, table);
-        match self.counts.iter_mut().rev().find(same) {
+        match self.0.iter_mut().rev().find(same) {
             Some(counted) => counted.changes.add(changes),
-            None => self.counts.push(Counted {
+            None => self.0.push(Counted {
                 table: Arc::clone(table),
                 depth,
                 changes: *changes,
@@ -28,20 +32,18 @@ impl Transaction {
         }
     }
 
-    /// Rows of a table that this transaction has inserted, updated and deleted so far: its
-    /// counters get them when it ends.
-    pub fn rows_changed(&self, table: u64) -> (u64, u64, u64) {
-        let counters = self.db().table_counters(table);
-        let mine = self.counts.iter();
-        let mine = mine.filter(|counted| Arc::ptr_eq(&counted.table, &counters));
+    /// The changes of a table's rows at all depths.
+    pub(super) fn of(&self, table: &Arc<TableCounters>) -> RowChanges {
+        let mine = self.0.iter();
+        let mine = mine.filter(|counted| Arc::ptr_eq(&counted.table, table));
         let mut sum = RowChanges::default();
         mine.for_each(|counted| sum.add(&counted.changes));
-        (sum.inserted, sum.updated, sum.deleted)
+        sum
     }
 
     /// Subtransactions from depth `depth` on were rolled back.
-    pub(super) fn counts_rolled_back(&mut self, depth: usize) {
-        self.counts.retain(|counted| {
+    pub(super) fn rolled_back(&mut self, depth: usize) {
+        self.0.retain(|counted| {
             let lost = counted.depth > depth;
             if lost {
                 counted.table.ended(&counted.changes, false);
@@ -51,15 +53,15 @@ impl Transaction {
     }
 
     /// Subtransactions from depth `depth` on were merged into the one below.
-    pub(super) fn counts_merged(&mut self, depth: usize) {
-        for counted in &mut self.counts {
+    pub(super) fn merged(&mut self, depth: usize) {
+        for counted in &mut self.0 {
             counted.depth = counted.depth.min(depth);
         }
     }
 
     /// The transaction has ended.
-    pub(super) fn counts_ended(&mut self, committed: bool) {
-        for counted in self.counts.drain(..) {
+    pub(super) fn ended(&mut self, committed: bool) {
+        for counted in self.0.drain(..) {
             counted.table.ended(&counted.changes, committed);
         }
     }

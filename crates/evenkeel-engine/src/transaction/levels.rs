@@ -1,6 +1,6 @@
-//! Savepoints and subtransactions: levels of a transaction that can be rolled back.
+//! Levels of a transaction that can be rolled back: savepoints and subtransactions.
 
-use evenkeel_storage::FileId;
+use evenkeel_storage::{FileId, RedoHold};
 
 use crate::lock::LockMark;
 use crate::types::Xid;
@@ -22,12 +22,14 @@ pub(super) struct Level {
     pub(super) marks: Marks,
 }
 
+/// How much of everything a transaction has.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Marks {
     pub(super) subs: usize,
     pub(super) locks: LockMark,
     pub(super) files: usize,
     pub(super) drops: usize,
+    pub(super) invalidations: usize,
     pub(super) on_commit: usize,
     pub(super) on_abort: usize,
 }
@@ -36,6 +38,6 @@ pub(super) struct Marks {
 #[derive(Debug)]
 pub(super) struct MadeFile {
     pub(super) file: FileId,
-    /// Keeps the record of its creation until the transaction's fate is in the log.
-    pub(super) hold: evenkeel_storage::RedoHold,
+    /// Keeps the newest record of its creation until the transaction's fate is in the log.
+    pub(super) hold: RedoHold,
 }

@@ -1,15 +1,16 @@
 //! Commit and rollback.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use evenkeel_storage::FileId;
+use evenkeel_storage::{FileId, Lsn};
 
-use super::record::{ABORT, COMMIT, Ending, FLAG_SYNC};
-use super::shared::OnPublish;
-use super::transaction::Transaction;
+use super::Transaction;
 use crate::error::{EngineError, EngineResult};
 use crate::ticket::{WaitTicket, WakeList};
+use crate::txn::record::{ABORT, COMMIT, Ending, FLAG_SYNC};
+use crate::txn::shared::OnPublish;
 use crate::types::{Durability, Xid};
 
 impl Transaction {
@@ -66,8 +67,12 @@ impl Transaction {
         let dead = self.dead_files.iter().map(|made| made.file);
         let ending = Ending {
             time_micros: store.disk().now_micros(),
+            floor: core.publisher.floor(),
             dropped: self.drops.iter().copied().chain(dead).collect(),
             subxids,
+            aborted: self.aborted_subs(),
+            invalidations: self.invalidations(),
+            locks: core.exclusive_of(&self.shared, xid),
         };
         let payload = ending.encode(xid);
         if payload.len() + 64 > store.config().max_record() {
@@ -83,24 +88,24 @@ impl Transaction {
         self.ended = true;
         core.publisher.will_end(xid, &self.shared);
         let ticket = WaitTicket::new(Arc::clone(self.shared.cell()));
+        // Found now: between reservation and completion nothing is waited for.
+        let ids = std::iter::once(xid).chain(ending.subxids.iter().copied());
+        let places = core.window.commit_places(&ids);
+        for made in self.files.iter().chain(&self.dead_files) {
+            made.hold.settle();
+        }
         let mut change = store.change(xid.get());
         change.payload(COMMIT, &payload);
         if durability == Durability::Sync {
             change.flags(FLAG_SYNC);
         }
         change.notify();
-        let lsn = change.commit_with(|lsn| {
-            // Before the record is complete: no snapshot can count it yet (txn rule 1).
-            core.window.commit(xid, lsn);
-            ending
-                .subxids
-                .iter()
-                .for_each(|xid| core.window.commit(*xid, lsn));
-        });
+        // Before the record is complete: no snapshot can count it yet (TXN-1).
+        let lsn = change.commit_with(|lsn| places.store(lsn));
         // The commit is in the log: what was made stays.
         self.files.clear();
         self.dead_files.clear();
-        self.counts_ended(true);
+        self.counts.ended(true);
         if durability == Durability::Sync {
             store.log().request_flush(lsn);
         }
@@ -108,6 +113,39 @@ impl Transaction {
             core.fail(&error);
         }
         Ok(ticket)
+    }
+
+    /// The objects whose definitions it changes, each once.
+    fn invalidations(&self) -> Vec<u64> {
+        let objects: BTreeSet<u64> = self.invalidations.iter().copied().collect();
+        objects.into_iter().collect()
+    }
+
+    /// The ids of subtransactions that were rolled back and that no record names yet.
+    fn aborted_subs(&self) -> Vec<Xid> {
+        let mut aborted = self.aborted.clone();
+        aborted.sort_unstable();
+        aborted
+    }
+
+    /// Logs that the subtransactions rolled back so far have aborted, in a transaction that goes
+    /// on. After a crash a subtransaction without any record counts as aborted all the same.
+    pub(super) fn log_aborted_subs(&mut self) {
+        let aborted = self.aborted_subs();
+        self.aborted.clear();
+        let system = self.db.system();
+        let (Some((first, others)), Ok(())) = (aborted.split_first(), system.store.admit()) else {
+            return;
+        };
+        let ending = Ending {
+            time_micros: system.store.disk().now_micros(),
+            floor: system.core.publisher.floor(),
+            subxids: others.to_vec(),
+            ..Ending::default()
+        };
+        let mut change = system.store.change(first.get());
+        change.payload(ABORT, &ending.encode(*first));
+        change.commit();
     }
 
     /// Rolls back.
@@ -119,7 +157,7 @@ impl Transaction {
     pub(super) fn abort(&mut self) {
         self.ended = true;
         self.drop_snapshot();
-        self.counts_ended(false);
+        self.counts.ended(false);
         let system = Arc::clone(self.db.system());
         let core = &system.core;
         if let Some(xid) = self.xid_if_any() {
@@ -136,7 +174,7 @@ impl Transaction {
         core.end_ids_and_locks(&self.shared, &mut wakes);
         wakes.wake();
         for made in self.files.drain(..).chain(self.dead_files.drain(..)) {
-            core.drop_later(&[made.file], Some(made.hold));
+            core.drop_later(&[made.file], Some(made.hold), Lsn::ZERO);
         }
         core.rollbacks.fetch_add(1, Ordering::Relaxed);
     }
@@ -156,14 +194,18 @@ impl Transaction {
                 .iter()
                 .map(|made| made.file)
                 .collect::<Vec<FileId>>(),
+            floor: system.core.publisher.floor(),
             subxids: self.shared.own().subs(),
+            aborted: self.aborted_subs(),
+            invalidations: Vec::new(),
+            locks: system.core.exclusive_of(&self.shared, xid),
         };
         let mut payload = ending.encode(xid);
         if payload.len() + 64 > store.config().max_record() {
             payload = Ending {
-                subxids: Vec::new(),
-                dropped: Vec::new(),
-                ..ending
+                time_micros: ending.time_micros,
+                floor: ending.floor,
+                ..Ending::default()
             }
             .encode(xid);
         }

@@ -18,7 +18,7 @@ const ENTRY_HEADER: usize = 9;
 
 /// An index entry to be.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct SortedEntry {
+struct SortedEntry {
     /// The key.
     pub key: Vec<u8>,
     /// The row.
@@ -38,7 +38,7 @@ struct Item {
 }
 
 /// Sorts entries by key, then by place.
-pub(super) struct KeySorter {
+pub(crate) struct KeySorter {
     disk: Arc<dyn Disk>,
     dir: PathBuf,
     limit: usize,

@@ -37,7 +37,7 @@ impl VacuumPhase {
 /// How far a vacuum is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VacuumProgress {
-    /// What it is doing.
+    /// Its current phase.
     pub phase: VacuumPhase,
     /// Blocks of the heap when it began.
     pub heap_blks_total: u32,

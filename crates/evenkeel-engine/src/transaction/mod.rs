@@ -1,0 +1,397 @@
+//! One transaction of a session: its statements and command ids, locks, savepoints, files, and its
+//! end.
+//!
+//! Entry points: [`Database::begin`], [`Transaction::begin_statement`], [`Transaction::commit`].
+//! The state of all transactions is in [`crate::txn`], whose README has the rules.
+
+mod counts;
+mod end;
+mod levels;
+#[cfg(test)]
+mod log_tests;
+mod savepoints;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use evenkeel_storage::FileId;
+use parking_lot::Mutex;
+
+use self::counts::RowCounts;
+use self::levels::{Level, MadeFile};
+use crate::database::Database;
+use crate::error::{EngineError, EngineResult};
+use crate::stats::{RowChanges, TableCounters};
+use crate::ticket::CancelFlag;
+use crate::txn::shared::{EndHook, TxnShared};
+use crate::txn::system::TxnSystem;
+use crate::txn::{OwnXids, Snapshot};
+use crate::types::{CommandId, Isolation, Xid};
+
+pub use self::levels::Subtransaction;
+
+/// A running transaction. Dropped without [`Transaction::commit`], it rolls back.
+///
+/// Everything that may wait for another transaction is `async` and holds no page meanwhile.
+pub struct Transaction {
+    db: Database,
+    shared: Arc<TxnShared>,
+    isolation: Isolation,
+    snapshot: Option<Snapshot>,
+    command: CommandId,
+    /// The current command id was put on a tuple.
+    command_used: AtomicBool,
+    levels: Vec<Level>,
+    next_level: u64,
+    files: Vec<MadeFile>,
+    /// Files of rolled back subtransactions: dropped whatever becomes of the transaction, and
+    /// named by its commit record so that a crash does not keep them.
+    dead_files: Vec<MadeFile>,
+    drops: Vec<FileId>,
+    /// Ids of subtransactions that were rolled back, until a record says so.
+    aborted: Vec<Xid>,
+    /// Objects whose definitions others may have cached, and must read again.
+    invalidations: Vec<u64>,
+    hooks: Mutex<Hooks>,
+    counts: RowCounts,
+    cancel: CancelFlag,
+    lock_timeout: Option<Duration>,
+    deadlock_timeout: Duration,
+    ended: bool,
+}
+
+#[derive(Default)]
+struct Hooks {
+    on_commit: Vec<EndHook>,
+    on_abort: Vec<EndHook>,
+}
+
+fn check_supported(isolation: Isolation) -> EngineResult<()> {
+    match isolation {
+        Isolation::ReadCommitted | Isolation::RepeatableRead => Ok(()),
+        Isolation::Serializable => Err(EngineError::Unsupported {
+            what: "isolation level SERIALIZABLE",
+        }),
+    }
+}
+
+impl Database {
+    /// Begins a transaction.
+    ///
+    /// # Errors
+    /// 0A000 for SERIALIZABLE.
+    pub fn begin(&self, isolation: Isolation) -> EngineResult<Transaction> {
+        Transaction::new(self, isolation)
+    }
+}
+
+impl Transaction {
+    fn new(db: &Database, isolation: Isolation) -> EngineResult<Transaction> {
+        check_supported(isolation)?;
+        let locks = db.system().core.locks.new_owner();
+        Ok(Transaction {
+            db: db.clone(),
+            shared: Arc::new(TxnShared::new(locks)),
+            isolation,
+            snapshot: None,
+            command: CommandId::FIRST,
+            command_used: AtomicBool::new(false),
+            levels: Vec::new(),
+            next_level: 1,
+            files: Vec::new(),
+            dead_files: Vec::new(),
+            drops: Vec::new(),
+            aborted: Vec::new(),
+            invalidations: Vec::new(),
+            hooks: Mutex::default(),
+            counts: RowCounts::default(),
+            cancel: CancelFlag::new(),
+            lock_timeout: db.config().lock_timeout,
+            deadlock_timeout: db.config().deadlock_timeout,
+            ended: false,
+        })
+    }
+
+    fn system(&self) -> &Arc<TxnSystem> {
+        self.db.system()
+    }
+
+    /// The database.
+    pub fn db(&self) -> &Database {
+        &self.db
+    }
+
+    /// The isolation level.
+    pub fn isolation(&self) -> Isolation {
+        self.isolation
+    }
+
+    /// Changes the isolation level, for the statements to come; locks and savepoints stay. To be
+    /// called before the first statement: a snapshot that there is goes.
+    ///
+    /// # Errors
+    /// As `Database::begin` for a level that there is not.
+    pub fn set_isolation(&mut self, isolation: Isolation) -> EngineResult<()> {
+        check_supported(isolation)?;
+        self.isolation = isolation;
+        self.snapshot = None;
+        Ok(())
+    }
+
+    /// The number by which `pg_locks` knows this transaction.
+    pub fn number(&self) -> u64 {
+        self.shared.locks().number().0
+    }
+
+    /// The ids it has and will have, for whoever shows them.
+    pub fn ids(&self) -> Arc<OwnXids> {
+        Arc::clone(self.shared.own())
+    }
+
+    // --- snapshots and commands ---------------------------------------------------------
+
+    /// Begins a statement: a new snapshot under READ COMMITTED, the first one under REPEATABLE
+    /// READ; the transaction's own earlier changes become visible.
+    pub fn begin_statement(&mut self) -> EngineResult<()> {
+        if self.command_used.load(Ordering::Relaxed) {
+            self.next_command()?;
+        }
+        if self.isolation == Isolation::RepeatableRead
+            && let Some(snapshot) = &mut self.snapshot
+        {
+            *snapshot = snapshot.with_command(self.command);
+            return Ok(());
+        }
+        let renewed = match &mut self.snapshot {
+            Some(snapshot) => snapshot.renew(self.command),
+            None => false,
+        };
+        if !renewed {
+            self.snapshot = Some(Snapshot::take(
+                self.db.system(),
+                self.shared.own(),
+                self.command,
+            )?);
+        }
+        Ok(())
+    }
+
+    /// Ends a statement: under READ COMMITTED its snapshot holds back removal no longer.
+    pub fn end_statement(&mut self) {
+        if self.isolation == Isolation::ReadCommitted {
+            self.snapshot = None;
+        }
+    }
+
+    /// The current statement's snapshot; the first call begins a statement if none has begun.
+    pub fn snapshot(&mut self) -> EngineResult<Snapshot> {
+        if self.snapshot.is_none() {
+            self.begin_statement()?;
+        }
+        match &self.snapshot {
+            Some(snapshot) => Ok(snapshot.clone()),
+            None => Err(EngineError::TransactionAborted),
+        }
+    }
+
+    /// The command id to put on tuples now.
+    pub fn command(&self) -> CommandId {
+        self.command_used.store(true, Ordering::Relaxed);
+        self.command
+    }
+
+    /// Goes on to the next command id.
+    pub fn next_command(&mut self) -> EngineResult<CommandId> {
+        let Some(next) = self.command.0.checked_add(1) else {
+            let what = "cannot have more than 2^32-2 commands in a transaction".into();
+            return Err(EngineError::LimitExceeded { what });
+        };
+        self.command = CommandId(next);
+        self.command_used.store(false, Ordering::Relaxed);
+        Ok(self.command)
+    }
+
+    /// A combo command id, for a tuple this transaction made at `cmin` and deletes at `cmax`.
+    pub fn combo(&self, cmin: CommandId, cmax: CommandId) -> CommandId {
+        self.shared.own().make_combo(cmin, cmax)
+    }
+
+    /// The (cmin, cmax) that a combo id of this transaction stands for.
+    pub fn resolve_combo(&self, number: CommandId) -> EngineResult<(CommandId, CommandId)> {
+        let unknown =
+            || EngineError::corrupted(format!("combo command id {} is unknown", number.0));
+        self.shared.own().combo(number).ok_or_else(unknown)
+    }
+
+    // --- ids ------------------------------------------------------------------------------
+
+    /// The id for changes made now: the transaction's, or the current subtransaction's.
+    /// Assigned on first use.
+    ///
+    /// # Errors
+    /// If ids are used up, or the window's spill file cannot grow.
+    pub fn xid(&mut self) -> EngineResult<Xid> {
+        let current = match self.levels.last() {
+            Some(level) => level.xid,
+            None => self.shared.own().top(),
+        };
+        match current {
+            Some(xid) => Ok(xid),
+            None => self.assign_xid(),
+        }
+    }
+
+    #[cold]
+    fn assign_xid(&mut self) -> EngineResult<Xid> {
+        let core = &self.db.system().core;
+        let top = self.assign_top()?;
+        let own = self.shared.own();
+        let Some(level) = self.levels.last_mut() else {
+            return Ok(top);
+        };
+        // A released inner level's id lives and dies with this level: it will do.
+        let xid = match own.first_sub_from(level.marks.subs) {
+            Some(xid) => xid,
+            None => {
+                let xid = core.assign_xid()?;
+                core.locks.start_xid(xid, self.shared.locks());
+                own.push_sub(xid);
+                xid
+            }
+        };
+        level.xid = Some(xid);
+        Ok(xid)
+    }
+
+    /// The transaction's own id, whatever subtransaction it is in.
+    fn assign_top(&self) -> EngineResult<Xid> {
+        let core = &self.db.system().core;
+        self.shared.own().top_or(|| {
+            let xid = core.assign_xid()?;
+            core.locks.start_xid(xid, self.shared.locks());
+            Ok(xid)
+        })
+    }
+
+    /// The transaction's id, if it has one.
+    pub fn xid_if_any(&self) -> Option<Xid> {
+        self.shared.own().top()
+    }
+
+    /// Whether the id is this transaction's and was not rolled back.
+    pub fn owns(&self, xid: Xid) -> bool {
+        self.shared.own().contains(xid)
+    }
+
+    // --- files and hooks --------------------------------------------------------------------
+
+    /// Creates a file; it is removed if the transaction does not commit.
+    ///
+    /// # Errors
+    /// A full disk, or other failures of the disk.
+    pub fn create_file(&mut self) -> EngineResult<FileId> {
+        let xid = self.top_xid()?;
+        self.system().core.drops.await_room();
+        let (file, hold) = self.system().store.create_file(xid.get())?;
+        self.files.push(MadeFile { file, hold });
+        Ok(file)
+    }
+
+    /// Creates a file under a number of the caller's choice, below
+    /// [`FIRST_FREE_FILE`](evenkeel_storage::store::FIRST_FREE_FILE) and never used before.
+    ///
+    /// # Errors
+    /// As [`Transaction::create_file`].
+    pub fn create_file_as(&mut self, file: FileId) -> EngineResult<()> {
+        let xid = self.top_xid()?;
+        let hold = self.system().store.create_file_as(file, xid.get())?;
+        self.files.push(MadeFile { file, hold });
+        Ok(())
+    }
+
+    /// Whether the current subtransaction made the file, itself or by one inside it that ended
+    /// well: if the file stays, so does what is done to it now.
+    pub fn made_here(&self, file: FileId) -> bool {
+        let before = self.levels.last().map_or(0, |level| level.marks.files);
+        let mut made = self.files.iter().skip(before);
+        made.any(|made| made.file == file)
+    }
+
+    fn top_xid(&mut self) -> EngineResult<Xid> {
+        self.xid()?;
+        self.xid_if_any().ok_or(EngineError::TransactionAborted)
+    }
+
+    /// Drops a file when the transaction has committed.
+    pub fn drop_file(&mut self, file: FileId) -> EngineResult<()> {
+        self.xid()?;
+        self.system().core.drops.await_room();
+        self.drops.push(file);
+        Ok(())
+    }
+
+    /// Has the commit record say that the definition of `object` changes, for those who have it
+    /// cached beside another copy of this database.
+    ///
+    /// # Errors
+    /// As [`Transaction::xid`].
+    pub fn invalidate(&mut self, object: u64) -> EngineResult<()> {
+        self.xid()?;
+        self.invalidations.push(object);
+        Ok(())
+    }
+
+    /// Runs `hook` when the commit is published, before its locks go. The hook may run on any
+    /// thread; it must not block or call into the engine.
+    pub fn on_commit(&mut self, hook: EndHook) {
+        self.hooks.get_mut().on_commit.push(hook);
+    }
+
+    /// Runs `hook` when the transaction, or the current subtransaction, rolls back.
+    pub fn on_abort(&mut self, hook: EndHook) {
+        self.hooks.get_mut().on_abort.push(hook);
+    }
+
+    // --- counts ------------------------------------------------------------------------------
+
+    /// Notes changes of a table's rows.
+    pub(crate) fn count(&mut self, table: &Arc<TableCounters>, changes: &RowChanges) {
+        let depth = self.depth();
+        self.counts.add(table, depth, changes);
+    }
+
+    /// Rows of a table that this transaction has inserted, updated and deleted so far: its
+    /// counters get them when it ends.
+    pub fn rows_changed(&self, table: u64) -> (u64, u64, u64) {
+        let sum = self.counts.of(&self.db.table_counters(table));
+        (sum.inserted, sum.updated, sum.deleted)
+    }
+
+    fn drop_snapshot(&mut self) {
+        self.snapshot = None;
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.abort();
+        }
+    }
+}
+
+impl std::fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transaction")
+            .field("number", &self.number())
+            .field("xid", &self.xid_if_any())
+            .field("isolation", &self.isolation)
+            .field("command", &self.command)
+            .field("depth", &self.levels.len())
+            .finish_non_exhaustive()
+    }
+}

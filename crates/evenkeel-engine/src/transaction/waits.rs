@@ -1,0 +1,185 @@
+//! Locks that a transaction takes, and its waits for other transactions.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_storage::FileId;
+
+use super::Transaction;
+use crate::error::EngineResult;
+use crate::lock::{LockKey, LockMark, Mode, RowLockMode, TableLockMode, WaitOptions, WaitPolicy};
+use crate::memory::SessionMemory;
+use crate::ticket::{CancelFlag, WakeList};
+use crate::txn::record::{LOCKS, encode_locks};
+use crate::types::{Tid, Xid};
+
+impl Transaction {
+    /// Lets other threads cancel what this transaction does.
+    pub fn cancel_flag(&self) -> &CancelFlag {
+        &self.cancel
+    }
+
+    /// Uses the session's flag from now on.
+    pub fn set_cancel_flag(&mut self, cancel: CancelFlag) {
+        self.cancel = cancel;
+    }
+
+    /// Charges the transaction's locks to a session's memory from now on.
+    pub fn set_memory(&mut self, memory: &Arc<SessionMemory>) {
+        self.shared.locks().charge_to(memory);
+    }
+
+    /// Fails with 57014 if the transaction was cancelled.
+    pub fn check_cancel(&self) -> EngineResult<()> {
+        self.cancel.check()
+    }
+
+    /// How long a lock wait may last; `None` waits for ever.
+    pub fn set_lock_timeout(&mut self, timeout: Option<Duration>) {
+        self.lock_timeout = timeout;
+    }
+
+    /// How long a wait lasts before the search for deadlocks looks at it.
+    pub fn set_deadlock_timeout(&mut self, timeout: Duration) {
+        self.deadlock_timeout = timeout;
+    }
+
+    fn wait_options(&self) -> WaitOptions<'_> {
+        WaitOptions {
+            cancel: &self.cancel,
+            timeout: self.lock_timeout,
+            deadlock_timeout: self.deadlock_timeout,
+        }
+    }
+
+    /// The wait for a lock, by the transaction's limits of time.
+    fn acquire(
+        &self,
+        key: LockKey,
+        mode: Mode,
+        policy: WaitPolicy,
+    ) -> impl Future<Output = EngineResult<bool>> {
+        let locks = &self.system().core.locks;
+        locks.acquire(self.shared.locks(), key, mode, policy, self.wait_options())
+    }
+
+    /// Takes a lock, held to the end of the transaction or its subtransaction. Answers `false`
+    /// if it is not free and the policy is to skip.
+    ///
+    /// # Errors
+    /// 40P01, 55P03, 57014, or that the instance is poisoned.
+    pub async fn lock_table(
+        &self,
+        table: u64,
+        mode: TableLockMode,
+        policy: WaitPolicy,
+    ) -> EngineResult<bool> {
+        let key = LockKey::Table(table);
+        let is_held = self.acquire(key, mode.into(), policy).await?;
+        if is_held && mode == TableLockMode::AccessExclusive {
+            self.log_exclusive(table)?;
+        }
+        Ok(is_held)
+    }
+
+    /// Logs that the table is locked against everybody, before any record that needs it: on a
+    /// standby its readers are in the way of those.
+    fn log_exclusive(&self, table: u64) -> EngineResult<()> {
+        let xid = self.assign_top()?;
+        let (core, store) = (&self.system().core, &self.system().store);
+        if core.has_exclusive(&self.shared, xid, table) {
+            return Ok(());
+        }
+        store.admit()?;
+        core.note_exclusive(&self.shared, xid, table);
+        let mut change = store.change(xid.get());
+        change.payload(LOCKS, &encode_locks(&[table]));
+        change.commit();
+        Ok(())
+    }
+
+    /// Takes a row lock; see [`Transaction::lock_table`]. No page may be locked.
+    pub async fn lock_row(
+        &self,
+        file: FileId,
+        tid: Tid,
+        mode: RowLockMode,
+        policy: WaitPolicy,
+    ) -> EngineResult<bool> {
+        self.acquire(LockKey::Row(file, tid), mode.into(), policy)
+            .await
+    }
+
+    /// Takes an advisory lock; see [`Transaction::lock_table`].
+    pub async fn lock_advisory(
+        &self,
+        key: u64,
+        mode: TableLockMode,
+        policy: WaitPolicy,
+    ) -> EngineResult<bool> {
+        self.acquire(LockKey::Advisory(key), mode.into(), policy)
+            .await
+    }
+
+    /// Takes the row lock if it is free; never waits, so the row's page may be locked.
+    pub fn row_try(&self, file: FileId, tid: Tid, mode: RowLockMode) -> bool {
+        let locks = &self.system().core.locks;
+        locks.try_acquire(self.shared.locks(), LockKey::Row(file, tid), mode.into())
+    }
+
+    /// Whether another transaction's lock on the row, or an earlier request for one, conflicts
+    /// with `mode`. One load when nobody has locked rows. To be asked under the page's
+    /// exclusive lock, before the row is changed.
+    pub fn row_conflict(&self, file: FileId, tid: Tid, mode: RowLockMode) -> bool {
+        let locks = &self.system().core.locks;
+        locks.conflicts(self.shared.locks(), &LockKey::Row(file, tid), mode.into())
+    }
+
+    /// A position in the order in which this transaction takes locks.
+    pub(crate) fn locks_mark(&self) -> LockMark {
+        self.shared.locks().mark()
+    }
+
+    /// Gives up the locks taken since `mark`.
+    pub(crate) fn release_locks_to(&self, mark: LockMark) {
+        let locks = &self.system().core.locks;
+        let mut wakes = WakeList::default();
+        locks.release_to(self.shared.locks(), mark, &mut wakes);
+        wakes.wake();
+    }
+
+    /// Gives up the locks taken since `mark` on row versions that were found superseded. Kept, they
+    /// would be in the way of whatever row gets the version's slot.
+    pub(crate) fn release_superseded(&self, mark: LockMark, file: FileId, superseded: &[Tid]) {
+        if superseded.is_empty() {
+            return;
+        }
+        let is_stale = |key: &LockKey| match key {
+            LockKey::Row(of, tid) => *of == file && superseded.contains(tid),
+            LockKey::Table(_) | LockKey::Advisory(_) => false,
+        };
+        let mut wakes = WakeList::default();
+        let (locks, owner) = (&self.system().core.locks, self.shared.locks());
+        locks.release_stale(owner, mark, is_stale, &mut wakes);
+        wakes.wake();
+    }
+
+    /// Waits until `xid` is committed or aborted, visibly. `false` if it is still running and
+    /// the policy is to skip.
+    ///
+    /// # Errors
+    /// 40P01, 55P03, 57014, or that the instance is poisoned.
+    pub async fn wait_for_xid(&self, xid: Xid, policy: WaitPolicy) -> EngineResult<bool> {
+        let system = self.system();
+        let owner = self.shared.locks();
+        let options = self.wait_options();
+        let ended = system
+            .core
+            .locks
+            .wait_for_xid(owner, xid, policy, options)
+            .await?;
+        // In a poisoned instance ids end without being decided.
+        system.store.poison().check()?;
+        Ok(ended)
+    }
+}
