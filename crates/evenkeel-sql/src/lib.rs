@@ -1,32 +1,32 @@
-//! SQL over the engine: catalog, types, planning and the two executors. See the README.
+//! SQL over the engine: the catalog, sessions, commands, and statements by planner and executor.
+//! See the README.
 
 #![forbid(unsafe_code)]
 
-pub mod arrow;
 pub mod catalog;
+pub mod deep;
 pub mod error;
 pub mod exec;
 pub mod functions;
 pub mod instance;
 pub mod key;
 pub mod maintenance;
+pub mod parser;
 pub mod pg_catalog;
 pub mod planner;
-pub mod row;
+pub mod protocol;
 pub mod session;
-#[cfg(test)]
-mod testing;
-pub mod types;
+pub mod setting_info;
+pub mod settings;
 
 pub use error::{ErrorFields, SqlError, SqlResult, SqlState};
+pub use evenkeel_types as types;
 pub use instance::{Client, EndFlag};
 pub use maintenance::{Autovacuum, AutovacuumConfig};
-pub use session::api::{
-    CancelHandle, Column, CopyFormat, Format, Notice, Prepared, SessionParams, SqlConfig,
-    TransactionStatus,
-};
-pub use session::setting_info::ServerSetting;
+pub use protocol::{Column, CopyFormat, Format, Notice, TransactionStatus};
+pub use session::api::{CancelHandle, Prepared, SessionParams, SqlConfig};
 pub use session::{
     CopyInSink, CopyOutStream, RowStream, Session, SimpleQuery, SqlEngine, StatementResult,
-    session_default, session_settings,
 };
+pub use setting_info::ServerSetting;
+pub use settings::defs::{session_default, session_settings};

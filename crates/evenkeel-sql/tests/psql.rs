@@ -132,7 +132,7 @@ fn with_captured(row: &str, oids: &BTreeMap<&'static str, String>) -> String {
     fields.collect::<Vec<_>>().join("|")
 }
 
-/// What each query of a file gives, as the `.out` files have it.
+/// Answers to a file's queries, in the form of the `.out` files.
 async fn transcript(
     session: &mut Session,
     text: &str,

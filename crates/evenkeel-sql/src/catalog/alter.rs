@@ -8,7 +8,7 @@ use evenkeel_engine::{FileId, TableLockMode, Transaction};
 use super::create::second_primary_key;
 use super::parameters::StorageParameters;
 use super::state::CatalogChange;
-use super::system::{TableParts, attribute_row, index_class_row, index_def, table_row};
+use super::system::{TableParts, attribute_row, index_class_row, index_def, index_row, table_row};
 use super::{
     Catalog, ConstraintKind, DdlLog, IndexInfo, NewConstraint, Oid, RelationStats, TableInfo,
 };
@@ -43,7 +43,7 @@ impl Catalog {
             }
             self.add_index(txn, &mut parts, plan).await?;
         }
-        self.finish(txn, ddl, parts, false)
+        self.finish(txn, ddl, parts)
     }
 
     /// Removes a constraint and its index. Columns of a primary key stay NOT NULL, as in
@@ -81,7 +81,7 @@ impl Catalog {
             .retain(|other| other.oid != constraint.oid);
         self.remove_index(txn, &mut parts, constraint.index_oid)
             .await?;
-        self.finish(txn, ddl, parts, false)
+        self.finish(txn, ddl, parts)
     }
 
     /// Changes the declared storage parameters.
@@ -104,7 +104,7 @@ impl Catalog {
         parts.fillfactor = fillfactor;
         self.tables.class.delete(txn, parts.place).await?;
         parts.place = self.tables.class.insert(txn, &table_row(&parts)).await?;
-        self.finish(txn, ddl, parts, false)
+        self.finish(txn, ddl, parts)
     }
 
     async fn set_not_null(
@@ -163,7 +163,7 @@ impl Catalog {
         }
         let counters = self.db.table_counters(u64::from(parts.oid));
         txn.on_commit(Box::new(move || counters.emptied()));
-        self.finish(txn, ddl, parts, true)
+        self.finish(txn, ddl, parts)
     }
 
     /// The index with a new, empty tree.
@@ -175,10 +175,17 @@ impl Catalog {
     ) -> SqlResult<IndexInfo> {
         let mut renewed = IndexInfo {
             file: txn.create_file()?,
+            usable_after: None,
             ..index.clone()
         };
         let before = evenkeel_engine::table::Table::open(&self.db, parts.def(0))?;
-        before.build_index(txn, &index_def(&renewed))?;
+        // The heap is new and empty: nothing was left out.
+        let _ = before.build_index(txn, &index_def(&renewed))?;
+        if index.usable_after.is_some() {
+            self.tables.index.delete(txn, index.places[1]).await?;
+            let row = index_row(&renewed);
+            renewed.places[1] = self.tables.index.insert(txn, &row).await?;
+        }
         self.tables.class.delete(txn, index.places[0]).await?;
         let row = index_class_row(index.oid, &index.name, parts.schema_oid, renewed.file);
         renewed.places[0] = self.tables.class.insert(txn, &row).await?;
@@ -209,7 +216,7 @@ impl Catalog {
         ddl: &DdlLog,
         change: CatalogChange,
     ) -> SqlResult<()> {
-        ddl.push(txn, &self.shared, change, false);
+        ddl.push(txn, &self.shared, change);
         txn.next_command()?;
         Ok(())
     }

@@ -6,19 +6,9 @@ use evenkeel_engine::stats::TableStatistics;
 use evenkeel_engine::{Durability, Isolation, block_on};
 
 use super::Catalog;
-use super::system::SystemTable;
+use super::system::{COUNTS_KEPT as KEPT, SystemTable};
 use crate::error::SqlResult;
-use crate::types::{Datum, SqlType};
-
-/// Numbers kept of a table.
-const KEPT: usize = 25;
-
-/// The columns of a row: the table's oid and the numbers.
-pub(super) fn columns() -> Vec<SqlType> {
-    let mut columns = vec![SqlType::Oid];
-    columns.extend([SqlType::Int8; KEPT]);
-    columns
-}
+use crate::types::Datum;
 
 /// The numbers in the order in which they are stored. A time that is not known is zero.
 fn numbers(of: &TableStatistics) -> [u64; KEPT] {

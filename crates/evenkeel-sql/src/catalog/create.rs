@@ -7,21 +7,22 @@ use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
 use super::names::{free_name, name_lock};
 use super::state::CatalogChange;
 use super::system::{
-    NOWHERE, TableParts, attribute_row, constraint_row, index_class_row, index_def, index_key,
-    index_row, layout_of, table_row,
+    TableParts, attribute_row, constraint_row, index_class_row, index_def, index_key, index_row,
+    layout_of, table_row,
 };
 use super::{
     Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
-    IndexInfo, Oid, PG_CATALOG_OID, RelationStats, StorageParameters, TableInfo,
+    IndexInfo, NOWHERE, Oid, PG_CATALOG_OID, RelationStats, StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{KeyColumn, is_indexable};
-use crate::row::MAX_COLUMNS;
 use crate::types::{Datum, SqlType};
+use evenkeel_types::row::MAX_COLUMNS;
 
 /// Most columns of an index (PostgreSQL's limit).
 const MAX_INDEX_COLUMNS: usize = 32;
-/// Extensions that CREATE EXTENSION knows, with their versions. What they bring is built in.
+/// Extensions that CREATE EXTENSION knows, with their versions. The objects they install are built
+/// in.
 pub(crate) const EXTENSIONS: [(&str, &str); 2] = [("plpgsql", "1.0"), ("uuid-ossp", "1.1")];
 
 /// A column of CREATE TABLE.
@@ -135,13 +136,23 @@ fn key_column(
     })
 }
 
-/// What the parts of a definition must keep to before anything is made.
+/// Columns that every table has.
+const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"];
+
+/// Checks the columns of a definition before anything is created.
 fn check_columns(create: &CreateTable) -> SqlResult<()> {
     if create.columns.len() > MAX_COLUMNS {
         let message = format!("tables can have at most {MAX_COLUMNS} columns");
         return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
     }
     for (at, column) in create.columns.iter().enumerate() {
+        if SYSTEM_COLUMNS.contains(&&*column.name) {
+            let message = format!(
+                "column name \"{}\" conflicts with a system column name",
+                column.name
+            );
+            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
+        }
         if create.columns[..at]
             .iter()
             .any(|other| other.name == column.name)
@@ -236,7 +247,7 @@ impl Catalog {
         for plan in plans {
             self.add_index(txn, &mut parts, plan).await?;
         }
-        self.finish(txn, ddl, parts, true).map(Some)
+        self.finish(txn, ddl, parts).map(Some)
     }
 
     /// Creates an index and fills it. `None` if the name is taken and IF NOT EXISTS was said.
@@ -286,7 +297,7 @@ impl Catalog {
             constraint: None,
         };
         self.add_index(txn, &mut parts, plan).await?;
-        self.finish(txn, ddl, parts, false).map(Some)
+        self.finish(txn, ddl, parts).map(Some)
     }
 
     /// Installs an extension; false if it is there already and IF NOT EXISTS was said.
@@ -322,12 +333,7 @@ impl Catalog {
             version,
             place,
         });
-        ddl.push(
-            txn,
-            &self.shared,
-            CatalogChange::PutExtension(extension),
-            false,
-        );
+        ddl.push(txn, &self.shared, CatalogChange::PutExtension(extension));
         txn.next_command()?;
         Ok(true)
     }
@@ -406,10 +412,14 @@ impl Catalog {
             constraint: plan.constraint.map(|_| constraint_oid),
             file: txn.create_file()?,
             position: parts.indexes.len(),
+            usable_after: None,
             places: [NOWHERE; 2],
         };
         let before = evenkeel_engine::table::Table::open(&self.db, parts.def(index.position))?;
-        before.build_index(txn, &index_def(&index))?;
+        let built = before.build_index(txn, &index_def(&index))?;
+        if built.broken_chains {
+            index.usable_after = Some(txn.xid()?);
+        }
         let row = index_class_row(oid, &index.name, parts.schema_oid, index.file);
         index.places[0] = self.tables.class.insert(txn, &row).await?;
         index.places[1] = self.tables.index.insert(txn, &index_row(&index)).await?;
@@ -436,15 +446,10 @@ impl Catalog {
         txn: &mut Transaction,
         ddl: &DdlLog,
         parts: TableParts,
-        new_heap: bool,
     ) -> SqlResult<Arc<TableInfo>> {
         let table = Arc::new(parts.open(&self.db)?);
-        ddl.push(
-            txn,
-            &self.shared,
-            CatalogChange::PutTable(Arc::clone(&table)),
-            new_heap,
-        );
+        let put = CatalogChange::PutTable(Arc::clone(&table));
+        ddl.push(txn, &self.shared, put);
         // Later commands of this transaction may change the catalog rows written by this one.
         txn.next_command()?;
         Ok(table)

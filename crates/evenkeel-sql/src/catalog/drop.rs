@@ -84,7 +84,7 @@ impl Catalog {
         }
         let mut parts = TableParts::of(&table);
         self.remove_index(txn, &mut parts, index).await?;
-        self.finish(txn, ddl, parts, false)?;
+        self.finish(txn, ddl, parts)?;
         Ok(())
     }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use evenkeel_engine::Transaction;
 use parking_lot::Mutex;
 
+use super::Shared;
 use super::state::{CatalogChange, CatalogState};
-use super::{Oid, Shared};
 
 /// How many changes there were at a savepoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,8 +15,6 @@ pub struct DdlMark(usize);
 #[derive(Debug, Default)]
 struct Inner {
     changes: Vec<CatalogChange>,
-    /// Tables whose heap file this transaction has made, with the change that did it.
-    new_heaps: Vec<(usize, Oid)>,
     /// The last view, with the version of the committed state and the number of changes that
     /// it was made of.
     view: Option<(u64, usize, Arc<CatalogState>)>,
@@ -38,19 +36,12 @@ impl DdlLog {
     pub fn rollback_to(&self, mark: DdlMark) {
         let mut inner = self.0.lock();
         inner.changes.truncate(mark.0);
-        inner.new_heaps.retain(|(at, _)| *at < mark.0);
         inner.view = None;
     }
 
     /// Whether the transaction has changed nothing.
     pub fn is_empty(&self) -> bool {
         self.0.lock().changes.is_empty()
-    }
-
-    /// Whether this transaction made the heap file that the table has (by creating or
-    /// truncating it): nobody else can see rows in it, so they may be written frozen.
-    pub fn has_new_heap(&self, table: Oid) -> bool {
-        self.0.lock().new_heaps.iter().any(|(_, oid)| *oid == table)
     }
 
     pub(super) fn view(&self, shared: &Shared) -> Arc<CatalogState> {
@@ -70,23 +61,11 @@ impl DdlLog {
         view
     }
 
-    /// Records a change: visible to this transaction now, to all when it commits (catalog
-    /// rule 3), to nobody when it rolls back.
-    pub(super) fn push(
-        &self,
-        txn: &mut Transaction,
-        shared: &Arc<Shared>,
-        change: CatalogChange,
-        new_heap: bool,
-    ) {
+    /// Records a change: visible to this transaction now, to all when it commits (CAT-3), to nobody
+    /// when it rolls back.
+    pub(super) fn push(&self, txn: &mut Transaction, shared: &Arc<Shared>, change: CatalogChange) {
         let mark = self.mark();
-        {
-            let mut inner = self.0.lock();
-            if let (CatalogChange::PutTable(table), true) = (&change, new_heap) {
-                inner.new_heaps.push((mark.0, table.oid));
-            }
-            inner.changes.push(change);
-        }
+        self.0.lock().changes.push(change);
         let (log, state) = (self.clone(), Arc::clone(shared));
         txn.on_commit(Box::new(move || log.publish(&state)));
         let log = self.clone();

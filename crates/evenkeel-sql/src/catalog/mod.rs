@@ -1,4 +1,4 @@
-//! The catalog: what relations there are, kept in real heap tables and cached in memory.
+//! The catalog: definitions of relations, kept in real heap tables and cached in memory.
 //!
 //! Entry points: [`Catalog::open`], [`Catalog::current`], [`Catalog::view`], and the changes in
 //! `create.rs`, `alter.rs` and `drop.rs`
@@ -11,6 +11,7 @@ mod drop;
 mod log;
 mod names;
 mod parameters;
+mod set_statistics;
 mod state;
 mod statistics;
 mod system;
@@ -20,22 +21,22 @@ mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use datafusion::arrow::datatypes::SchemaRef;
 use evenkeel_engine::table::Table;
-use evenkeel_engine::{Database, FileId, TableLockMode, Tid, Transaction, WaitPolicy};
+use evenkeel_engine::{Database, FileId, TableLockMode, Tid, Transaction, WaitPolicy, Xid};
 
 use parking_lot::RwLock;
 
 pub use create::{CreateTable, NewColumn, NewConstraint, NewIndex};
 pub use log::{DdlLog, DdlMark};
 pub use parameters::StorageParameters;
+pub use set_statistics::StatisticsChange;
 pub use state::{CatalogState, Relation};
-pub use statistics::{ColumnStats, RelationStats, StatisticsChange};
+pub use statistics::{ColumnStats, RelationStats};
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
-use crate::row::RowLayout;
 use crate::types::SqlType;
+use evenkeel_types::row::RowLayout;
 use system::SystemTables;
 
 /// PostgreSQL's object id.
@@ -54,6 +55,9 @@ pub const OWNER_OID: Oid = 10;
 /// Oid of the database.
 pub const DATABASE_OID: Oid = 5;
 
+/// The place of a row that is not written yet.
+const NOWHERE: Tid = Tid::new(evenkeel_engine::BlockNumber(0), 0);
+
 /// A column of a table.
 #[derive(Debug, Clone)]
 pub struct ColumnInfo {
@@ -71,7 +75,7 @@ pub struct ColumnInfo {
     pub(crate) place: Tid,
 }
 
-/// What a constraint demands.
+/// Condition that a constraint imposes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConstraintKind {
     /// PRIMARY KEY
@@ -140,6 +144,8 @@ pub struct IndexInfo {
     pub file: FileId,
     /// Its number in the engine's table.
     pub position: usize,
+    /// The transaction that built it, if older snapshots must not read by it (`indcheckxmin`).
+    pub usable_after: Option<Xid>,
     /// Its rows in `pg_class` and `pg_index`.
     pub(crate) places: [Tid; 2],
 }
@@ -164,8 +170,6 @@ pub struct TableInfo {
     pub constraints: Vec<Arc<ConstraintInfo>>,
     /// Where the columns are in a row.
     pub layout: Arc<RowLayout>,
-    /// All columns as Arrow fields.
-    pub arrow_schema: SchemaRef,
     /// The engine's table.
     pub table: Arc<Table>,
     /// The file of the heap.
@@ -176,7 +180,7 @@ pub struct TableInfo {
     pub fillfactor_declared: bool,
     /// The other storage parameters that were declared.
     pub parameters: Arc<StorageParameters>,
-    /// What vacuum and analyze found out.
+    /// Statistics gathered by vacuum and analyze.
     pub stats: Arc<RelationStats>,
     /// Its row in `pg_class`.
     pub(crate) place: Tid,
@@ -224,7 +228,7 @@ pub struct Catalog {
     shared: Arc<Shared>,
 }
 
-/// What publishing needs; transactions' commit hooks hold it.
+/// State that publishing a catalog version needs; transactions' commit hooks hold it.
 pub(crate) struct Shared {
     current: RwLock<Arc<CatalogState>>,
     next_oid: AtomicU32,
@@ -256,22 +260,32 @@ impl Catalog {
             tables,
             shared: Arc::new(shared),
         };
-        catalog.restore_counts()?;
+        match catalog.restore_counts() {
+            Err(error) if error.sqlstate == SqlState::DISK_FULL => {
+                tracing::warn!("the counts of rows are left to a later start: {error}");
+            }
+            restored => restored?,
+        }
         Ok(Arc::new(catalog))
     }
 
-    /// What is committed.
+    /// The engine that holds it.
+    pub fn database(&self) -> &Database {
+        &self.db
+    }
+
+    /// The committed state.
     pub fn current(&self) -> Arc<CatalogState> {
         Arc::clone(&self.shared.current.read())
     }
 
-    /// What a transaction sees: what is committed, and its own changes.
+    /// The state that a transaction sees: the committed one with its own changes.
     pub fn view(&self, ddl: &DdlLog) -> Arc<CatalogState> {
         ddl.view(&self.shared)
     }
 
-    /// Ends a transaction's changes. They were published as a part of its commit (catalog
-    /// rule 3), so there is nothing left to do but to forget them.
+    /// Ends a transaction's changes. They were published as a part of its commit (CAT-3), so
+    /// there is nothing left to do but to forget them.
     pub fn publish(&self, ddl: DdlLog) {
         drop(ddl);
     }

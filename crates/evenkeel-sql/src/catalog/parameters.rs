@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Datum;
 
-/// What values a parameter takes.
+/// Type and range of a parameter's values.
 #[derive(Clone, Copy)]
 enum Kind {
     Bool,

@@ -41,7 +41,7 @@ pub(crate) enum CatalogChange {
     DropExtension(Oid),
 }
 
-/// What relations there are, at one moment, for one transaction.
+/// The relations visible at one moment to one transaction.
 #[derive(Debug, Clone)]
 pub struct CatalogState {
     /// Differs from that of every state with other content.

@@ -1,16 +1,14 @@
-//! What vacuum and analyze found out about a table: `pg_class`' figures and `pg_statistic`.
+//! A table's statistics from vacuum and analyze: `pg_class`' figures and `pg_statistic`.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use evenkeel_engine::{Tid, Transaction, Xid};
+use evenkeel_engine::{Tid, Xid};
+use evenkeel_planner::relation::ColumnStatistics;
 
-use super::state::CatalogChange;
-use super::system::{NOWHERE, TableParts, table_row};
-use super::{Catalog, DdlLog, Oid, TableInfo};
-use crate::error::SqlResult;
+use super::{NOWHERE, Oid};
 use crate::types::{Datum, SqlType, TypeContext};
 
-/// What is known of a table. The names are those of `pg_class`.
+/// Statistics of a table. The names are those of `pg_class`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RelationStats {
     /// Blocks of the heap.
@@ -43,7 +41,7 @@ impl RelationStats {
     }
 }
 
-/// What is known of a column.
+/// Statistics of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnStats {
     /// Share of NULLs.
@@ -58,6 +56,8 @@ pub struct ColumnStats {
     pub most_common: Vec<(Datum, f32)>,
     /// Bounds of equally frequent ranges of the values that are not most common.
     pub histogram: Vec<Datum>,
+    /// The same as the planner reads it; made when it is first asked for.
+    pub(crate) planned: OnceLock<Arc<ColumnStatistics>>,
     /// Its row in `pg_statistic`.
     pub(crate) place: Tid,
 }
@@ -72,6 +72,7 @@ impl ColumnStats {
             correlation: 0.0,
             most_common: Vec::new(),
             histogram: Vec::new(),
+            planned: OnceLock::new(),
             place: NOWHERE,
         }
     }
@@ -115,7 +116,7 @@ impl ColumnStats {
         (!values.is_empty()).then(|| values_text(ty, &values))
     }
 
-    fn row(&self, table: Oid, attnum: i16, ty: SqlType) -> Vec<Datum> {
+    pub(super) fn row(&self, table: Oid, attnum: i16, ty: SqlType) -> Vec<Datum> {
         let stored = |text: Option<String>| Datum::Text(text.unwrap_or_else(|| "{}".into()));
         vec![
             Datum::Oid(table),
@@ -159,6 +160,7 @@ impl ColumnStats {
             correlation,
             most_common: values.into_iter().zip(shares).collect(),
             histogram: parsed(bounds)?,
+            planned: OnceLock::new(),
             place,
         })
     }
@@ -216,65 +218,6 @@ fn array_items(text: &str) -> Option<Vec<String>> {
     (!quoted).then_some(items)
 }
 
-/// New figures for a table; `None` leaves what is there.
-#[derive(Debug, Clone, Default)]
-pub struct StatisticsChange {
-    /// Blocks, rows, all-visible and all-frozen blocks.
-    pub figures: Option<(i32, f32, i32, i32)>,
-    /// The oldest id left unfrozen.
-    pub relfrozenxid: Option<u64>,
-    /// Columns by position, with their new statistics.
-    pub columns: Vec<(usize, ColumnStats)>,
-}
-
-impl Catalog {
-    /// Writes what was found out about a table, as a part of the transaction. The caller has
-    /// locked it so that nobody else does.
-    ///
-    /// # Errors
-    /// The engine's.
-    pub async fn set_statistics(
-        &self,
-        txn: &mut Transaction,
-        ddl: &DdlLog,
-        table: &Arc<TableInfo>,
-        change: StatisticsChange,
-    ) -> SqlResult<Arc<TableInfo>> {
-        let mut stats = RelationStats::clone(&table.stats);
-        if let Some((pages, rows, visible, frozen)) = change.figures {
-            stats.relpages = pages;
-            stats.reltuples = rows;
-            stats.relallvisible = visible;
-            stats.relallfrozen = frozen;
-        }
-        // What froze more is right, whoever is last to say so.
-        stats.relfrozenxid = stats.relfrozenxid.max(change.relfrozenxid.unwrap_or(0));
-        stats.columns.resize(table.columns.len(), None);
-        for (at, mut new) in change.columns {
-            if let Some(old) = &stats.columns[at] {
-                self.tables.statistic.delete(txn, old.place).await?;
-            }
-            let column = &table.columns[at];
-            let row = new.row(table.oid, column.attnum, column.ty);
-            new.place = self.tables.statistic.insert(txn, &row).await?;
-            stats.columns[at] = Some(Arc::new(new));
-        }
-        let mut parts = TableParts::of(table);
-        parts.stats = Arc::new(stats);
-        self.tables.class.delete(txn, parts.place).await?;
-        let place = self.tables.class.insert(txn, &table_row(&parts)).await?;
-        let known = Arc::new(TableInfo {
-            stats: parts.stats,
-            place,
-            ..TableInfo::clone(table)
-        });
-        let put = CatalogChange::PutTable(Arc::clone(&known));
-        ddl.push(txn, &self.shared, put, false);
-        txn.next_command()?;
-        Ok(known)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,6 +236,7 @@ mod tests {
                 (text("NULL"), 0.05),
             ],
             histogram: vec![text("\\"), text("x y"), text("{}")],
+            planned: OnceLock::new(),
             place: NOWHERE,
         };
         let row = stats.row(7, 2, SqlType::Text);

@@ -6,10 +6,9 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::Schema;
-use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::heap::{RowBatch, RowHandle};
 use evenkeel_engine::table::{IndexDef, Table, TableDef};
-use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction};
+use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction, Xid};
 
 use super::parameters::StorageParameters;
 use super::state::{CatalogChange, CatalogState};
@@ -17,8 +16,8 @@ use super::statistics::{ColumnStats, RelationStats};
 use super::{ColumnInfo, ConstraintInfo, ConstraintKind, ExtensionInfo, IndexInfo, Oid, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
-use crate::row::RowLayout;
 use crate::types::{Datum, SqlType};
+use evenkeel_types::row::RowLayout;
 
 const CLASS_OID: Oid = 1259;
 const ATTRIBUTE_OID: Oid = 1249;
@@ -31,12 +30,19 @@ const COUNTS_OID: Oid = 9901;
 const CATALOG_FILLFACTOR: u8 = 100;
 /// Columns of `pg_class` as it is stored.
 const CLASS_COLUMNS: usize = 12;
-/// What a table without a declared `fillfactor` has.
+/// `fillfactor` of a table that declares none.
 pub(super) const DEFAULT_FILLFACTOR: u8 = 100;
 const OPTION_DESCENDING: u32 = 1;
 const OPTION_NULLS_FIRST: u32 = 2;
-/// The place of a row that is not written yet.
-pub(super) const NOWHERE: Tid = Tid::new(evenkeel_engine::BlockNumber(0), 0);
+/// Numbers in a row of counts.
+pub(super) const COUNTS_KEPT: usize = 25;
+
+/// The columns of a row of counts: the table's oid and the numbers.
+fn counts_columns() -> Vec<SqlType> {
+    let mut columns = vec![SqlType::Oid];
+    columns.extend([SqlType::Int8; COUNTS_KEPT]);
+    columns
+}
 
 /// One catalog table.
 pub(super) struct SystemTable {
@@ -93,7 +99,11 @@ impl SystemTable {
     /// object that it describes.
     pub async fn delete(&self, txn: &mut Transaction, place: Tid) -> SqlResult<()> {
         use evenkeel_engine::table::Modified;
-        match self.table.delete(txn, place).await? {
+        // The object's lock keeps the row where the cached catalog says, though the transaction's
+        // snapshot may be too old to see it.
+        let snapshot = txn.snapshot()?;
+        let row = RowHandle::known(&snapshot, place);
+        match self.table.delete(txn, row).await? {
             Modified::Done(_) => Ok(()),
             _ => Err(SqlError::new(
                 SqlState::INTERNAL_ERROR,
@@ -187,12 +197,25 @@ impl Fields {
         }
     }
 
-    /// Numbers separated by blanks.
+    fn xid_or_null(&mut self) -> SqlResult<Option<Xid>> {
+        match self.values.next() {
+            Some(Datum::Int8(v)) => Ok(Some(Xid::new(v.cast_unsigned()))),
+            Some(Datum::Null) => Ok(None),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
+    /// The numbers of an `int2vector`.
     fn vector(&mut self) -> SqlResult<Vec<u32>> {
-        let text = self.text()?;
-        text.split_ascii_whitespace()
-            .map(|n| n.parse().map_err(|_| damaged(self.table)))
-            .collect()
+        let Some(Datum::Array(vector)) = self.values.next() else {
+            return Err(damaged(self.table));
+        };
+        let number = |element: &Datum| match element {
+            Datum::Int2(number) => u32::try_from(*number).ok(),
+            _ => None,
+        };
+        let numbers: Option<Vec<u32>> = vector.elements().iter().map(number).collect();
+        numbers.ok_or_else(|| damaged(self.table))
     }
 }
 
@@ -271,6 +294,9 @@ pub(super) fn index_row(index: &IndexInfo) -> Vec<Datum> {
         Datum::Bool(index.nulls_not_distinct),
         vector(index.columns.iter().map(|column| column.column + 1)),
         vector(index.columns.iter().map(option)),
+        index
+            .usable_after
+            .map_or(Datum::Null, |xid| Datum::Int8(xid.get().cast_signed())),
     ]
 }
 
@@ -286,7 +312,7 @@ pub(super) fn constraint_row(table: Oid, constraint: &ConstraintInfo) -> Vec<Dat
     ]
 }
 
-/// What `pg_class` says of a relation.
+/// A relation's row of `pg_class`, decoded.
 struct ClassEntry {
     name: Arc<str>,
     schema: Oid,
@@ -335,7 +361,7 @@ impl SystemTables {
             attribute: open(ATTRIBUTE_OID, &[Oid, Int4, Name, Oid, Int4, Bool, Text])?,
             index: open(
                 INDEX_OID,
-                &[Oid, Oid, Bool, Bool, Bool, Int2Vector, Int2Vector],
+                &[Oid, Oid, Bool, Bool, Bool, Int2Vector, Int2Vector, Int8],
             )?,
             constraint: open(
                 CONSTRAINT_OID,
@@ -346,7 +372,7 @@ impl SystemTables {
                 STATISTIC_OID,
                 &[Oid, Int4, Float4, Int4, Float4, Float4, Text, Text, Text],
             )?,
-            counts: open(COUNTS_OID, &super::counts::columns())?,
+            counts: open(COUNTS_OID, &counts_columns())?,
         })
     }
 
@@ -453,7 +479,7 @@ impl SystemTables {
     }
 }
 
-/// What is left of a row of `pg_class` behind the file.
+/// Decodes the fields of a `pg_class` row that follow the file id.
 fn class_entry(
     kind: &str,
     name: Arc<str>,
@@ -596,6 +622,7 @@ impl Loaded {
         let (unique, primary) = (fields.bool()?, fields.bool()?);
         let nulls_not_distinct = fields.bool()?;
         let (numbers, options) = (fields.vector()?, fields.vector()?);
+        let usable_after = fields.xid_or_null()?;
         let entry = self.indexes.get(&oid).ok_or_else(|| damaged("pg_index"))?;
         let key_columns = positions(&numbers).ok_or_else(|| damaged("pg_index"))?;
         let columns = key_columns.iter().zip(&options).map(|(&column, option)| {
@@ -627,6 +654,7 @@ impl Loaded {
             file: entry.file,
             // Given by the order of oids when the table is opened.
             position: 0,
+            usable_after,
             places: [entry.place, place],
         })
     }
@@ -658,6 +686,7 @@ pub(super) fn index_def(index: &IndexInfo) -> IndexDef {
         unique: index.unique,
         name: Arc::clone(&index.name),
         key: Arc::clone(&index.key) as _,
+        usable_after: index.usable_after,
     }
 }
 
@@ -724,12 +753,6 @@ impl TableParts {
         }
         let table = Table::open(db, self.def(self.indexes.len()))?;
         let layout = Arc::new(layout_of(&self.columns));
-        let field = |column: &ColumnInfo| {
-            column
-                .ty
-                .arrow_field(column.name.to_string(), !column.not_null)
-        };
-        let fields: Vec<_> = self.columns.iter().map(field).collect();
         Ok(TableInfo {
             oid: self.oid,
             name: self.name,
@@ -739,7 +762,6 @@ impl TableParts {
             indexes: self.indexes,
             constraints: self.constraints,
             layout,
-            arrow_schema: Arc::new(Schema::new(fields)),
             table,
             heap: self.heap,
             fillfactor: self.fillfactor.unwrap_or(DEFAULT_FILLFACTOR),

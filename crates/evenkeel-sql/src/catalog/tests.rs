@@ -106,7 +106,7 @@ fn rows(txn: &mut Transaction, table: &TableInfo) -> usize {
     rows
 }
 
-/// What a definition says, without the things that differ from one opening to the next.
+/// A definition without the fields that differ from one opening to the next.
 fn describe(table: &TableInfo) -> String {
     let columns = table.columns.iter();
     let columns: Vec<_> = columns
@@ -146,7 +146,7 @@ fn own_changes_are_seen_by_their_transaction_only_until_commit() {
     assert!(find(&catalog.current(), "accounts").is_none());
     assert!(find(&catalog.view(&ddl), "accounts").is_some());
     assert!(find(&catalog.view(&DdlLog::default()), "accounts").is_none());
-    assert!(ddl.has_new_heap(table.oid));
+    assert!(txn.made_here(table.heap));
     let before = catalog.current().version;
     commit(txn);
     assert!(find(&catalog.current(), "accounts").is_some());
@@ -327,7 +327,7 @@ fn truncate_and_drop_give_the_space_back_at_commit() {
     commit(txn);
     let (mut txn, ddl) = (begin(&db), DdlLog::default());
     let empty = block_on(catalog.truncate(&mut txn, &ddl, table.oid)).unwrap();
-    assert!(ddl.has_new_heap(table.oid) && empty.heap != table.heap);
+    assert!(txn.made_here(empty.heap) && empty.heap != table.heap);
     assert_eq!(rows(&mut txn, &empty), 0);
     txn.rollback();
     let mut txn = begin(&db);

@@ -1,23 +1,25 @@
-//! Running statements. Entry points: `oltp` for compiled statements, `analytic` for plans, and
-//! the commands.
+//! Running statements. Entry points: `row` for plans, `copy`, and the results.
 
-pub mod analytic;
 pub mod copy;
-pub mod oltp;
+pub mod resources;
 pub mod result;
+pub mod row;
 
 use std::sync::{Arc, OnceLock};
 
+use evenkeel_engine::CancelFlag;
+use evenkeel_planner::planning::PlannerSettings;
+
 use crate::catalog::CatalogState;
+use crate::exec::resources::Resources;
 use crate::functions::{SessionVars, SettingsAccess};
 use crate::instance::Instance;
-use crate::session::settings::SettingsView;
+use crate::settings::SettingsView;
 use crate::types::TypeContext;
 
-pub use result::{CopyOutStream, FailFlag, RowStream};
+pub use result::{CopyOutStream, FailFlag, RowBuffer, RowStream};
 
-/// What a statement sees of its session; owned, so that a portal can outlive the call that made
-/// it.
+/// Session state that a statement reads; owned, so that a portal can outlive the call that made it.
 pub struct StatementCx {
     /// Settings that text forms depend on.
     pub types: TypeContext,
@@ -27,7 +29,7 @@ pub struct StatementCx {
     pub statement_start: i64,
     /// The catalog as the statement's transaction sees it.
     pub view: Arc<CatalogState>,
-    /// What the session's functions are made from.
+    /// Source of the state that the session's functions read.
     pub seed: Arc<SessionSeed>,
     vars: OnceLock<Arc<SessionVars>>,
 }
@@ -44,7 +46,13 @@ pub struct SessionSeed {
     pub search_path: Arc<[String]>,
     /// The settings, for `current_setting()`.
     pub settings: Arc<SettingsView>,
-    /// What all sessions share.
+    /// Settings of the cost model and the plan choice.
+    pub planner: PlannerSettings,
+    /// The session's memory budget and temporary files.
+    pub resources: Arc<Resources>,
+    /// Raised when the session's statement is to end.
+    pub cancel: CancelFlag,
+    /// State shared by all sessions.
     pub instance: Arc<Instance>,
 }
 
@@ -68,7 +76,7 @@ impl StatementCx {
         }
     }
 
-    /// What functions look at; made when first asked for.
+    /// Session state that functions read; built at the first call.
     pub fn vars(&self) -> &Arc<SessionVars> {
         self.vars.get_or_init(|| {
             Arc::new(SessionVars {
@@ -82,6 +90,8 @@ impl StatementCx {
                 settings: Arc::clone(&self.seed.settings) as Arc<dyn SettingsAccess>,
                 catalog: Arc::clone(&self.view),
                 instance: Some(Arc::clone(&self.seed.instance)),
+                memory: Arc::clone(&self.seed.resources.memory),
+                cancel: self.seed.cancel.clone(),
             })
         })
     }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::{BufMut, Bytes, BytesMut};
+use evenkeel_engine::memory::{Reservation, SessionMemory};
 
-use super::analytic::batches::BatchRows;
 use super::copy::TextWriter;
-use super::oltp::select::Cursor;
+use super::row::PlanRows;
 use crate::error::SqlResult;
-use crate::session::api::{Column, Format};
+use crate::protocol::{Column, Format};
 
 /// Raised when a result fails after its statement has returned, so that the session rolls its
 /// transaction back.
@@ -28,11 +28,36 @@ impl FailFlag {
     }
 }
 
+/// Rows encoded before the client takes the first; their memory is charged to the session.
+#[derive(Debug, Default)]
+pub struct RowBuffer {
+    rows: Vec<BytesMut>,
+    memory: Option<Reservation>,
+}
+
+/// Memory of a buffered row besides its bytes.
+const ROW_OVERHEAD: usize = size_of::<BytesMut>() + 16;
+
+impl RowBuffer {
+    /// Adds a row.
+    ///
+    /// # Errors
+    /// 53200.
+    pub fn push(&mut self, row: BytesMut, memory: &Arc<SessionMemory>) -> SqlResult<()> {
+        let reservation = self.memory.get_or_insert_with(|| Reservation::new(memory));
+        reservation.grow(row.capacity() + ROW_OVERHEAD)?;
+        self.rows.push(row);
+        Ok(())
+    }
+}
+
 enum Source {
-    Ready(std::vec::IntoIter<BytesMut>),
-    Cursor(Box<Cursor>),
-    Batches {
-        rows: Box<BatchRows>,
+    Ready {
+        rows: std::vec::IntoIter<BytesMut>,
+        _memory: Option<Reservation>,
+    },
+    Query {
+        rows: Box<PlanRows>,
         formats: Box<[Format]>,
     },
     Done,
@@ -53,9 +78,17 @@ pub struct RowStream {
 }
 
 impl RowStream {
-    /// Rows that are all there.
+    /// A few rows that are all there.
     pub fn ready(columns: Arc<[Column]>, rows: Vec<BytesMut>, verb: &'static str) -> RowStream {
-        let source = Source::Ready(rows.into_iter());
+        RowStream::buffered(columns, RowBuffer { rows, memory: None }, verb)
+    }
+
+    /// Rows that are all there.
+    pub fn buffered(columns: Arc<[Column]>, rows: RowBuffer, verb: &'static str) -> RowStream {
+        let source = Source::Ready {
+            rows: rows.rows.into_iter(),
+            _memory: rows.memory,
+        };
         RowStream {
             columns,
             source,
@@ -67,29 +100,15 @@ impl RowStream {
         }
     }
 
-    /// Rows of a compiled SELECT.
-    pub fn cursor(columns: Arc<[Column]>, cursor: Box<Cursor>, failed: FailFlag) -> RowStream {
-        let source = Source::Cursor(cursor);
-        RowStream {
-            columns,
-            source,
-            verb: "SELECT",
-            given: 0,
-            failed,
-            timeout: None,
-            counted: true,
-        }
-    }
-
-    /// Rows of a plan.
-    pub fn batches(
+    /// Rows of a query.
+    pub fn query(
         columns: Arc<[Column]>,
-        rows: BatchRows,
+        rows: PlanRows,
         formats: &[Format],
         verb: &'static str,
         failed: FailFlag,
     ) -> RowStream {
-        let source = Source::Batches {
+        let source = Source::Query {
             rows: Box::new(rows),
             formats: formats.into(),
         };
@@ -122,7 +141,7 @@ impl RowStream {
 
     /// Whether all rows are here, so that the transaction may end.
     pub fn is_complete(&self) -> bool {
-        matches!(self.source, Source::Ready(_) | Source::Done)
+        matches!(self.source, Source::Ready { .. } | Source::Done)
     }
 
     /// The columns, in order.
@@ -137,7 +156,7 @@ impl RowStream {
         let mut out = Vec::new();
         let more = match &mut self.source {
             Source::Done => Ok(false),
-            Source::Ready(rows) => {
+            Source::Ready { rows, .. } => {
                 if rows.len() <= max_rows {
                     let all = std::mem::take(rows);
                     self.source = Source::Done;
@@ -147,8 +166,7 @@ impl RowStream {
                 }
                 Ok(true)
             }
-            Source::Cursor(cursor) => cursor.read(max_rows, &mut out).await,
-            Source::Batches { rows, formats } => rows.read(max_rows, formats, &mut out).await,
+            Source::Query { rows, formats } => rows.read(max_rows, formats, &mut out).await,
         };
         match more {
             Ok(true) => {}
@@ -195,7 +213,7 @@ pub fn tag(verb: &str, count: u64) -> String {
 
 /// Gives the data of COPY TO STDOUT.
 pub struct CopyOutStream {
-    rows: Box<BatchRows>,
+    rows: Box<PlanRows>,
     writer: TextWriter,
     header: Option<Bytes>,
     count: u64,
@@ -211,7 +229,7 @@ const CHUNK_BYTES: usize = 32 << 10;
 impl CopyOutStream {
     /// The data of a plan's rows.
     pub fn new(
-        rows: BatchRows,
+        rows: PlanRows,
         writer: TextWriter,
         header: Option<Bytes>,
         failed: FailFlag,

@@ -1,13 +1,38 @@
-//! What a session can ask about itself and the server.
+//! Functions by which a session asks about itself and the server. Entry point: [`about`].
 
-use datafusion::arrow::datatypes::DataType;
+use std::sync::Arc;
 
 use evenkeel_engine::Xid;
 
-use super::SERVER_VERSION;
-use super::define::{Call, PgFunction, Result};
+use super::{SERVER_VERSION, SessionVars};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::types::{Datum, SqlType};
+use crate::types::Datum;
+
+/// One call.
+struct Call<'a> {
+    args: &'a [Datum],
+    session: &'a Arc<SessionVars>,
+}
+
+impl Call<'_> {
+    /// A string argument.
+    fn text(&self, at: usize) -> Option<&str> {
+        self.args.get(at)?.as_str()
+    }
+
+    /// An integer argument of any width.
+    fn integer(&self, at: usize) -> Option<i64> {
+        match self.args.get(at)? {
+            Datum::Int2(v) => Some(i64::from(*v)),
+            Datum::Int4(v) => Some(i64::from(*v)),
+            Datum::Int8(v) => Some(*v),
+            Datum::Oid(v) => Some(i64::from(*v)),
+            _ => None,
+        }
+    }
+}
+
+type Body = fn(&Call<'_>) -> SqlResult<Datum>;
 
 fn version(_: &Call<'_>) -> SqlResult<Datum> {
     let own = env!("CARGO_PKG_VERSION");
@@ -20,23 +45,23 @@ fn version(_: &Call<'_>) -> SqlResult<Datum> {
 }
 
 fn current_database(call: &Call<'_>) -> SqlResult<Datum> {
-    Ok(call.session()?.database.as_str().into())
+    Ok(call.session.database.as_str().into())
 }
 
 fn current_user(call: &Call<'_>) -> SqlResult<Datum> {
-    Ok(call.session()?.user.as_str().into())
+    Ok(call.session.user.as_str().into())
 }
 
 /// The first schema of the path that exists.
 fn current_schema(call: &Call<'_>) -> SqlResult<Datum> {
-    let session = call.session()?;
+    let session = call.session;
     let mut path = session.search_path.iter();
     let first = path.find(|schema| session.catalog.schema_oid(schema).is_some());
     Ok(first.map_or(Datum::Null, |schema| schema.as_str().into()))
 }
 
 fn current_schemas(call: &Call<'_>) -> SqlResult<Datum> {
-    let session = call.session()?;
+    let session = call.session;
     let implicit = call.args.first() == Some(&Datum::Bool(true));
     let mut path: Vec<&str> = session.search_path.iter().map(String::as_str).collect();
     path.retain(|schema| session.catalog.schema_oid(schema).is_some());
@@ -47,13 +72,13 @@ fn current_schemas(call: &Call<'_>) -> SqlResult<Datum> {
 }
 
 fn pg_backend_pid(call: &Call<'_>) -> SqlResult<Datum> {
-    Ok(Datum::Int4(call.session()?.backend_pid))
+    Ok(Datum::Int4(call.session.backend_pid))
 }
 
 fn current_setting(call: &Call<'_>) -> SqlResult<Datum> {
     let name = call.text(0).unwrap_or_default();
     let missing_ok = call.args.get(1) == Some(&Datum::Bool(true));
-    match call.session()?.settings.get(name) {
+    match call.session.settings.get(name) {
         Some(value) => Ok(value.into()),
         None if missing_ok => Ok(Datum::Null),
         None => Err(SqlError::new(
@@ -65,7 +90,7 @@ fn current_setting(call: &Call<'_>) -> SqlResult<Datum> {
 
 fn set_config(call: &Call<'_>) -> SqlResult<Datum> {
     let local = call.args.get(2) == Some(&Datum::Bool(true));
-    let settings = &call.session()?.settings;
+    let settings = &call.session.settings;
     let value = call.text(1).unwrap_or_default();
     Ok(settings
         .set(call.text(0).unwrap_or_default(), value, local)?
@@ -82,7 +107,7 @@ fn pg_xact_commit_timestamp(call: &Call<'_>) -> SqlResult<Datum> {
         let message = "cannot retrieve commit timestamp for transaction 0";
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     };
-    let session = call.session()?;
+    let session = call.session;
     let Some(db) = session.catalog.database() else {
         return Ok(Datum::Null);
     };
@@ -99,58 +124,34 @@ fn pg_xact_commit_timestamp(call: &Call<'_>) -> SqlResult<Datum> {
     }))
 }
 
-fn pg_typeof(call: &Call<'_>) -> SqlResult<Datum> {
-    Ok(call
-        .types
-        .first()
-        .map_or("unknown", |ty| ty.base_name())
-        .into())
-}
+/// The functions that answer NULL for NULL, by name.
+const FUNCTIONS: [(&str, Body); 10] = [
+    ("version", version),
+    ("current_database", current_database),
+    ("current_catalog", current_database),
+    ("current_user", current_user),
+    ("session_user", current_user),
+    ("current_schema", current_schema),
+    ("current_schemas", current_schemas),
+    ("pg_backend_pid", pg_backend_pid),
+    ("pg_xact_commit_timestamp", pg_xact_commit_timestamp),
+    ("current_setting", current_setting),
+];
 
-pub(super) fn functions() -> Vec<PgFunction> {
-    let text = DataType::Utf8;
-    let session = Result::Session;
-    vec![
-        PgFunction::nullary("version", SqlType::Text, Result::Immutable, version),
-        PgFunction::nullary("current_database", SqlType::Name, session, current_database)
-            .also(&["current_catalog"]),
-        PgFunction::nullary("current_user", SqlType::Name, session, current_user).also(&[
-            "session_user",
-            "user",
-            "current_role",
-        ]),
-        PgFunction::nullary("current_schema", SqlType::Name, session, current_schema),
-        PgFunction::new(
-            "current_schemas",
-            vec![vec![DataType::Boolean]],
-            SqlType::TextArray,
-            session,
-            current_schemas,
-        ),
-        PgFunction::nullary("pg_backend_pid", SqlType::Int4, session, pg_backend_pid),
-        PgFunction::new(
-            "pg_xact_commit_timestamp",
-            vec![vec![DataType::Int64], vec![DataType::Utf8]],
-            SqlType::Timestamptz(None),
-            session,
-            pg_xact_commit_timestamp,
-        ),
-        PgFunction::new(
-            "current_setting",
-            vec![vec![text.clone()], vec![text.clone(), DataType::Boolean]],
-            SqlType::Text,
-            session,
-            current_setting,
-        ),
-        PgFunction::new(
-            "set_config",
-            vec![vec![text.clone(), text, DataType::Boolean]],
-            SqlType::Text,
-            session,
-            set_config,
-        ),
-        PgFunction::nullary("pg_typeof", SqlType::Text, Result::Immutable, pg_typeof)
-            .any(1)
-            .with_nulls(),
-    ]
+/// Answers a function about the session or the server by its oid in `pg_proc`; `None` for one that
+/// the catalog answers.
+pub fn about(oid: u32, args: &[Datum], vars: &Arc<SessionVars>) -> Option<SqlResult<Datum>> {
+    let name = evenkeel_expr::proc_by_oid(oid)?.name;
+    let call = Call {
+        args,
+        session: vars,
+    };
+    if name == "set_config" {
+        return Some(set_config(&call));
+    }
+    let (_, body) = FUNCTIONS.iter().find(|(known, _)| *known == name)?;
+    if args.iter().any(Datum::is_null) {
+        return Some(Ok(Datum::Null));
+    }
+    Some(body(&call))
 }

@@ -1,4 +1,4 @@
-//! Who is connected, and what every session is doing: `pg_stat_activity`.
+//! The connected sessions and the activity of each: `pg_stat_activity`.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub enum Client {
     Tcp(SocketAddr),
 }
 
-/// What a session is occupied with.
+/// State of a session, as `pg_stat_activity.state` shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Occupation {
     /// It waits for its client, outside a transaction block.
@@ -50,7 +50,7 @@ impl Occupation {
 /// A session's last statement and where it stands. Times are microseconds since 1970 UTC.
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
-    /// What it is occupied with.
+    /// State of the session.
     pub occupation: Occupation,
     text: Option<Arc<str>>,
     /// When the statement began.
@@ -64,6 +64,17 @@ impl Activity {
     pub fn query(&self) -> &str {
         self.text.as_deref().unwrap_or("")
     }
+}
+
+/// A statement as it is shown: of a long one the beginning, as PostgreSQL's
+/// `track_activity_query_size` does by default, so that it does not stay in memory.
+fn shown(text: &Arc<str>) -> Arc<str> {
+    const SHOWN_BYTES_MAX: usize = 1024;
+    if text.len() < SHOWN_BYTES_MAX {
+        return Arc::clone(text);
+    }
+    let end = text.floor_char_boundary(SHOWN_BYTES_MAX - 1);
+    Arc::from(&text[..end])
 }
 
 /// An open transaction as others see it.
@@ -158,7 +169,7 @@ impl Backend {
     pub fn runs(&self, text: &Arc<str>, now: i64) {
         let mut activity = self.activity.lock();
         self.spend(&activity, now);
-        activity.text = Some(Arc::clone(text));
+        activity.text = Some(shown(text));
         activity.query_start = Some(now);
         activity.state_change = now;
         activity.occupation = Occupation::Active;
@@ -206,7 +217,7 @@ impl Backend {
         Arc::clone(&self.application.lock())
     }
 
-    /// What it does.
+    /// The session's activity.
     pub fn activity(&self) -> Activity {
         self.activity.lock().clone()
     }
@@ -227,14 +238,14 @@ impl Backend {
         self.cancel.cancel();
     }
 
-    /// What tells the session to end.
+    /// Flag that tells the session to end.
     pub fn end_flag(&self) -> Arc<EndFlag> {
         Arc::clone(&self.end)
     }
 }
 
-/// What sessions spent their time with, in microseconds, and how many there were. An occupation
-/// counts when it ends.
+/// Microseconds that sessions spent in each state, and the number of sessions. An occupation counts
+/// when it ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Times {
     /// Sessions opened.
@@ -254,7 +265,7 @@ pub struct Times {
 pub struct Backends {
     open: Mutex<BTreeMap<u64, Arc<Backend>>>,
     opened: AtomicU64,
-    /// What the sessions that are closed have spent.
+    /// Totals of the closed sessions.
     closed: Mutex<Times>,
 }
 
@@ -295,7 +306,7 @@ impl Backends {
         open.values().find(|backend| backend.pid == pid).cloned()
     }
 
-    /// What all sessions have spent so far.
+    /// Totals of all sessions, open and closed.
     pub fn times(&self, now: i64) -> Times {
         let mut times = *self.closed.lock();
         times.sessions = self.opened.load(Ordering::Relaxed);

@@ -27,7 +27,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What `pg_stat_reset_shared` calls it.
+    /// The kinds that `pg_stat_reset_shared(name)` resets; `None` for an unknown name.
     pub fn shared(name: &str) -> Option<&'static [Kind]> {
         Some(match name {
             "checkpointer" => &[Kind::Checkpointer],
@@ -68,7 +68,7 @@ pub struct Counted {
 pub struct Resets(HashMap<Kind, Counted>);
 
 impl Resets {
-    /// What has been counted since the reset.
+    /// Counts since the last reset.
     pub fn since(&self, kind: Kind, now: [u64; WIDTH]) -> Counted {
         let base = self.0.get(&kind).copied().unwrap_or_default();
         let mut values = now;
@@ -185,7 +185,7 @@ fn subtract(row: &mut IoStatsRow, base: &IoStatsRow) {
     }
 }
 
-/// What a table has counted since `base`. Rows, which are not events, stay as they are.
+/// Reduces a table's counts to those since `base`. Rows, which are not events, stay as they are.
 pub fn since(table: &mut TableStatistics, base: &TableStatistics) {
     let counts = [
         (&mut table.seq_scan, base.seq_scan),

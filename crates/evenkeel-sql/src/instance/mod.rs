@@ -1,6 +1,6 @@
-//! What all sessions of a server share besides the catalog: who is connected, since when the
-//! server runs, and what its counters were when they were last reset. The statistics views are
-//! read from here, live.
+//! State that all sessions of a server share besides the catalog: the connected sessions, the
+//! server's start time, and the counters' values at their last reset. The statistics views are read
+//! from here, live.
 
 mod backends;
 mod counters;
@@ -69,7 +69,7 @@ impl Instance {
         (rows, self.counted(Kind::Io).reset)
     }
 
-    /// What has been counted of a table since its reset.
+    /// A table's counts since its reset.
     pub fn table(&self, id: u64) -> TableStatistics {
         let mut counted = self.db.table_statistics(id);
         if let Some(base) = self.table_base.lock().get(&id) {

@@ -1,159 +1,14 @@
-//! The index key codec: bytes whose order under `memcmp` is the order of the values.
-//!
-//! Each column is a marker (NULL or not) and the value's bytes; no value's bytes are a prefix
-//! of another's, so columns simply follow one another, and the key of the first n columns is a
-//! prefix of every key that begins with those values. A descending column has its value bytes
-//! inverted.
+//! The keys of one index, as the engine asks for them. Their bytes are those of
+//! [`evenkeel_types::key`].
 
 use std::sync::Arc;
 
 use evenkeel_engine::table::{KeyExtractor, KeyKind};
+pub use evenkeel_types::key::{KeyColumn, is_indexable, successor};
+use evenkeel_types::row::RowLayout;
 
-use crate::error::{SqlError, SqlResult};
-use crate::row::RowLayout;
-use crate::types::{Datum, Numeric, NumericSign, SqlType, without_zero};
-
-const NULL_FIRST: u8 = 0x01;
-const VALUE: u8 = 0x02;
-const NULL_LAST: u8 = 0x03;
-/// Ends a string; no stored string contains it.
-const STRING_END: u8 = 0x00;
-/// In a `bytea` a zero byte is followed by this, so that zero-zero is its end.
-const ZERO_ESCAPE: u8 = 0xff;
-
-/// One column of an index.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct KeyColumn {
-    /// Position of the column in the table's rows, from 0.
-    pub column: usize,
-    /// Its type.
-    pub ty: SqlType,
-    /// `DESC`
-    pub descending: bool,
-    /// `NULLS FIRST`; the default is last for ascending and first for descending columns.
-    pub nulls_first: bool,
-}
-
-impl KeyColumn {
-    /// An ascending column with NULLs last.
-    pub fn ascending(column: usize, ty: SqlType) -> KeyColumn {
-        KeyColumn {
-            column,
-            ty,
-            descending: false,
-            nulls_first: false,
-        }
-    }
-
-    /// Appends the column's part of a key. `value` is of the column's type, or NULL.
-    pub fn encode(&self, value: &Datum, out: &mut Vec<u8>) -> SqlResult<()> {
-        if value.is_null() {
-            out.push(if self.nulls_first {
-                NULL_FIRST
-            } else {
-                NULL_LAST
-            });
-            return Ok(());
-        }
-        out.push(VALUE);
-        let start = out.len();
-        encode_value(value, self.ty, out)?;
-        if self.descending {
-            out[start..].iter_mut().for_each(|byte| *byte = !*byte);
-        }
-        Ok(())
-    }
-}
-
-/// Whether an index can have a column of this type.
-pub fn is_indexable(ty: SqlType) -> bool {
-    ty.is_storable() && !matches!(ty, SqlType::Int2Vector | SqlType::OidVector)
-}
-
-fn encode_value(value: &Datum, ty: SqlType, out: &mut Vec<u8>) -> SqlResult<()> {
-    match value {
-        Datum::Bool(v) => out.push(u8::from(*v)),
-        Datum::Int2(v) => out.extend_from_slice(&(v.cast_unsigned() ^ 1 << 15).to_be_bytes()),
-        Datum::Int4(v) | Datum::Date(v) => {
-            out.extend_from_slice(&(v.cast_unsigned() ^ 1 << 31).to_be_bytes());
-        }
-        Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => {
-            out.extend_from_slice(&(v.cast_unsigned() ^ 1 << 63).to_be_bytes());
-        }
-        Datum::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
-        Datum::Float4(v) => out.extend_from_slice(&ordered_bits(f64::from(*v)).to_be_bytes()),
-        Datum::Float8(v) => out.extend_from_slice(&ordered_bits(*v).to_be_bytes()),
-        Datum::Numeric(v) => encode_numeric(v, out),
-        Datum::Uuid(v) => out.extend_from_slice(v),
-        Datum::Text(v) => {
-            let text = if matches!(ty, SqlType::Char(_)) {
-                v.trim_end_matches(' ')
-            } else {
-                v
-            };
-            out.extend_from_slice(without_zero(text)?.as_bytes());
-            out.push(STRING_END);
-        }
-        Datum::Bytea(v) => {
-            for byte in v {
-                out.push(*byte);
-                if *byte == 0 {
-                    out.push(ZERO_ESCAPE);
-                }
-            }
-            out.extend_from_slice(&[0, 0]);
-        }
-        Datum::Interval(_) | Datum::Null => {
-            return Err(SqlError::unsupported(format!(
-                "an index on type {}",
-                ty.base_name()
-            )));
-        }
-    }
-    Ok(())
-}
-
-/// Bits whose order as an integer is that of the numbers: -0 is 0, NaN the greatest.
-fn ordered_bits(value: f64) -> u64 {
-    let bits = if value.is_nan() {
-        f64::NAN.to_bits() & !(1 << 63)
-    } else if value == 0.0 {
-        0
-    } else {
-        value.to_bits()
-    };
-    if bits >> 63 == 1 {
-        !bits
-    } else {
-        bits | 1 << 63
-    }
-}
-
-/// Class, then (for a number that is not zero) weight and digits, inverted when negative. A
-/// digit is stored plus one, so that zero ends the number and a longer one sorts after it.
-fn encode_numeric(value: &Numeric, out: &mut Vec<u8>) {
-    let class = match value.sign() {
-        NumericSign::NegativeInfinity => 1,
-        NumericSign::Negative => 2,
-        NumericSign::Positive if value.digits().is_empty() => 3,
-        NumericSign::Positive => 4,
-        NumericSign::PositiveInfinity => 5,
-        NumericSign::NaN => 6,
-    };
-    out.push(class);
-    if class != 2 && class != 4 {
-        return;
-    }
-    let start = out.len();
-    out.extend_from_slice(&(value.weight().cast_unsigned() ^ 1 << 15).to_be_bytes());
-    for digit in value.digits() {
-        out.extend_from_slice(&(digit + 1).to_be_bytes());
-    }
-    out.extend_from_slice(&[0, 0]);
-    if class == 2 {
-        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
-    }
-}
+use crate::error::SqlResult;
+use crate::types::Datum;
 
 /// The keys of one index: takes them out of rows, and makes search keys from values.
 #[derive(Debug, Clone)]
@@ -209,6 +64,13 @@ impl IndexKey {
 }
 
 impl KeyExtractor for IndexKey {
+    fn same_key(&self, old: &[u8], new: &[u8]) -> bool {
+        let stored = |row, column: &KeyColumn| self.layout.bytes(row, column.column);
+        self.columns.iter().all(
+            |column| matches!((stored(old, column), stored(new, column)), (Ok(a), Ok(b)) if a == b),
+        )
+    }
+
     fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
         match self.encode_row(row, out) {
             Ok(true) if !self.nulls_not_distinct => KeyKind::HasNull,
@@ -222,18 +84,6 @@ impl KeyExtractor for IndexKey {
             }
         }
     }
-}
-
-/// Changes `key` into the least byte string above every key that has it as a prefix; false when
-/// there is none.
-pub fn successor(key: &mut Vec<u8>) -> bool {
-    while let Some(last) = key.pop() {
-        if last != u8::MAX {
-            key.push(last + 1);
-            return true;
-        }
-    }
-    false
 }
 
 #[cfg(test)]

@@ -12,13 +12,12 @@ use super::Request;
 use super::compute;
 use crate::catalog::{Catalog, ColumnStats, DdlLog, Oid, StatisticsChange, TableInfo};
 use crate::error::SqlResult;
-use crate::session::SqlEngine;
 
 /// Rows sampled for each item of `default_statistics_target` (PostgreSQL's number, after
 /// Chaudhuri, Motwani and Narasayya, 1998).
 const ROWS_PER_TARGET: usize = 300;
 
-/// What an analyze is to do.
+/// Options of an analyze.
 #[derive(Clone, Debug)]
 pub struct AnalyzeRequest {
     /// `default_statistics_target`.
@@ -33,7 +32,7 @@ pub struct AnalyzeRequest {
     pub request: Request,
 }
 
-/// What an analyze of a table found.
+/// Result of analyzing a table.
 pub struct AnalyzeReport {
     /// The table's name.
     pub table: Arc<TableInfo>,
@@ -49,17 +48,17 @@ pub struct AnalyzeReport {
 /// # Errors
 /// The engine's; 57014.
 pub fn analyze(
-    engine: &SqlEngine,
+    catalog: &Catalog,
     oid: Oid,
     wanted: &AnalyzeRequest,
 ) -> SqlResult<Option<AnalyzeReport>> {
-    let mut txn = engine.database().begin(Isolation::ReadCommitted)?;
-    let found = super::vacuum::locked(engine, &mut txn, oid, &wanted.request)?;
+    let mut txn = catalog.database().begin(Isolation::ReadCommitted)?;
+    let found = super::vacuum::locked(catalog, &mut txn, oid, &wanted.request)?;
     let Some(table) = found else {
         return Ok(None);
     };
     let ddl = DdlLog::default();
-    let report = analyze_in(engine.catalog(), &mut txn, &ddl, table, wanted)?;
+    let report = analyze_in(catalog, &mut txn, &ddl, table, wanted)?;
     block_on(txn.commit(Durability::Sync))?;
     Ok(Some(report))
 }
@@ -104,7 +103,7 @@ pub fn analyze_in(
         columns,
     };
     block_on(catalog.set_statistics(txn, ddl, &table, change))?;
-    // What the transaction itself has changed is counted when it commits.
+    // The transaction's own changes are counted at its commit.
     let (inserted, updated, deleted) = txn.rows_changed(id);
     db.table_counters(id).analyzed(
         &Maintained {

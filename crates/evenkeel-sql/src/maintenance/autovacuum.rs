@@ -14,9 +14,8 @@ use parking_lot::{Condvar, Mutex};
 use super::Request;
 use super::analyze::{AnalyzeRequest, analyze};
 use super::vacuum::{VacuumRequest, truncate_status, vacuum};
-use crate::catalog::{Oid, RelationStats, StorageParameters};
+use crate::catalog::{Catalog, Oid, RelationStats, StorageParameters};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::session::SqlEngine;
 
 /// How often one looks whether a worker is in somebody's way.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
@@ -84,7 +83,7 @@ impl Default for AutovacuumConfig {
     }
 }
 
-/// What is due for a table.
+/// Maintenance that is due for a table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Due {
     vacuum: bool,
@@ -94,7 +93,7 @@ struct Due {
 }
 
 impl AutovacuumConfig {
-    /// What is due for a table, by what is counted and known of it and declared for it.
+    /// Decides which maintenance is due from a table's counters, statistics and storage parameters.
     fn due(
         &self,
         counted: &TableStatistics,
@@ -168,9 +167,9 @@ struct Task {
 
 impl State {
     /// Ends what somebody waits for.
-    fn give_way(&self, engine: &SqlEngine) {
+    fn give_way(&self, catalog: &Catalog) {
         for (oid, task) in &self.active {
-            if task.gives_way && engine.database().table_waited_for(u64::from(*oid)) {
+            if task.gives_way && catalog.database().table_waited_for(u64::from(*oid)) {
                 task.cancel.cancel();
             }
         }
@@ -178,7 +177,7 @@ impl State {
 }
 
 struct Shared {
-    engine: Weak<SqlEngine>,
+    catalog: Weak<Catalog>,
     config: AutovacuumConfig,
     state: Mutex<State>,
     /// Told when it is to stop, and when a worker takes a table in hand.
@@ -198,9 +197,9 @@ impl Autovacuum {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(engine: &Arc<SqlEngine>, config: &AutovacuumConfig) -> SqlResult<Autovacuum> {
+    pub fn start(catalog: &Arc<Catalog>, config: &AutovacuumConfig) -> SqlResult<Autovacuum> {
         let shared = Arc::new(Shared {
-            engine: Arc::downgrade(engine),
+            catalog: Arc::downgrade(catalog),
             config: config.clone(),
             state: Mutex::default(),
             wake: Condvar::new(),
@@ -234,12 +233,10 @@ impl Autovacuum {
     }
 }
 
-/// Waits for a thread, unless it is this one: a worker may be the last to let go of the engine.
+/// Waits for a thread. None of them owns the autovacuum, so none waits for itself.
 fn join(thread: JoinHandle<()>) {
-    if thread.thread().id() != std::thread::current().id() {
-        // A panic there has been reported by the panic hook.
-        let _ = thread.join();
-    }
+    // A panic there has been reported by the panic hook.
+    let _ = thread.join();
 }
 
 impl Drop for Autovacuum {
@@ -258,10 +255,10 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> SqlResult<JoinHand
 /// The launcher's life.
 fn launch(shared: &Arc<Shared>) {
     while nap(shared) {
-        let Some(engine) = shared.engine.upgrade() else {
+        let Some(catalog) = shared.catalog.upgrade() else {
             return;
         };
-        let queue = what_is_due(&engine, &shared.config);
+        let queue = what_is_due(&catalog, &shared.config);
         if queue.is_empty() {
             continue;
         }
@@ -294,8 +291,8 @@ fn nap(shared: &Shared) -> bool {
             shared.wake.wait_for(&mut state, left);
         } else {
             shared.wake.wait_for(&mut state, left.min(LOOK_EVERY));
-            if let Some(engine) = shared.engine.upgrade() {
-                state.give_way(&engine);
+            if let Some(catalog) = shared.catalog.upgrade() {
+                state.give_way(&catalog);
             }
         }
     }
@@ -306,30 +303,30 @@ fn nap(shared: &Shared) -> bool {
 type Queue = Mutex<VecDeque<Oid>>;
 
 /// The tables that something is due for: those with old ids first.
-fn what_is_due(engine: &SqlEngine, config: &AutovacuumConfig) -> VecDeque<Oid> {
-    let state = engine.catalog().current();
+fn what_is_due(catalog: &Catalog, config: &AutovacuumConfig) -> VecDeque<Oid> {
+    let state = catalog.current();
     let mut found = VecDeque::new();
     for table in state.tables() {
-        let due = due_for(engine, config, table.oid);
+        let due = due_for(catalog, config, table.oid);
         if due.freeze {
             found.push_front(table.oid);
         } else if due != Due::default() {
             found.push_back(table.oid);
         }
     }
-    for (_, table) in engine.catalog().system_tables() {
+    for (_, table) in catalog.system_tables() {
         let oid = Oid::try_from(table.def().id).unwrap_or_default();
-        if due_for(engine, config, oid).vacuum {
+        if due_for(catalog, config, oid).vacuum {
             found.push_back(oid);
         }
     }
     found
 }
 
-fn due_for(engine: &SqlEngine, config: &AutovacuumConfig, oid: Oid) -> Due {
-    let db = engine.database();
+fn due_for(catalog: &Catalog, config: &AutovacuumConfig, oid: Oid) -> Due {
+    let db = catalog.database();
     let counted = db.table_statistics(u64::from(oid));
-    match engine.catalog().current().table(oid) {
+    match catalog.current().table(oid) {
         Some(table) => {
             let age = db.next_xid().get().saturating_sub(table.stats.relfrozenxid);
             config.due(&counted, &table.stats, age, &table.parameters)
@@ -348,7 +345,7 @@ fn due_for(engine: &SqlEngine, config: &AutovacuumConfig, oid: Oid) -> Due {
 /// A worker's life: it does what is in the queue.
 fn work(shared: &Shared, queue: &Queue) {
     let _who = BackendType::AutovacuumWorker.enter();
-    let Some(engine) = shared.engine.upgrade() else {
+    let Some(catalog) = shared.catalog.upgrade() else {
         return;
     };
     let pid = shared.next_pid.fetch_add(1, Ordering::Relaxed);
@@ -356,7 +353,7 @@ fn work(shared: &Shared, queue: &Queue) {
         let next = queue.lock().pop_front();
         let Some(oid) = next else { break };
         let cancel = CancelFlag::new();
-        let gives_way = !due_for(&engine, &shared.config, oid).freeze;
+        let gives_way = !due_for(&catalog, &shared.config, oid).freeze;
         {
             let mut state = shared.state.lock();
             if state.stopping {
@@ -369,19 +366,19 @@ fn work(shared: &Shared, queue: &Queue) {
             state.active.insert(oid, Task { cancel, gives_way });
         }
         shared.wake.notify_all();
-        let done = maintain(shared, &engine, oid, pid, &cancel);
+        let done = maintain(shared, &catalog, oid, pid, &cancel);
         shared.state.lock().active.remove(&oid);
         if let Err(error) = done {
-            tell_failure(&engine, oid, &error);
+            tell_failure(&catalog, oid, &error);
         }
     }
-    if let Err(error) = truncate_status(&engine, &CancelFlag::new()) {
+    if let Err(error) = truncate_status(&catalog, &CancelFlag::new()) {
         tracing::warn!("transaction status was not truncated: {}", error.message);
     }
 }
 
-fn tell_failure(engine: &SqlEngine, oid: Oid, error: &SqlError) {
-    let state = engine.catalog().current();
+fn tell_failure(catalog: &Catalog, oid: Oid, error: &SqlError) {
+    let state = catalog.current();
     let name = state.table(oid).map_or("a catalog", |table| &table.name);
     if error.sqlstate == SqlState::QUERY_CANCELED {
         tracing::info!("canceling autovacuum task: table \"{name}\"");
@@ -393,23 +390,24 @@ fn tell_failure(engine: &SqlEngine, oid: Oid, error: &SqlError) {
 /// Does what is still due for a table.
 fn maintain(
     shared: &Shared,
-    engine: &SqlEngine,
+    catalog: &Catalog,
     oid: Oid,
     pid: i32,
     cancel: &CancelFlag,
 ) -> SqlResult<()> {
     let config = &shared.config;
-    let due = due_for(engine, config, oid);
+    let due = due_for(catalog, config, oid);
     let request = Request {
         automatic: true,
         // A table that somebody has locked is left for the next round, unless ids get old.
         skip_locked: !due.freeze,
         pid,
         cancel: cancel.clone(),
+        lock_timeout: None,
     };
-    let Some(table) = engine.catalog().current().table(oid).cloned() else {
+    let Some(table) = catalog.current().table(oid).cloned() else {
         return if due.vacuum {
-            vacuum_catalog(shared, engine, oid, &request)
+            vacuum_catalog(shared, catalog, oid, &request)
         } else {
             Ok(())
         };
@@ -437,7 +435,7 @@ fn maintain(
             truncate: table.parameters.flag("vacuum_truncate").unwrap_or(true),
             request: request.clone(),
         };
-        if let Some(report) = vacuum(engine, oid, &wanted)? {
+        if let Some(report) = vacuum(catalog, oid, &wanted)? {
             let what = "automatic vacuum of table";
             let text = super::report::vacuumed("postgres", what, &report);
             tracing::debug!("{text}");
@@ -451,7 +449,7 @@ fn maintain(
             cost: Some(cost),
             request,
         };
-        if let Some(report) = analyze(engine, oid, &wanted)? {
+        if let Some(report) = analyze(catalog, oid, &wanted)? {
             let text = super::report::analyzed(&report);
             tracing::debug!("automatic analyze of table {text}");
         }
@@ -462,16 +460,16 @@ fn maintain(
 /// Vacuums one of the tables that hold the catalog.
 fn vacuum_catalog(
     shared: &Shared,
-    engine: &SqlEngine,
+    catalog: &Catalog,
     oid: Oid,
     request: &Request,
 ) -> SqlResult<()> {
-    let mut tables = engine.catalog().system_tables();
+    let mut tables = catalog.system_tables();
     let Some((_, table)) = tables.find(|(_, table)| table.def().id == u64::from(oid)) else {
         return Ok(());
     };
     let started = Instant::now();
-    let db = engine.database();
+    let db = catalog.database();
     let txn = db.begin(Isolation::ReadCommitted)?;
     let mode = TableLockMode::ShareUpdateExclusive;
     if !block_on(txn.lock_table(u64::from(oid), mode, WaitPolicy::SkipLocked))? {

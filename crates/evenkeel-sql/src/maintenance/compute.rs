@@ -9,6 +9,10 @@ use crate::types::{Datum, SqlType, TypeContext};
 
 /// Wider values count as different from all others and are never kept, in bytes.
 const TOO_WIDE: usize = 1024;
+/// Bytes of a list as it is kept: both lists must fit into one row of the catalog.
+const LIST_BYTES: usize = 3500;
+/// Bytes of a frequency in the list beside the most common values.
+const FREQUENCY_BYTES: usize = 12;
 /// A number of distinct values above this share of the rows is kept as a share of them.
 const DISTINCT_SHARE: f64 = 0.1;
 
@@ -53,7 +57,17 @@ pub fn column(ty: SqlType, values: Vec<Datum>, total: f64, target: usize) -> Col
     let groups = groups_of(&kept);
     stats.n_distinct = distinct(&groups, too_wide, (rows, nulls), total);
     let all_seen = too_wide == 0 && stats.n_distinct > 0.0;
-    let common = most_common(&groups, (rows, total), &stats, all_seen, target);
+    let kept_bytes = |value: &Datum| {
+        let text = value.to_text(ty, &cx);
+        let escaped = text.bytes().filter(|byte| matches!(byte, b'"' | b'\\'));
+        text.len() + escaped.count() + 3
+    };
+    let mut common = most_common(&groups, (rows, total), &stats, all_seen, target);
+    let sizes = common.iter().map(|&group| {
+        let value = &kept[groups[group].first].1;
+        kept_bytes(value) + FREQUENCY_BYTES
+    });
+    common.truncate(fitting(sizes));
     stats.most_common = common
         .iter()
         .map(|&group| {
@@ -62,8 +76,24 @@ pub fn column(ty: SqlType, values: Vec<Datum>, total: f64, target: usize) -> Col
         })
         .collect();
     stats.histogram = histogram(&kept, &groups, &common, target);
+    let mut bounds = stats.histogram.len();
+    while fitting(stats.histogram.iter().map(kept_bytes)) < stats.histogram.len() {
+        bounds /= 2;
+        stats.histogram = histogram(&kept, &groups, &common, bounds.saturating_sub(1));
+    }
     stats.correlation = correlation(&kept);
     stats
+}
+
+/// How many of values of these sizes, from the first on, fit into a list.
+fn fitting(sizes: impl Iterator<Item = usize>) -> usize {
+    let mut left = LIST_BYTES;
+    let fit = |size: &usize| {
+        let rest = left.checked_sub(*size);
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    sizes.take_while(fit).count()
 }
 
 fn share(part: usize, of: usize) -> f32 {
@@ -73,7 +103,7 @@ fn share(part: usize, of: usize) -> f32 {
 fn value_width(value: &Datum, ty: SqlType, cx: &TypeContext) -> usize {
     match (usize::try_from(ty.wire_len()), value) {
         (Ok(fixed), _) => fixed,
-        (Err(_), Datum::Text(text)) => text.len() + 1,
+        (Err(_), Datum::Text(text) | Datum::Char(text)) => text.len() + 1,
         (Err(_), Datum::Bytea(bytes)) => bytes.len() + 1,
         (Err(_), other) => other.to_text(ty, cx).len() / 2 + 3,
     }
@@ -240,6 +270,28 @@ mod tests {
         assert_eq!(stats.most_common, [(Datum::Int4(7), 0.9)]);
         let nothing = column(SqlType::Int4, vec![Datum::Null; 9], 9.0, 100);
         assert_eq!((nothing.null_frac, nothing.n_distinct), (1.0, 0.0));
+    }
+
+    #[test]
+    fn lists_of_wide_values_are_shorter_and_still_even() {
+        let text = |n: usize| Datum::from(format!("{n:04}{}", "\"".repeat(400)));
+        let stats = column(SqlType::Text, (0..1000).map(text).collect(), 1000.0, 100);
+        let bounds = stats.histogram.len();
+        assert!((3..8).contains(&bounds), "{bounds}");
+        assert_eq!(stats.histogram[0], text(0));
+        assert_eq!(stats.histogram[bounds - 1], text(999));
+        let twice = (0..1000).map(|n| text(n / 2)).collect();
+        let stats = column(SqlType::Text, twice, 1000.0, 10_000);
+        assert!((2..5).contains(&stats.most_common.len()));
+        let stats = column(
+            SqlType::Int4,
+            ints((0..30_000).map(|n| n / 3)),
+            30_000.0,
+            10_000,
+        );
+        let common = stats.most_common.len();
+        assert!((100..250).contains(&common), "{common}");
+        assert!(stats.histogram.len() > 200);
     }
 
     #[test]

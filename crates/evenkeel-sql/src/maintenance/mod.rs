@@ -10,7 +10,7 @@ mod compute;
 pub mod report;
 pub mod vacuum;
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use evenkeel_engine::CancelFlag;
 
@@ -27,6 +27,8 @@ pub struct Request {
     pub pid: i32,
     /// Ends it early.
     pub cancel: CancelFlag,
+    /// How long it waits for a table's lock; `None` waits for ever.
+    pub lock_timeout: Option<Duration>,
 }
 
 /// Microseconds since the Unix epoch.

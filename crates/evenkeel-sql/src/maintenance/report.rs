@@ -1,4 +1,4 @@
-//! What VACUUM and ANALYZE say with VERBOSE, in PostgreSQL's words.
+//! The messages of VACUUM and ANALYZE VERBOSE, in PostgreSQL's words.
 
 use std::fmt::Write;
 

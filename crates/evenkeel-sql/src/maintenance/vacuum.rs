@@ -12,18 +12,17 @@ use evenkeel_engine::{
 };
 
 use super::Request;
-use crate::catalog::{DdlLog, Oid, StatisticsChange, TableInfo};
+use crate::catalog::{Catalog, DdlLog, Oid, StatisticsChange, TableInfo};
 use crate::error::SqlResult;
-use crate::session::SqlEngine;
 
 /// A tail of at least so many pages, or of this part of the table, is worth cutting off.
 const TAIL_PAGES: u32 = 1000;
 const TAIL_PART: u32 = 16;
 
-/// What is to be done to a table, besides what the engine is told.
+/// Options of a table's vacuum, including those for the engine.
 #[derive(Clone, Debug)]
 pub struct VacuumRequest {
-    /// What the engine is told.
+    /// The engine's options.
     pub options: VacuumOptions,
     /// Ids of this age make the vacuum look at every page that is not all-frozen.
     pub freeze_table_age: u64,
@@ -33,11 +32,11 @@ pub struct VacuumRequest {
     pub request: Request,
 }
 
-/// What a vacuum of a table did.
+/// Result of vacuuming a table.
 pub struct VacuumReport {
     /// The table as it was known before.
     pub table: Arc<TableInfo>,
-    /// What was done.
+    /// The engine's counts.
     pub stats: VacuumStats,
     /// The oldest id left unfrozen, if it moved: now, and before.
     pub frozen: Option<(u64, u64)>,
@@ -52,14 +51,14 @@ pub struct VacuumReport {
 /// # Errors
 /// The engine's; 57014.
 pub fn vacuum(
-    engine: &SqlEngine,
+    catalog: &Catalog,
     oid: Oid,
     wanted: &VacuumRequest,
 ) -> SqlResult<Option<VacuumReport>> {
     let started = Instant::now();
-    let db = engine.database();
+    let db = catalog.database();
     let mut txn = db.begin(Isolation::ReadCommitted)?;
-    let Some(table) = locked(engine, &mut txn, oid, &wanted.request)? else {
+    let Some(table) = locked(catalog, &mut txn, oid, &wanted.request)? else {
         return Ok(None);
     };
     let mut options = wanted.options.clone();
@@ -86,7 +85,6 @@ pub fn vacuum(
     };
     let before = table.stats.relfrozenxid;
     let ddl = DdlLog::default();
-    let catalog = engine.catalog();
     let known = block_on(catalog.set_statistics(&mut txn, &ddl, &table, change))?;
     block_on(txn.commit(Durability::Sync))?;
     let took = started.elapsed();
@@ -110,12 +108,13 @@ pub fn vacuum(
 
 /// Locks a table for maintenance and answers its definition as of then.
 pub(super) fn locked(
-    engine: &SqlEngine,
+    catalog: &Catalog,
     txn: &mut Transaction,
     oid: Oid,
     request: &Request,
 ) -> SqlResult<Option<Arc<TableInfo>>> {
     txn.set_cancel_flag(request.cancel.clone());
+    txn.set_lock_timeout(request.lock_timeout);
     let policy = if request.skip_locked {
         WaitPolicy::SkipLocked
     } else {
@@ -125,7 +124,7 @@ pub(super) fn locked(
     if !block_on(txn.lock_table(u64::from(oid), mode, policy))? {
         return Ok(None);
     }
-    Ok(engine.catalog().current().table(oid).cloned())
+    Ok(catalog.current().table(oid).cloned())
 }
 
 fn pages(count: u32) -> i32 {
@@ -148,7 +147,7 @@ fn live_rows(table: &TableInfo, stats: &VacuumStats) -> f64 {
         return (density * pages).round();
     }
     let old_density = f64::from(known.reltuples) / f64::from(known.relpages);
-    // What was cut off had no rows, looked at or not.
+    // The pages cut off held no rows, whether scanned or not.
     let unseen = (pages - scanned).min(f64::from(stats.pages));
     (old_density * unseen + counted).round()
 }
@@ -172,11 +171,11 @@ fn cut_tail(txn: &mut Transaction, table: &Table, request: &Request) -> SqlResul
 ///
 /// # Errors
 /// The engine's.
-pub fn truncate_status(engine: &SqlEngine, cancel: &CancelFlag) -> SqlResult<()> {
-    let db = engine.database();
+pub fn truncate_status(catalog: &Catalog, cancel: &CancelFlag) -> SqlResult<()> {
+    let db = catalog.database();
     // Before the catalog is looked at: a table made later has nothing older.
     let mut oldest = db.horizon().floor();
-    let state = engine.catalog().current();
+    let state = catalog.current();
     for table in state.tables() {
         oldest = oldest.min(Xid::new(table.stats.relfrozenxid));
     }
@@ -188,7 +187,7 @@ pub fn truncate_status(engine: &SqlEngine, cancel: &CancelFlag) -> SqlResult<()>
         cancel: Some(cancel.clone()),
         ..VacuumOptions::default()
     };
-    for (_, table) in engine.catalog().system_tables() {
+    for (_, table) in catalog.system_tables() {
         let txn = db.begin(Isolation::ReadCommitted)?;
         let (id, mode) = (table.def().id, TableLockMode::ShareUpdateExclusive);
         block_on(txn.lock_table(id, mode, WaitPolicy::Block))?;

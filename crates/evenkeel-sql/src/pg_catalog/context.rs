@@ -2,27 +2,17 @@
 
 use std::sync::{Arc, Weak};
 
-use datafusion::common::config::ConfigOptions;
 use parking_lot::Mutex;
 
 use super::snapshot::{Column, Constraint, Extension, Index, KeyPart, Sizes, Snapshot, Table};
 use crate::catalog::{CatalogState, IndexInfo, Relation, TableInfo};
-use crate::error::SqlResult;
-use crate::functions::{SessionVars, session_vars};
+use crate::functions::SessionVars;
 
 /// How many catalog states' tables are kept converted.
 const KEPT: usize = 4;
 
 /// A state's objects, converted.
 type Objects = (Arc<[Table]>, Arc<[Extension]>);
-
-/// The snapshot of the statement that a function runs in.
-///
-/// # Errors
-/// XX000 outside a session.
-pub fn snapshot(options: &ConfigOptions) -> SqlResult<Snapshot> {
-    Ok(of_session(session_vars(options)?.as_ref()))
-}
 
 /// The snapshot of a session.
 pub fn of_session(vars: &SessionVars) -> Snapshot {
@@ -46,7 +36,7 @@ pub fn of_session(vars: &SessionVars) -> Snapshot {
     }
 }
 
-/// The objects of a state. States never change, so the last few conversions are kept (rule 3);
+/// The objects of a state. States never change, so the last few conversions are kept (PGC-3);
 /// the weak reference keeps an address from meaning another state.
 fn objects(state: &Arc<CatalogState>) -> Objects {
     static CACHE: Mutex<Vec<(Weak<CatalogState>, Objects)>> = Mutex::new(Vec::new());
@@ -129,6 +119,7 @@ fn converted_index(index: &IndexInfo) -> Index {
         unique: index.unique,
         primary: index.primary,
         nulls_not_distinct: index.nulls_not_distinct,
+        check_xmin: index.usable_after.is_some(),
     }
 }
 

@@ -1,11 +1,13 @@
 //! Objects as SQL spells them.
 
-use datafusion::sql::sqlparser::ast::{Expr, FunctionArguments, Value};
-use datafusion::sql::sqlparser::parser::Parser;
+use sqlparser::ast::{Expr, FunctionArguments, Value};
+use sqlparser::parser::Parser;
 
 use super::builtin;
+use super::quote::quote_ident;
 use super::snapshot::{Constraint, Index, KeyPart, Table};
-use crate::planner::parse::DIALECT;
+use crate::parser::parse;
+use crate::parser::type_from_ast;
 use crate::types::SqlType;
 
 /// As `format_type`: of a type that is not known, `???`.
@@ -13,39 +15,36 @@ pub fn format_type(oid: u32, typmod: Option<i32>) -> String {
     if oid == 0 {
         return "-".to_owned();
     }
-    if let Some(ty) = typmod.and_then(|typmod| SqlType::from_oid(oid, typmod)) {
-        return ty.name();
+    let known = typmod.and_then(|typmod| SqlType::from_oid(oid, typmod));
+    let typmod = typmod.filter(|typmod| *typmod >= 0);
+    let element = match known {
+        Some(SqlType::Array(element)) => element.oid(),
+        _ => oid,
+    };
+    match (known, typmod, builtin::type_by_oid(oid)) {
+        // A type that has no modifiers shows the number that it is given.
+        (_, Some(typmod), Some(ty)) if !has_own_form(element) => {
+            match ty.formatted.strip_suffix("[]") {
+                Some(element) => format!("{element}({typmod})[]"),
+                None => format!("{}({typmod})", ty.formatted),
+            }
+        }
+        (Some(SqlType::Array(_)), Some(typmod), Some(ty)) => {
+            match SqlType::from_oid(element, typmod) {
+                Some(element) => format!("{}[]", element.name()),
+                None => ty.formatted.to_owned(),
+            }
+        }
+        (Some(known), ..) => known.name(),
+        (None, _, ty) => ty.map_or("???", |ty| ty.formatted).to_owned(),
     }
-    builtin::type_by_oid(oid).map_or_else(|| "???".to_owned(), |ty| ty.formatted.to_owned())
 }
 
-/// A name as SQL has to spell it.
-pub fn quote_ident(name: &str) -> String {
-    let plain = name.chars().enumerate().all(|(at, c)| {
-        c.is_ascii_lowercase() || c == '_' || (at > 0 && (c.is_ascii_digit() || c == '$'))
-    });
-    if plain && !name.is_empty() && !is_reserved(name) {
-        return name.to_owned();
-    }
-    format!("\"{}\"", name.replace('"', "\"\""))
-}
-
-/// PostgreSQL's keywords that cannot be a column's name without quotes, or only some places.
-fn is_reserved(name: &str) -> bool {
-    const WORDS: &str = " all analyse analyze and any array as asc asymmetric authorization \
-        between bigint binary bit boolean both case cast char character check coalesce collate \
-        collation column concurrently constraint create cross current_catalog current_date \
-        current_role current_schema current_time current_timestamp current_user dec decimal \
-        default deferrable desc distinct do else end except exists extract false fetch float for \
-        foreign freeze from full grant greatest group grouping having ilike in initially inner \
-        inout int integer intersect interval into is isnull join lateral leading least left like \
-        limit localtime localtimestamp national natural nchar none normalize not notnull null \
-        nullif numeric offset on only or order out outer overlaps overlay placing position \
-        precision primary real references returning right row select session_user setof similar \
-        smallint some substring symmetric system_user table tablesample then time timestamp to \
-        trailing treat trim true union unique user using values varchar variadic verbose when \
-        where window with xmlattributes ";
-    WORDS.contains(&format!(" {name} "))
+/// Whether `format_type` shows a type's modifier in a form of its own, or never.
+fn has_own_form(oid: u32) -> bool {
+    const NEVER: [u32; 7] = [16, 20, 21, 23, 114, 700, 701];
+    const OWN: [u32; 10] = [1042, 1043, 1083, 1114, 1184, 1186, 1266, 1560, 1562, 1700];
+    NEVER.contains(&oid) || OWN.contains(&oid)
 }
 
 /// An index's columns as `pg_get_indexdef` spells them.
@@ -113,10 +112,7 @@ pub fn constraint(table: &Table, constraint: &Constraint) -> String {
 /// A column's default as PostgreSQL shows it: a string literal with its type, functions and
 /// types in small letters; anything else as it was written.
 pub fn default(text: &str, ty: SqlType) -> String {
-    let parsed = Parser::new(&DIALECT)
-        .try_with_sql(text)
-        .and_then(|mut p| p.parse_expr());
-    let Ok(expr) = parsed else {
+    let Ok(expr) = parse::part(text, Parser::parse_expr) else {
         return text.to_owned();
     };
     match &expr {
@@ -127,7 +123,7 @@ pub fn default(text: &str, ty: SqlType) -> String {
             expr: inner,
             data_type,
             ..
-        } => match SqlType::from_ast(data_type) {
+        } => match type_from_ast(data_type) {
             Ok(ty) => format!("{inner}::{}", ty.name()),
             Err(_) => text.to_owned(),
         },
@@ -145,27 +141,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_quoted_only_where_sql_needs_it() {
-        for (name, quoted) in [
-            ("accounts", "accounts"),
-            ("_x1$", "_x1$"),
-            ("1x", "\"1x\""),
-            ("Odd Name", "\"Odd Name\""),
-            ("a\"b", "\"a\"\"b\""),
-            ("order", "\"order\""),
-            ("orders", "orders"),
-        ] {
-            assert_eq!(quote_ident(name), quoted);
-        }
-    }
-
-    #[test]
     fn types_are_named_with_their_modifier() {
         assert_eq!(format_type(1043, Some(44)), "character varying(40)");
         assert_eq!(format_type(1043, None), "character varying");
         assert_eq!(format_type(1007, Some(-1)), "integer[]");
         assert_eq!(format_type(1042, None), "character");
         assert_eq!(format_type(1042, Some(-1)), "bpchar");
+        assert_eq!(format_type(25, Some(100)), "text(100)");
+        assert_eq!(format_type(1009, Some(7)), "text(7)[]");
+        assert_eq!(format_type(23, Some(100)), "integer");
+        assert_eq!(format_type(18, Some(0)), "\"char\"(0)");
         assert_eq!(format_type(999_999, Some(-1)), "???");
     }
 

@@ -1,38 +1,39 @@
 //! Which relation is filled by what.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use datafusion::arrow::array::RecordBatch;
+use evenkeel_exec::VirtualRows;
 
 use super::relations::{self, RelationDef};
 use super::rows::Rows;
 use super::snapshot::Snapshot;
 use super::{globals, information, objects, statistics};
 use crate::error::SqlResult;
+use crate::types::{Datum, SqlType, TypeContext};
 
 /// Adds rows that are the same for all.
-type Fixed = fn(&mut Rows) -> SqlResult<()>;
+type Common = fn(&mut Rows) -> SqlResult<()>;
 /// Adds rows that the catalog or the session tells.
 type Session = fn(&Snapshot, &mut Rows) -> SqlResult<()>;
 
-/// What fills a relation.
+/// Source of a relation's rows.
 struct Generator {
     relation: (&'static str, &'static str),
-    fixed: Option<Fixed>,
+    common: Option<Common>,
     session: Option<Session>,
     /// The fixed rows, made when first asked for.
-    made: OnceLock<RecordBatch>,
+    made: OnceLock<VirtualRows>,
 }
 
 const PG: &str = "pg_catalog";
 const INFO: &str = "information_schema";
 
-fn fixed(name: &'static str, rows: Fixed) -> Generator {
+fn fixed(name: &'static str, rows: Common) -> Generator {
     let made = OnceLock::new();
     Generator {
         relation: (PG, name),
-        fixed: Some(rows),
+        common: Some(rows),
         session: None,
         made,
     }
@@ -42,17 +43,17 @@ fn session(schema: &'static str, name: &'static str, rows: Session) -> Generator
     let made = OnceLock::new();
     Generator {
         relation: (schema, name),
-        fixed: None,
+        common: None,
         session: Some(rows),
         made,
     }
 }
 
-fn both(name: &'static str, fixed: Fixed, session: Session) -> Generator {
+fn both(name: &'static str, common: Common, session: Session) -> Generator {
     let made = OnceLock::new();
     Generator {
         relation: (PG, name),
-        fixed: Some(fixed),
+        common: Some(common),
         session: Some(session),
         made,
     }
@@ -73,8 +74,10 @@ fn statistics() -> Vec<Generator> {
         view("evenkeel_checkpointer", stat::checkpoint_details),
         view("pg_stat_bgwriter", stat::cleaner),
         view("evenkeel_buffers", stat::buffers),
+        view("evenkeel_damaged_pages", stat::damaged_pages),
         view("pg_stat_wal", stat::log),
         view("pg_stat_io", stat::io),
+        view("pg_stat_recovery", stat::recovery),
         view("pg_stat_recovery_prefetch", stat::recovery_prefetch),
         view("pg_stat_progress_vacuum", stat::vacuums),
         view("pg_stat_progress_analyze", stat::analyzes),
@@ -153,38 +156,61 @@ fn generator(schema: &str, name: &str) -> Option<&'static Generator> {
     ALL.get(&relations::find(schema, name)?.oid)
 }
 
-/// Whether a relation never has a row: nothing fills it.
-pub fn is_always_empty(schema: &str, name: &str) -> bool {
-    relations::find(schema, name).is_some() && generator(schema, name).is_none()
+impl Generator {
+    fn fixed(&self, def: &'static RelationDef) -> SqlResult<Option<&VirtualRows>> {
+        let Some(common) = self.common else {
+            return Ok(None);
+        };
+        if let Some(made) = self.made.get() {
+            return Ok(Some(made));
+        }
+        let mut rows = Rows::new(def);
+        common(&mut rows)?;
+        let rows = with_arrays(def, rows.finish())?;
+        Ok(Some(self.made.get_or_init(|| rows)))
+    }
+
+    fn own(&self, def: &'static RelationDef, snapshot: &Snapshot) -> SqlResult<Option<Vec<Row>>> {
+        let Some(session) = self.session else {
+            return Ok(None);
+        };
+        let mut rows = Rows::new(def);
+        session(snapshot, &mut rows)?;
+        Ok(Some(rows.finish()))
+    }
 }
 
-/// All rows of a relation.
+type Row = Vec<Datum>;
+
+/// All rows of a relation, for the row executor.
 ///
 /// # Errors
 /// XX000 for a generator that does not fit its relation.
-pub fn batches(def: &'static RelationDef, snapshot: &Snapshot) -> SqlResult<Vec<RecordBatch>> {
-    let mut batches = Vec::new();
+pub fn rows(def: &'static RelationDef, snapshot: &Snapshot) -> SqlResult<Vec<VirtualRows>> {
     let Some(generator) = generator(def.schema, def.name) else {
-        return Ok(batches);
+        return Ok(Vec::new());
     };
-    if let Some(fixed) = generator.fixed {
-        let batch = match generator.made.get() {
-            Some(batch) => batch.clone(),
-            None => {
-                let mut rows = Rows::new(def);
-                fixed(&mut rows)?;
-                let batch = rows.finish()?;
-                generator.made.get_or_init(|| batch).clone()
+    let mut parts = Vec::new();
+    parts.extend(generator.fixed(def)?.map(Arc::clone));
+    if let Some(own) = generator.own(def, snapshot)? {
+        parts.push(with_arrays(def, own)?);
+    }
+    Ok(parts)
+}
+
+/// The generators write arrays in their text form.
+fn with_arrays(def: &RelationDef, mut rows: Vec<Row>) -> SqlResult<VirtualRows> {
+    let arrays = def.columns.iter().enumerate();
+    let arrays = arrays.filter(|(_, column)| matches!(column.ty, SqlType::Array(_)));
+    let cx = TypeContext::default();
+    for (at, column) in arrays {
+        for value in rows.iter_mut().filter_map(|row| row.get_mut(at)) {
+            if let Datum::Text(text) = value {
+                *value = Datum::parse_text(column.ty, text, &cx)?;
             }
-        };
-        batches.push(batch);
+        }
     }
-    if let Some(session) = generator.session {
-        let mut rows = Rows::new(def);
-        session(snapshot, &mut rows)?;
-        batches.push(rows.finish()?);
-    }
-    Ok(batches)
+    Ok(rows.into())
 }
 
 #[cfg(test)]

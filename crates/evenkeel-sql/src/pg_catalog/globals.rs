@@ -1,4 +1,5 @@
-//! What is not a table's: schemas, types, functions, roles, the database and its settings.
+//! Rows of objects that belong to no table: schemas, types, functions, roles, the database and its
+//! settings.
 
 use super::builtin;
 use super::rows::{Rows, flag, maybe_text, number, oid, text};
@@ -139,7 +140,7 @@ pub fn languages(rows: &mut Rows) -> SqlResult<()> {
     Ok(())
 }
 
-/// What a new database of PostgreSQL grants on its schema `public`.
+/// Privileges on schema `public` in a new database of PostgreSQL.
 const PUBLIC_PRIVILEGES: &str = "{pg_database_owner=UC/pg_database_owner,=U/pg_database_owner}";
 
 /// `pg_namespace`
@@ -251,7 +252,14 @@ pub fn available_extensions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<(
     Ok(())
 }
 
-/// What is said about the object `number` of the catalog with oid `class`.
+/// The rows of `pg_available_extensions()`, one after the other: name, version, comment.
+pub fn extensions_there_are() -> Datum {
+    let rows = EXTENSIONS.iter();
+    let values = rows.flat_map(|(name, version, comment)| [name, version, comment]);
+    Datum::array(values.map(|value| text(*value)).collect())
+}
+
+/// Comment on the object `number` of the catalog with oid `class`.
 pub fn description(snapshot: &Snapshot, number: u32, class: u32) -> Option<&'static str> {
     match class {
         NAMESPACES if number == PUBLIC => Some("standard public schema"),

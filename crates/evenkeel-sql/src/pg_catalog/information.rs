@@ -6,7 +6,7 @@ use super::relations;
 use super::rows::{Cell, Rows, maybe_text, number, text};
 use super::snapshot::{Column, Snapshot, Table};
 use crate::error::SqlResult;
-use crate::types::{Datum, SqlType};
+use crate::types::{Datum, IntervalMod, SqlType};
 
 /// Bytes of a character at most.
 const CHARACTER_BYTES: i64 = 4;
@@ -158,9 +158,21 @@ fn measures(ty: SqlType, row: &mut Vec<Cell>) {
             row.push(("character_octet_length", number(STRING_BYTES)));
         }
         SqlType::Date => row.push(("datetime_precision", number(0))),
-        SqlType::Time | SqlType::Interval => row.push(("datetime_precision", number(6))),
-        SqlType::Timestamp(digits) | SqlType::Timestamptz(digits) => {
+        SqlType::Time(digits)
+        | SqlType::Timetz(digits)
+        | SqlType::Timestamp(digits)
+        | SqlType::Timestamptz(digits) => {
             row.push(("datetime_precision", number(digits.unwrap_or(6))));
+        }
+        SqlType::Interval(modifier) => {
+            let digits = modifier.and_then(|modifier| modifier.precision);
+            row.push(("datetime_precision", number(digits.unwrap_or(6))));
+            let fields = modifier.and_then(IntervalMod::words).unwrap_or_default();
+            if !fields.is_empty() {
+                let declared = ty.name().to_uppercase();
+                let declared = declared.strip_prefix("INTERVAL ").unwrap_or(&declared);
+                row.push(("interval_type", text(declared)));
+            }
         }
         _ => {}
     }

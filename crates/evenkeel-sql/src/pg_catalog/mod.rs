@@ -1,8 +1,7 @@
 //! `pg_catalog` and `information_schema`: PostgreSQL's views on the catalog, generated when a
-//! statement is planned. Entry points: [`provider`], [`rewrite::rewrite`],
-//! [`functions::register`]. The rules are in the README beside this file.
+//! statement reads them. Entry points: [`rows_of`], [`functions::call`]. The rules are in the
+//! README beside this file.
 
-mod arrays;
 mod builtin;
 mod context;
 mod deparse;
@@ -11,49 +10,32 @@ mod generate;
 mod globals;
 mod information;
 mod objects;
+mod quote;
 mod relations;
-pub mod rewrite;
 mod rows;
 mod snapshot;
 mod statistics;
 
 use std::sync::Arc;
 
-use datafusion::catalog::TableProvider;
-use datafusion::datasource::MemTable;
+use evenkeel_exec::VirtualRows;
 
 use crate::error::{SqlError, SqlResult};
 use crate::functions::SessionVars;
-use snapshot::Snapshot;
+pub use context::of_session as snapshot_of;
+pub use relations::{RelationDef, all as relations, find as relation};
+pub use snapshot::Snapshot;
 
-/// The catalog relation of that name, with its rows as of now; `None` if there is none.
-pub fn provider(
-    schema: &str,
-    name: &str,
-    vars: &Arc<SessionVars>,
-) -> Option<Arc<dyn TableProvider>> {
-    relations::find(schema, name)?;
-    match filled(schema, name, &context::of_session(vars)) {
-        Ok(provider) => provider,
-        Err(error) => {
-            // Only a generator that does not fit its relation comes here; the tests run all.
-            tracing::error!(%schema, %name, error = %error.message, "catalog relation");
-            None
+/// All rows of a catalog relation as of now.
+///
+/// # Errors
+/// Those of making them.
+pub fn rows_of(schema: &str, name: &str, vars: &Arc<SessionVars>) -> SqlResult<Vec<VirtualRows>> {
+    match relations::find(schema, name) {
+        Some(def) => generate::rows(def, &context::of_session(vars)),
+        None => {
+            let message = format!("no catalog is called {schema}.{name}");
+            Err(SqlError::internal(message))
         }
     }
-}
-
-/// The relation over a snapshot.
-fn filled(
-    schema: &str,
-    name: &str,
-    snapshot: &Snapshot,
-) -> SqlResult<Option<Arc<dyn TableProvider>>> {
-    let Some(def) = relations::find(schema, name) else {
-        return Ok(None);
-    };
-    let batches = generate::batches(def, snapshot)?;
-    let table = MemTable::try_new(Arc::clone(&def.arrow), vec![batches]);
-    let table = table.map_err(|error| SqlError::internal(error.to_string()))?;
-    Ok(Some(Arc::new(table)))
 }

@@ -18,7 +18,7 @@ fn options(table: &Table) -> Datum {
     text(format!("{{{}}}", table.options.join(",")))
 }
 
-/// What all rows of `pg_class` share.
+/// Columns that every row of `pg_class` fills in the same way.
 fn class(oid_: u32, name: &str, schema: u32, kind: &'static str) -> Vec<Cell> {
     vec![
         ("oid", oid(oid_)),
@@ -90,7 +90,7 @@ pub fn classes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     Ok(())
 }
 
-/// What a column's type says about it.
+/// Columns of a `pg_attribute` row that follow from the column's type.
 fn attribute(relation: u32, name: &str, attnum: usize, ty: SqlType) -> Vec<Cell> {
     let def = builtin::type_by_oid(ty.oid());
     let get = |column| def.map_or("", |def| def.get(column));
@@ -212,6 +212,7 @@ fn index_row(table: &Table, index: &Index) -> Vec<Cell> {
         ("indisprimary", flag(index.primary)),
         ("indimmediate", flag(true)),
         ("indisvalid", flag(true)),
+        ("indcheckxmin", flag(index.check_xmin)),
         ("indisready", flag(true)),
         ("indislive", flag(true)),
         (

@@ -1,9 +1,7 @@
 //! The shape of PostgreSQL's catalogs: `data/relations.txt`, read once.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
-
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
+use std::sync::LazyLock;
 
 use crate::types::SqlType;
 
@@ -31,8 +29,6 @@ pub struct RelationDef {
     pub kind: &'static str,
     /// Columns in order.
     pub columns: Vec<ColumnDef>,
-    /// The columns as Arrow fields, which remember PostgreSQL's types.
-    pub arrow: SchemaRef,
     /// Position of a column.
     positions: HashMap<&'static str, usize>,
 }
@@ -98,7 +94,6 @@ fn header(line: &'static str) -> Option<RelationDef> {
         name: words.next()?,
         kind: words.next()?,
         columns: Vec::new(),
-        arrow: Arc::new(Schema::empty()),
         positions: HashMap::new(),
     })
 }
@@ -118,6 +113,9 @@ fn column(word: &'static str) -> Option<ColumnDef> {
 
 /// The types that occur, by the names that the file has for them.
 fn type_named(name: &str) -> Option<SqlType> {
+    if let Some(element) = name.strip_suffix("[]") {
+        return type_named(element)?.array_of();
+    }
     Some(match name {
         "bool" => SqlType::Bool,
         "bytea" => SqlType::Bytea,
@@ -128,6 +126,7 @@ fn type_named(name: &str) -> Option<SqlType> {
         "int2vector" => SqlType::Int2Vector,
         "int4" => SqlType::Int4,
         "int8" => SqlType::Int8,
+        "interval" => SqlType::Interval(None),
         "name" => SqlType::Name,
         "numeric" => SqlType::Numeric(None),
         "oid" => SqlType::Oid,
@@ -135,7 +134,6 @@ fn type_named(name: &str) -> Option<SqlType> {
         "regproc" => SqlType::Regproc,
         "regtype" => SqlType::Regtype,
         "text" => SqlType::Text,
-        "text[]" => SqlType::TextArray,
         "timestamptz" => SqlType::Timestamptz(None),
         "varchar" => SqlType::Varchar(None),
         _ => return None,
@@ -143,11 +141,6 @@ fn type_named(name: &str) -> Option<SqlType> {
 }
 
 fn finish(relation: &mut RelationDef) {
-    let fields = relation
-        .columns
-        .iter()
-        .map(|c| c.ty.arrow_field(c.name, true));
-    relation.arrow = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
     relation.positions = relation
         .columns
         .iter()

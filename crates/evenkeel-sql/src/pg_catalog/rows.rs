@@ -1,9 +1,6 @@
-//! Rows by column name, to record batches.
-
-use datafusion::arrow::array::RecordBatch;
+//! Rows by column name.
 
 use super::relations::RelationDef;
-use crate::arrow::ColumnBuilder;
 use crate::error::{SqlError, SqlResult};
 use crate::types::{Datum, SqlType};
 
@@ -36,29 +33,27 @@ pub fn flag(value: bool) -> Datum {
 }
 
 /// Rows of one relation. A column that a row does not name has the value that PostgreSQL gives
-/// an absent thing: NULL, or zero, false and the empty string where it is NOT NULL (rule 2).
+/// an absent thing: NULL, or zero, false and the empty string where it is NOT NULL (PGC-2).
 pub struct Rows {
     def: &'static RelationDef,
-    columns: Vec<ColumnBuilder>,
+    rows: Vec<Vec<Datum>>,
 }
 
 impl Rows {
     /// No rows.
     pub fn new(def: &'static RelationDef) -> Rows {
-        let columns = def
-            .columns
-            .iter()
-            .map(|c| ColumnBuilder::new(c.ty, 0))
-            .collect();
-        Rows { def, columns }
+        Rows {
+            def,
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a row.
     ///
     /// # Errors
-    /// XX000 for a name that no column has, or a value that is not of its column's type.
+    /// XX000 for a name that no column has.
     pub fn push(&mut self, cells: impl IntoIterator<Item = Cell>) -> SqlResult<()> {
-        let mut row: Vec<Option<Datum>> = vec![None; self.columns.len()];
+        let mut row: Vec<Option<Datum>> = vec![None; self.def.columns.len()];
         for (name, value) in cells {
             let slot = self.def.position(name).and_then(|at| row.get_mut(at));
             let Some(slot) = slot else {
@@ -69,27 +64,19 @@ impl Rows {
             };
             *slot = Some(value);
         }
-        for ((builder, def), value) in self.columns.iter_mut().zip(&self.def.columns).zip(row) {
-            let value = value.unwrap_or_else(|| {
-                if def.not_null {
-                    absent(def.ty)
-                } else {
-                    Datum::Null
-                }
-            });
-            builder.append(&fitted(value, def.ty))?;
-        }
+        let columns = self.def.columns.iter().zip(row);
+        let values = columns.map(|(def, value)| match value {
+            Some(value) => fitted(value, def.ty),
+            None if def.not_null => absent(def.ty),
+            None => Datum::Null,
+        });
+        self.rows.push(values.collect());
         Ok(())
     }
 
-    /// The batch.
-    ///
-    /// # Errors
-    /// XX000 when the columns do not fit the relation.
-    pub fn finish(mut self) -> SqlResult<RecordBatch> {
-        let arrays = self.columns.iter_mut().map(ColumnBuilder::finish).collect();
-        let batch = RecordBatch::try_new(self.def.arrow.clone(), arrays);
-        batch.map_err(|error| SqlError::internal(error.to_string()))
+    /// The rows.
+    pub fn finish(self) -> Vec<Vec<Datum>> {
+        self.rows
     }
 }
 
@@ -99,8 +86,10 @@ fn absent(ty: SqlType) -> Datum {
         SqlType::Float4 => Datum::Float4(0.0),
         SqlType::Float8 => Datum::Float8(0.0),
         _ if ty.is_oid() => Datum::Oid(0),
-        SqlType::Int2 | SqlType::Int4 | SqlType::Int8 => Datum::Int8(0),
-        SqlType::TextArray => Datum::Text("{}".to_owned()),
+        SqlType::Int2 => Datum::Int2(0),
+        SqlType::Int4 => Datum::Int4(0),
+        SqlType::Int8 => Datum::Int8(0),
+        SqlType::Array(_) => Datum::Text("{}".to_owned()),
         _ => Datum::Text(String::new()),
     }
 }

@@ -1,9 +1,9 @@
-//! What the catalogs are generated from: one session's view of the catalog, without the
-//! machinery that reads and writes rows.
+//! Source of the generated catalogs: one session's view of the catalog, without the machinery that
+//! reads and writes rows.
 
 use std::sync::Arc;
 
-use super::deparse::quote_ident;
+use super::quote::quote_ident;
 use super::relations;
 use crate::catalog::{CatalogState, RelationStats};
 use crate::functions::SettingsAccess;
@@ -70,6 +70,8 @@ pub struct Index {
     pub primary: bool,
     /// NULLS NOT DISTINCT.
     pub nulls_not_distinct: bool,
+    /// `indcheckxmin`.
+    pub check_xmin: bool,
 }
 
 /// A constraint.
@@ -106,7 +108,7 @@ pub struct Table {
     pub constraints: Vec<Constraint>,
     /// Declared storage parameters, as `name=value`.
     pub options: Vec<String>,
-    /// What vacuum and analyze found out.
+    /// Statistics gathered by vacuum and analyze.
     pub stats: Arc<RelationStats>,
 }
 

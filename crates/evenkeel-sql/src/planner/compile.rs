@@ -1,27 +1,45 @@
-//! From a parsed statement to something that can run, and the shape that is kept in caches.
+//! A statement that can run, in the shape that is kept in caches.
 
 use std::sync::Arc;
 
-use datafusion::sql::sqlparser::ast::{SetExpr, Statement};
+use evenkeel_planner::ast;
+use evenkeel_planner::parser::Measured;
+use evenkeel_planner::plan::Plan;
+use sqlparser::ast::Statement;
 
-use super::binder::Binder;
-use super::parse::Parsed;
-use super::query::{self, QueryPlan};
-use super::utility::{TransactionCommand, Utility};
-use super::{dml, select};
+use super::rows::{self, RowQuery};
 use crate::catalog::TableInfo;
+use crate::deep::Deep;
 use crate::error::{SqlError, SqlResult};
-use crate::exec::analytic::modify::PlannedChange;
-use crate::exec::oltp::insert::Insert;
-use crate::exec::oltp::modify::{Action, Modify};
-use crate::exec::oltp::select::Select;
-use crate::session::api::Column;
+use crate::parser::parse::{self, Parsed};
+use crate::parser::utility::{TransactionCommand, Utility};
+use crate::protocol::Column;
 use crate::types::SqlType;
+
+/// A statement that has been parsed.
+pub enum Read {
+    /// A query or a change.
+    Query(ast::Statement),
+    /// A command.
+    Command(Parsed),
+}
+
+/// Parses exactly one statement.
+///
+/// # Errors
+/// PostgreSQL's of syntax, with positions; 54001 for a definition that is too deep.
+pub fn read<T: AsRef<str> + Clone>(measured: Measured<T>) -> SqlResult<Read> {
+    let (text, shape) = (measured.text().clone(), measured.shape());
+    Ok(match rows::parse(measured)? {
+        Some(statement) => Read::Query(statement),
+        None => Read::Command(parse::parse(text.as_ref(), shape)?),
+    })
+}
 
 /// A statement ready to run, valid for one catalog version.
 #[derive(Debug)]
 pub struct Compiled {
-    /// What it is.
+    /// Kind of the statement.
     pub kind: Kind,
     /// Types of its parameters.
     pub param_types: Vec<SqlType>,
@@ -42,6 +60,27 @@ impl Compiled {
     }
 }
 
+impl From<RowQuery> for Compiled {
+    fn from(query: RowQuery) -> Compiled {
+        let mut tables = query.tables;
+        tables.sort_by_key(|table| table.oid);
+        tables.dedup_by_key(|table| table.oid);
+        let reads = query.plan.changed.is_empty() && query.plan.locked.is_empty();
+        let silent = query.columns.is_empty() && !query.plan.changed.is_empty();
+        Compiled {
+            param_types: query.plan.params.clone(),
+            kind: match reads {
+                true => Kind::Rows(query.plan),
+                false => Kind::RowChange(query.plan, query.verb),
+            },
+            columns: (!silent).then_some(query.columns),
+            tables,
+            keep: query.keep,
+            version: 0,
+        }
+    }
+}
+
 /// The kinds of statement, by how they run.
 #[derive(Debug)]
 pub enum Kind {
@@ -49,20 +88,14 @@ pub enum Kind {
     Empty,
     /// Transaction control.
     Transaction(TransactionCommand),
-    /// A compiled SELECT.
-    Select(Arc<Select>),
-    /// A compiled INSERT … VALUES.
-    Insert(Box<Insert>),
-    /// A compiled UPDATE or DELETE.
-    Modify(Box<Modify>),
-    /// Any other query.
-    Query(Box<QueryPlan>),
-    /// Any other INSERT, UPDATE or DELETE.
-    Change(Box<PlannedChange>),
+    /// A query.
+    Rows(Arc<Plan>),
+    /// A change, or a query that locks rows; its verb.
+    RowChange(Arc<Plan>, &'static str),
     /// A command of our own grammar.
-    Utility(Arc<Utility>),
-    /// A command of sqlparser's grammar: DDL and EXPLAIN.
-    Command(Arc<Statement>),
+    Utility(Arc<Deep<Utility>>),
+    /// A definition.
+    Command(Arc<Deep<Statement>>),
 }
 
 impl Kind {
@@ -71,13 +104,8 @@ impl Kind {
         match self {
             Kind::Empty => "",
             Kind::Transaction(command) => transaction_tag(command),
-            Kind::Select(_) | Kind::Query(_) => "SELECT",
-            Kind::Insert(_) => "INSERT",
-            Kind::Modify(modify) => match modify.action {
-                Action::Update { .. } => "UPDATE",
-                Action::Delete => "DELETE",
-            },
-            Kind::Change(change) => change.verb.tag(),
+            Kind::Rows(_) => "SELECT",
+            Kind::RowChange(_, verb) => verb,
             Kind::Utility(utility) => utility_tag(utility),
             Kind::Command(statement) => command_tag(statement),
         }
@@ -86,20 +114,13 @@ impl Kind {
     /// Whether it changes data, so that a read-only transaction refuses it.
     pub fn writes(&self) -> bool {
         match self {
-            Kind::Insert(_) | Kind::Modify(_) | Kind::Change(_) => true,
-            Kind::Select(select) => select.locking.is_some(),
-            Kind::Command(statement) => !matches!(**statement, Statement::Explain { .. }),
-            Kind::Utility(utility) => match &**utility {
+            Kind::RowChange(..) | Kind::Command(_) => true,
+            Kind::Utility(utility) => match &***utility {
                 Utility::Copy(copy) => copy.from,
                 _ => false,
             },
             _ => false,
         }
-    }
-
-    /// Whether the compiled executor runs it.
-    pub fn is_compiled(&self) -> bool {
-        matches!(self, Kind::Select(_) | Kind::Insert(_) | Kind::Modify(_))
     }
 }
 
@@ -124,6 +145,7 @@ fn utility_tag(utility: &Utility) -> &'static str {
         Utility::Discard(_) => "DISCARD ALL",
         Utility::Prepare { .. } => "PREPARE",
         Utility::Execute { .. } => "EXECUTE",
+        Utility::Explain(_) => "EXPLAIN",
         Utility::Deallocate(None) => "DEALLOCATE ALL",
         Utility::Deallocate(Some(_)) => "DEALLOCATE",
         Utility::Declare(_) => "DECLARE CURSOR",
@@ -142,7 +164,7 @@ fn utility_tag(utility: &Utility) -> &'static str {
 
 /// The tag of a command.
 pub fn command_tag(statement: &Statement) -> &'static str {
-    use datafusion::sql::sqlparser::ast::ObjectType;
+    use sqlparser::ast::ObjectType;
     match statement {
         Statement::CreateTable(_) => "CREATE TABLE",
         Statement::CreateIndex(_) => "CREATE INDEX",
@@ -157,84 +179,33 @@ pub fn command_tag(statement: &Statement) -> &'static str {
         } => "DROP INDEX",
         Statement::Truncate(_) => "TRUNCATE TABLE",
         Statement::CreateExtension(_) => "CREATE EXTENSION",
-        Statement::Explain { .. } => "EXPLAIN",
         _ => "",
     }
 }
 
-/// Compiles a statement. `bind` makes a fresh binder: an attempt that is given up must not leave
-/// its parameter types behind.
-pub fn compile<'a>(
-    parsed: Parsed,
-    bind: impl Fn() -> Binder<'a>,
-    compiled_only: bool,
-) -> SqlResult<Option<Compiled>> {
-    let mut statement = match parsed {
-        Parsed::Utility(Utility::Transaction(command)) => {
-            return Ok(Some(plain(Kind::Transaction(command))));
+/// A command in the shape that runs.
+///
+/// # Errors
+/// 0A000 for a definition that is not built.
+pub fn command(parsed: Parsed) -> SqlResult<Compiled> {
+    match parsed {
+        Parsed::Utility(Utility::Transaction(command)) => Ok(plain(Kind::Transaction(command))),
+        Parsed::Utility(utility) => {
+            let explains = matches!(utility, Utility::Explain(_));
+            let mut compiled = plain(Kind::Utility(Arc::new(Deep::new(utility))));
+            compiled.columns = explains.then(explain_columns);
+            Ok(compiled)
         }
-        Parsed::Utility(utility) => return Ok(Some(plain(Kind::Utility(Arc::new(utility))))),
-        Parsed::Sql(statement) => statement,
-    };
-    let binder = bind();
-    super::sets::expand(&mut statement, binder.state())?;
-    crate::pg_catalog::rewrite::rewrite(&mut statement, binder.vars())?;
-    match *statement {
-        Statement::Query(query) => {
-            // An attempt that fails leaves the message to the planner that has the last word.
-            let attempt = bind();
-            match select::compile(&attempt, &query) {
-                Ok(Some(select)) => {
-                    let columns = Some(Arc::clone(&select.columns));
-                    return Ok(Some(with(
-                        &attempt,
-                        Kind::Select(Arc::new(select)),
-                        columns,
-                    )));
-                }
-                Err(error) if !query.locks.is_empty() => return Err(error),
-                Ok(None) | Err(_) => {}
-            }
-            if compiled_only {
-                return Ok(None);
-            }
-            refuse_locks(&query)?;
-            if let SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) = &*query.body {
-                return Err(SqlError::unsupported("a data-changing statement in WITH"));
-            }
-            let plan = query::plan_query(&binder, &query)?;
-            let columns = Some(Arc::clone(&plan.columns));
-            Ok(Some(with(&binder, Kind::Query(Box::new(plan)), columns)))
+        Parsed::Sql(statement) if command_tag(&statement).is_empty() => {
+            Err(SqlError::unsupported(statement_name(&statement)))
         }
-        Statement::Insert(insert) => dml::insert(&bind, insert, compiled_only),
-        Statement::Update(update) => dml::update(&bind, update, compiled_only),
-        Statement::Delete(delete) => dml::delete(&bind, delete, compiled_only),
-        other => {
-            let tag = command_tag(&other);
-            if tag.is_empty() {
-                return Err(SqlError::unsupported(statement_name(&other)));
-            }
-            let columns = (tag == "EXPLAIN").then(explain_columns);
-            let mut compiled = plain(Kind::Command(Arc::new(other)));
-            compiled.columns = columns;
-            Ok(Some(compiled))
-        }
+        Parsed::Sql(statement) => Ok(plain(Kind::Command(Arc::new(Deep::new(*statement))))),
     }
 }
 
-fn explain_columns() -> Arc<[Column]> {
-    Arc::from([query::column("QUERY PLAN".into(), SqlType::Text)])
-}
-
-/// Row locks are taken by compiled SELECTs alone.
-pub fn refuse_locks(query: &datafusion::sql::sqlparser::ast::Query) -> SqlResult<()> {
-    match query.locks.first() {
-        Some(lock) => Err(SqlError::unsupported(format!(
-            "FOR {} of this query",
-            lock.lock_type
-        ))),
-        None => Ok(()),
-    }
+/// EXPLAIN's column.
+pub fn explain_columns() -> Arc<[Column]> {
+    Arc::from([Column::of("QUERY PLAN".into(), SqlType::Text)])
 }
 
 /// The first words of a statement that is not supported.
@@ -252,21 +223,6 @@ fn plain(kind: Kind) -> Compiled {
         columns: None,
         tables: Vec::new(),
         keep,
-        version: 0,
-    }
-}
-
-/// A compiled statement with what its binder found.
-pub fn with(binder: &Binder<'_>, kind: Kind, columns: Option<Arc<[Column]>>) -> Compiled {
-    let mut tables = binder.tables();
-    tables.sort_by_key(|table| table.oid);
-    tables.dedup_by_key(|table| table.oid);
-    Compiled {
-        kind,
-        param_types: binder.param_types(),
-        columns,
-        tables,
-        keep: !binder.has_bound_source(),
         version: 0,
     }
 }

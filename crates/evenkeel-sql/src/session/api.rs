@@ -1,75 +1,18 @@
-//! The plain values that cross the boundary to the server.
+//! The values by which a server begins sessions and keeps their statements.
 
 use std::sync::Arc;
 
+use evenkeel_engine::memory::Reservation;
 use parking_lot::Mutex;
 
-use super::setting_info::ServerSetting;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::instance::Client;
 use crate::maintenance::AutovacuumConfig;
 use crate::planner::compile::Compiled;
+use crate::protocol::{Column, Oid};
+use crate::setting_info::ServerSetting;
 
-/// PostgreSQL's object id.
-pub type Oid = u32;
-
-/// The format of one value on the wire.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Format {
-    /// Code 0.
-    #[default]
-    Text,
-    /// Code 1.
-    Binary,
-}
-
-impl Format {
-    /// The format for a wire code; `None` for a code that does not exist.
-    pub fn from_code(code: i16) -> Option<Format> {
-        match code {
-            0 => Some(Format::Text),
-            1 => Some(Format::Binary),
-            _ => None,
-        }
-    }
-
-    /// The wire code.
-    pub fn code(self) -> i16 {
-        match self {
-            Format::Text => 0,
-            Format::Binary => 1,
-        }
-    }
-
-    /// The format of item `index` under PostgreSQL's rule: no codes mean text for all, one
-    /// code is meant for all.
-    pub fn of(formats: &[Format], index: usize) -> Format {
-        match formats {
-            [] => Format::Text,
-            [all] => *all,
-            each => each.get(index).copied().unwrap_or_default(),
-        }
-    }
-}
-
-/// A result column as RowDescription gives it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Column {
-    /// The name.
-    pub name: String,
-    /// Type oid.
-    pub type_oid: Oid,
-    /// Type modifier, -1 for none.
-    pub typmod: i32,
-    /// `typlen`: bytes, or -1 for a type of variable length.
-    pub len: i16,
-    /// The table the column comes from, or 0.
-    pub table_oid: Oid,
-    /// The column's number in that table, or 0.
-    pub attnum: i16,
-}
-
-/// What a client said at its start.
+/// The parameters of a client's start-up message.
 #[derive(Debug, Clone, Default)]
 pub struct SessionParams {
     /// The role.
@@ -89,12 +32,10 @@ pub struct SessionParams {
 pub struct SqlConfig {
     /// Compiled statements kept by the engine.
     pub plan_cache_size: usize,
-    /// Memory one analytic statement may use, in bytes.
-    pub work_memory: usize,
-    /// Partitions of an analytic plan.
-    pub target_partitions: usize,
-    /// Threads that analytic plans run on.
-    pub plan_threads: usize,
+    /// Memory that all sessions together may use, in bytes.
+    pub server_memory: usize,
+    /// Memory that one session may use, in bytes.
+    pub session_memory: usize,
     /// Settings of the server, which every session starts with.
     pub settings: Arc<[ServerSetting]>,
     /// When tables are vacuumed and analyzed by themselves.
@@ -105,55 +46,12 @@ impl Default for SqlConfig {
     fn default() -> SqlConfig {
         SqlConfig {
             plan_cache_size: 1024,
-            work_memory: 256 << 20,
-            target_partitions: 1,
-            plan_threads: std::thread::available_parallelism().map_or(1, usize::from),
+            server_memory: usize::MAX,
+            session_memory: usize::MAX,
             settings: Arc::default(),
             autovacuum: AutovacuumConfig::default(),
         }
     }
-}
-
-/// The state that ReadyForQuery reports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TransactionStatus {
-    /// `I`: no transaction block.
-    Idle,
-    /// `T`: in a block.
-    InBlock,
-    /// `E`: in a failed block.
-    Failed,
-}
-
-impl TransactionStatus {
-    /// The byte of ReadyForQuery.
-    pub fn as_byte(self) -> u8 {
-        match self {
-            TransactionStatus::Idle => b'I',
-            TransactionStatus::InBlock => b'T',
-            TransactionStatus::Failed => b'E',
-        }
-    }
-}
-
-/// A notice or warning for the client.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
-    /// `NOTICE`, `WARNING`, `INFO`.
-    pub severity: &'static str,
-    /// The code.
-    pub sqlstate: SqlState,
-    /// The text.
-    pub message: String,
-}
-
-/// The format of a COPY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CopyFormat {
-    /// Tab-separated with backslash escapes.
-    Text,
-    /// Comma-separated values.
-    Csv,
 }
 
 /// A statement made ready. Cheap to share; stays valid over catalog changes (it is compiled
@@ -172,6 +70,8 @@ pub struct Prepared {
     /// query.
     pub tag: &'static str,
     latest: Mutex<Latest>,
+    /// Charged to the session that prepared it.
+    _memory: Reservation,
 }
 
 /// The compiled form used last, and what it was compiled under.
@@ -187,6 +87,7 @@ impl Prepared {
         given: Arc<[Oid]>,
         compiled: Arc<Compiled>,
         environment: u64,
+        memory: Reservation,
     ) -> Prepared {
         Prepared {
             text,
@@ -198,6 +99,7 @@ impl Prepared {
                 compiled,
                 environment,
             }),
+            _memory: memory,
         }
     }
 
@@ -247,5 +149,10 @@ impl CancelHandle {
     /// Asks the running statement to end with 57014. Does nothing to an idle session.
     pub fn cancel(&self) {
         self.flag.cancel();
+    }
+
+    /// Ends the running statement with 57P01, since the server ends.
+    pub fn shut_down(&self) {
+        self.flag.shut_down();
     }
 }

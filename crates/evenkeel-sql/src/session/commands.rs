@@ -3,23 +3,24 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use datafusion::common::DFSchema;
-use datafusion::sql::sqlparser::ast::{Expr, Statement};
-use datafusion::sql::sqlparser::keywords::Keyword;
-use datafusion::sql::sqlparser::tokenizer::Location;
 use evenkeel_engine::{TableLockMode, WaitPolicy};
+use evenkeel_planner::bind::AssignedTo;
+use sqlparser::ast::{DataType, ObjectName, Statement};
+use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::Location;
 
-use super::api::{Column, Format, Prepared};
+use super::api::Prepared;
 use super::run::{Arguments, Source};
 use super::{Session, StatementResult};
+use crate::deep::Deep;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::RowStream;
-use crate::exec::oltp::expr::Env;
-use crate::planner::binder::Binder;
+use crate::exec::{RowStream, row};
+
+use crate::parser::type_from_ast;
+use crate::parser::utility::{Span, Utility};
 use crate::planner::compile::{Compiled, Kind, command_tag};
-use crate::planner::query::column;
-use crate::planner::utility::Utility;
-use crate::planner::value;
+use crate::planner::rows;
+use crate::protocol::{Column, Format};
 use crate::types::{Datum, SqlType};
 
 fn done(tag: &str) -> SqlResult<StatementResult> {
@@ -52,8 +53,9 @@ impl Session {
             }
             Utility::Show(name) => self.show(name),
             Utility::Discard(what) => self.discard(*what),
-            Utility::Prepare { name, types, at } => self.prepare_sql(name, types, *at),
-            Utility::Execute { name, args } => self.execute_sql(name, args, formats).await,
+            Utility::Prepare { name, types, at } => self.prepare_sql(name, types, *at).await,
+            Utility::Execute { name, args } => self.execute_sql(name, *args, formats).await,
+            Utility::Explain(explain) => self.explain(explain).await,
             Utility::Deallocate(name) => self.deallocate(name.as_deref()),
             Utility::Declare(declare) => self.declare(declare).await,
             Utility::Fetch(fetch) => self.fetch(fetch, formats).await,
@@ -74,15 +76,11 @@ impl Session {
         }
     }
 
-    /// Runs a command of sqlparser's grammar.
+    /// Runs a definition.
     pub(super) async fn command(
         &mut self,
-        statement: &Arc<Statement>,
-        _formats: &[Format],
+        statement: &Arc<Deep<Statement>>,
     ) -> SqlResult<StatementResult> {
-        if let Statement::Explain { .. } = &**statement {
-            return self.explain_statement(statement).await;
-        }
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
         self.ddl(statement).await?;
@@ -113,7 +111,7 @@ impl Session {
     fn setting(&self, name: &str) -> SqlResult<String> {
         match name {
             "transaction_isolation" => {
-                Ok(super::settings::isolation_name(self.tx.isolation).to_owned())
+                Ok(crate::settings::isolation_name(self.tx.isolation).to_owned())
             }
             "transaction_read_only" => Ok(if self.tx.read_only { "on" } else { "off" }.to_owned()),
             _ => self.settings.show(name),
@@ -154,10 +152,10 @@ impl Session {
         })
     }
 
-    fn prepare_sql(
+    async fn prepare_sql(
         &mut self,
         name: &str,
-        types: &[datafusion::sql::sqlparser::ast::DataType],
+        types: &[DataType],
         at: Location,
     ) -> SqlResult<StatementResult> {
         if self.sql_prepared.contains_key(name) {
@@ -168,12 +166,12 @@ impl Session {
         }
         let types = types
             .iter()
-            .map(SqlType::from_ast)
+            .map(type_from_ast)
             .collect::<SqlResult<Vec<_>>>()?;
         let oids: Vec<u32> = types.iter().map(|ty| ty.oid()).collect();
         let text = self.current_text.clone();
         let start = offset_of(&text, at);
-        let prepared = self.prepare_text(&text[start..], &oids)?;
+        let prepared = self.prepare_text(&text[start..], &oids).await?;
         self.sql_prepared.insert(name.to_owned(), prepared);
         done("PREPARE")
     }
@@ -190,53 +188,43 @@ impl Session {
     async fn execute_sql(
         &mut self,
         name: &str,
-        args: &[Expr],
+        args: Option<Span>,
         formats: &[Format],
     ) -> SqlResult<StatementResult> {
         let prepared = self.sql_statement(name)?;
-        let data = self.execute_arguments(name, &prepared, args)?;
+        let data = self.execute_arguments(name, &prepared, args).await?;
         let source = Source::Prepared(&prepared);
         Box::pin(self.run(source, Arguments::Data(data), formats)).await
     }
 
-    fn execute_arguments(
-        &self,
+    async fn execute_arguments(
+        &mut self,
         name: &str,
         prepared: &Prepared,
-        args: &[Expr],
+        args: Option<Span>,
     ) -> SqlResult<Vec<Datum>> {
-        if args.len() != prepared.param_types.len() {
-            return Err(SqlError::syntax(format!(
-                "wrong number of parameters for prepared statement \"{name}\""
-            ))
-            .detail(format!(
-                "Expected {} parameters but got {}.",
-                prepared.param_types.len(),
-                args.len()
-            )));
-        }
-        let view = self.view();
-        let cx = self.statement_cx(Arc::clone(&view));
-        let env = Env {
-            params: &[],
-            cx: &cx,
+        let types = prepared.param_types.iter();
+        let types = types.map(|oid| SqlType::from_oid(*oid, -1).unwrap_or(SqlType::Text));
+        let types: Vec<SqlType> = types.collect();
+        let Some(args) = args else {
+            check_number(name, types.len(), 0)?;
+            return Ok(Vec::new());
         };
-        let binder = Binder::new(self.engine.base(), &view, cx.vars(), &[], 0);
-        let schema = DFSchema::empty();
-        let mut data = Vec::with_capacity(args.len());
-        for (sql, oid) in args.iter().zip(&prepared.param_types) {
-            let to = SqlType::from_oid(*oid, -1).unwrap_or(SqlType::Text);
-            let expr = binder.expr(sql.clone(), &schema)?;
-            let typed = value::compile(&binder, &expr, &schema)?;
-            let datum = typed.eval(None, env)?;
-            data.push(match (&datum, typed.ty) {
-                (Datum::Null, _) => Datum::Null,
-                // A string literal is of unknown type: the parameter's input function reads it.
-                (Datum::Text(text), SqlType::Text) => Datum::parse_text(to, text, &cx.types)?,
-                (_, from) => datum.cast_assign(from, to, &cx.types)?,
-            });
-        }
-        Ok(data)
+        let list = self.part(args.from, Some(args.to));
+        // EXECUTE, a name and a parenthesis were there.
+        let text = list.replacen("       ", "SELECT ", 1);
+        let name = name.to_owned();
+        let cx = Arc::new(self.statement_cx(self.view()));
+        let values = move || {
+            let list = rows::value_list(&text)?;
+            check_number(&name, types.len(), list.len())?;
+            if list.is_empty() {
+                return Ok(Vec::new());
+            }
+            let programs = rows::assigned(&text, &list, &types, AssignedTo::Parameters, &cx)?;
+            row::values(&programs, &cx)
+        };
+        self.engine.planners().run(&self.cancel, values).await
     }
 
     fn deallocate(&mut self, name: Option<&str>) -> SqlResult<StatementResult> {
@@ -251,7 +239,7 @@ impl Session {
 
     async fn lock_table_command(
         &mut self,
-        tables: &[datafusion::sql::sqlparser::ast::ObjectName],
+        tables: &[ObjectName],
         mode: &str,
         nowait: bool,
     ) -> SqlResult<StatementResult> {
@@ -288,7 +276,7 @@ impl Session {
         let Kind::Utility(utility) = &compiled.kind else {
             return Ok(());
         };
-        compiled.columns = match &**utility {
+        compiled.columns = match &***utility {
             Utility::Show(name) => Some(show_columns(name)),
             Utility::Fetch(fetch) if fetch.rows => self.cursor_columns(&fetch.name),
             Utility::Execute { name, .. } => self.sql_statement(name)?.columns.clone(),
@@ -298,8 +286,18 @@ impl Session {
     }
 }
 
+/// Refuses arguments of EXECUTE that are not as many as the parameters.
+fn check_number(name: &str, expected: usize, given: usize) -> SqlResult<()> {
+    if given == expected {
+        return Ok(());
+    }
+    let message = format!("wrong number of parameters for prepared statement \"{name}\"");
+    let detail = format!("Expected {expected} parameters but got {given}.");
+    Err(SqlError::syntax(message).detail(detail))
+}
+
 fn show_columns(name: &str) -> Arc<[Column]> {
-    let text = |name: &str| column(name.to_owned(), SqlType::Text);
+    let text = |name: &str| Column::of(name.to_owned(), SqlType::Text);
     match name {
         "all" => Arc::from([text("name"), text("setting"), text("description")]),
         "timezone" => Arc::from([text("TimeZone")]),

@@ -4,20 +4,21 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use datafusion::sql::sqlparser::ast::{Ident, ObjectName};
 use evenkeel_engine::table::InsertOptions;
-use evenkeel_engine::{TableLockMode, WaitPolicy};
+use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
+use sqlparser::ast::{Ident, ObjectName};
 
-use super::api::CopyFormat;
 use super::run::Timeout;
 use super::{Block, Session, StatementResult};
 use crate::catalog::TableInfo;
-use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::CopyOutStream;
-use crate::exec::copy::{CopyIn, CopyShape, TextWriter};
-use crate::planner::binder::Binder;
-use crate::planner::dml;
-use crate::planner::utility::{Copy, CopyOptions, CopyTarget, ident_text};
+use crate::error::{SqlError, SqlResult, SqlState, lock_error};
+use crate::exec::copy::{CopyIn, CopyShape, Defaults, TextWriter};
+use crate::exec::{CopyOutStream, StatementCx};
+use crate::parser::names::{ident_text, split_name, undefined_table};
+use crate::parser::utility::{Copy, CopyOptions, CopyTarget};
+use crate::pg_catalog;
+use crate::planner::rows;
+use crate::protocol::CopyFormat;
 
 /// Takes the data of COPY FROM STDIN.
 pub struct CopyInSink {
@@ -117,7 +118,8 @@ impl Session {
                     .await
             }
             (CopyTarget::Query(query), false) => {
-                self.copy_out(&query.to_string(), &copy.options).await
+                let text = self.part(query.from, Some(query.to));
+                self.copy_out(&text, &copy.options).await
             }
         }
     }
@@ -133,18 +135,16 @@ impl Session {
             .await?;
         let columns = copy_columns(&table, columns)?;
         let freeze = options.freeze;
-        if freeze && !self.tx.ddl.has_new_heap(table.oid) {
+        let made_here = |txn: &Transaction| txn.made_here(table.heap);
+        if freeze && !self.tx.txn.as_ref().is_some_and(made_here) {
             return Err(SqlError::new(
                 SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
                 "cannot perform COPY FREEZE because the table was not created or truncated in \
                  the current subtransaction",
             ));
         }
-        let view = self.view();
-        let cx = self.statement_cx(Arc::clone(&view));
-        let binder = Binder::new(self.engine.base(), &view, cx.vars(), &[], 0);
-        let defaults = dml::defaults(&binder, &table)?;
-        drop(binder);
+        let cx = Arc::new(self.statement_cx(self.view()));
+        let defaults = defaults(&table, &columns, &cx)?;
         let shape = CopyShape::new(options);
         let options = InsertOptions {
             freeze,
@@ -163,17 +163,17 @@ impl Session {
     }
 
     async fn copy_out(&mut self, text: &str, options: &CopyOptions) -> SqlResult<StatementResult> {
-        let (plan, cx) = self.planned_query(text, "COPY").await?;
+        let (query, cx) = self.planned(text, Some("COPY")).await?;
         let writer = TextWriter::new(CopyShape::new(options), cx.types.clone());
         let header = options.header.then(|| {
             let mut line = BytesMut::new();
             writer.names(
-                plan.columns.iter().map(|column| column.name.as_str()),
+                query.columns.iter().map(|column| column.name.as_str()),
                 &mut line,
             );
             line.freeze()
         });
-        let rows = self.start_plan(&plan, &[], &[], cx).await?;
+        let rows = self.start_rows(&query.plan, &[], cx)?;
         let failed = self.failed.clone();
         Ok(StatementResult::CopyOut(CopyOutStream::new(
             rows, writer, header, failed,
@@ -192,7 +192,8 @@ impl Session {
             self.tx
                 .txn()?
                 .lock_table(u64::from(table.oid), mode, policy)
-                .await?;
+                .await
+                .map_err(|error| lock_error(error, "relation", &table.name))?;
             let again = self.find_table(name)?;
             if again.oid == table.oid {
                 return Ok(again);
@@ -200,12 +201,35 @@ impl Session {
         }
     }
 
+    /// The table called `name`; 42P01 if there is none, 42501 if it is one of the system's.
     pub(super) fn find_table(&self, name: &ObjectName) -> SqlResult<Arc<TableInfo>> {
-        let view = self.view();
-        let cx = self.statement_cx(Arc::clone(&view));
-        let binder = Binder::new(self.engine.base(), &view, cx.vars(), &[], 0);
-        binder.table(name)
+        let (schema, table) = split_name(name)?;
+        let path = &self.effective.search_path;
+        if let Some(found) = self.view().resolve(schema.as_deref(), &table, path) {
+            return Ok(found);
+        }
+        let system = schema.as_deref().unwrap_or("pg_catalog");
+        if pg_catalog::relation(system, &table).is_some() {
+            let message = format!("permission denied: \"{table}\" is a system catalog");
+            return Err(SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message));
+        }
+        Err(undefined_table(schema.as_deref(), &table))
     }
+}
+
+/// The defaults of the columns that are not among those of the lines.
+fn defaults(table: &TableInfo, columns: &[usize], cx: &Arc<StatementCx>) -> SqlResult<Defaults> {
+    let mut defaults = Defaults::default();
+    for (number, column) in table.columns.iter().enumerate() {
+        let text = column.default.as_deref();
+        let text = text.filter(|_| !columns.contains(&number));
+        defaults.places.push(text.map(|_| defaults.programs.len()));
+        if let Some(text) = text {
+            let made = rows::default_of(text, &column.name, column.ty, cx)?;
+            defaults.programs.push(made);
+        }
+    }
+    Ok(defaults)
 }
 
 fn copy_columns(table: &TableInfo, names: &[Ident]) -> SqlResult<Vec<usize>> {

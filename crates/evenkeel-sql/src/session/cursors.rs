@@ -3,32 +3,33 @@
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use datafusion::sql::sqlparser::ast::Statement;
-use evenkeel_engine::{TableLockMode, WaitPolicy};
+use evenkeel_engine::WaitPolicy;
+use evenkeel_engine::memory::Reservation;
+use evenkeel_planner::ast;
+use sqlparser::tokenizer::Location;
 
-use super::api::{Column, Format};
 use super::commands::offset_of;
+use super::run::plan_lock_mode;
 use super::{Block, Session, StatementResult};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::analytic::batches::BatchRows;
-use crate::exec::{RowStream, StatementCx};
-use crate::planner::binder::Binder;
-use crate::planner::compile::refuse_locks;
-use crate::planner::cursor::{Declare, Direction, Fetch};
-use crate::planner::parse::{self, Parsed};
-use crate::planner::query::{self, QueryPlan};
-use crate::planner::sets;
+use crate::exec::row::PlanRows;
+use crate::exec::{RowBuffer, RowStream, StatementCx};
+use crate::parser::cursor::{Declare, Direction, Fetch};
+use crate::planner::rows::{self, RowQuery};
+use crate::protocol::{Column, Format};
 use crate::types::{Datum, TypeContext};
 
 /// An open cursor.
 pub(super) struct SqlCursor {
     columns: Arc<[Column]>,
     /// The rows still to be read; `None` when the transaction they belong to is over.
-    source: Option<BatchRows>,
+    source: Option<PlanRows>,
     types: TypeContext,
     /// Rows read so far, of a cursor that may go back, and of one that outlives its
     /// transaction those that were left then.
     kept: Vec<Vec<Datum>>,
+    /// Their memory.
+    memory: Reservation,
     /// Rows before the first that was kept.
     forgotten: u64,
     /// Rows read so far.
@@ -58,6 +59,7 @@ impl SqlCursor {
             }
             self.read += 1;
             if self.scroll {
+                self.memory.grow(row_bytes(&row))?;
                 self.kept.push(row);
             } else if self.read == number {
                 return Ok(Some(row));
@@ -72,6 +74,7 @@ impl SqlCursor {
     async fn keep(&mut self) -> SqlResult<()> {
         if !self.scroll {
             self.kept.clear();
+            self.memory.shrink(self.memory.bytes());
             self.forgotten = self.read;
             self.scroll = true;
             let forward_only = self.row(u64::MAX).await.map(drop);
@@ -102,12 +105,16 @@ impl SqlCursor {
     /// Rows one after another, up to `count`, in the direction of `step`.
     async fn run(&mut self, step: i64, count: u64) -> SqlResult<Vec<Vec<Datum>>> {
         let mut rows = Vec::new();
+        let mut memory = self.memory.another();
         while (rows.len() as u64) < count {
             let Some(next) = self.position.checked_add_signed(step) else {
                 break;
             };
             match self.go(next).await? {
-                Some(row) => rows.push(row),
+                Some(row) => {
+                    memory.grow(row_bytes(&row))?;
+                    rows.push(row);
+                }
                 None => break,
             }
         }
@@ -146,13 +153,13 @@ impl SqlCursor {
         }
     }
 
-    fn encode(&self, rows: &[Vec<Datum>], formats: &[Format]) -> Vec<BytesMut> {
+    fn encode(&self, rows: Vec<Vec<Datum>>, formats: &[Format]) -> SqlResult<RowBuffer> {
         let types = self.columns.iter().map(|column| {
             let ty = crate::types::SqlType::from_oid(column.type_oid, column.typmod);
             ty.unwrap_or(crate::types::SqlType::Text)
         });
         let types: Vec<_> = types.collect();
-        let encode = |row: &Vec<Datum>| {
+        let encode = |row: Vec<Datum>| {
             let mut body = BytesMut::new();
             for (number, (datum, ty)) in row.iter().zip(&types).enumerate() {
                 let format = if self.binary {
@@ -164,7 +171,57 @@ impl SqlCursor {
             }
             body
         };
-        rows.iter().map(encode).collect()
+        let mut encoded = RowBuffer::default();
+        for row in rows {
+            encoded.push(encode(row), self.memory.memory())?;
+        }
+        Ok(encoded)
+    }
+}
+
+/// The memory of a row.
+fn row_bytes(row: &[Datum]) -> usize {
+    let values = row.iter().map(|datum| match datum {
+        Datum::Text(text) | Datum::Char(text) => text.capacity(),
+        Datum::Bytea(bytes) => bytes.capacity(),
+        // A numeric's digits are few.
+        Datum::Numeric(_) => 32,
+        _ => 0,
+    });
+    values.sum::<usize>() + (row.len() + 1) * size_of::<Datum>()
+}
+
+/// A statement of a text of its own, with all that planning takes.
+struct Query {
+    text: Arc<str>,
+    cx: Arc<StatementCx>,
+    /// The command it is a part of, which takes queries alone; `None` for EXPLAIN.
+    of: Option<&'static str>,
+}
+
+impl Query {
+    fn plan(self) -> SqlResult<RowQuery> {
+        let statement = rows::parse(rows::measure(&*self.text)?)?;
+        let planned = match (&statement, self.of) {
+            (Some(ast::Statement::Query(_)), _) | (Some(_), None) => statement,
+            (_, Some(command)) => {
+                return Err(SqlError::syntax(format!("{command} needs a query")));
+            }
+            (None, None) => return Err(SqlError::unsupported("EXPLAIN of this statement")),
+        };
+        let Some(statement) = planned else {
+            return Err(SqlError::internal("a statement that is not there"));
+        };
+        let query = rows::plan(&self.text, &statement, &self.cx, &[], self.of.is_none())?;
+        match self.of {
+            Some(command) if !query.plan.changed.is_empty() => Err(SqlError::unsupported(format!(
+                "{command} of a statement that changes rows"
+            ))),
+            Some(command) if !query.plan.locked.is_empty() => {
+                Err(SqlError::unsupported(format!("{command} with FOR UPDATE")))
+            }
+            _ => Ok(query),
+        }
     }
 }
 
@@ -184,37 +241,43 @@ fn no_cursor(name: &str) -> SqlError {
 }
 
 impl Session {
-    /// Plans a query of a text of its own, with its tables locked; planned anew as long as the
-    /// catalog changes under it (session rule 3).
-    pub(super) async fn planned_query(
+    /// A part of the current statement's text, behind as many blanks as there are characters before
+    /// it: errors in it are placed as in the whole.
+    pub(super) fn part(&self, from: Location, to: Option<Location>) -> String {
+        let text = &*self.current_text;
+        let from = offset_of(text, from);
+        let to = to.map_or(text.len(), |to| offset_of(text, to).max(from));
+        let before = text[..from].chars().count();
+        format!("{}{}", " ".repeat(before), &text[from..to])
+    }
+
+    /// Plans a statement of a text of its own, with its tables locked; planned anew as long as the
+    /// catalog changes under it (SESS-3). The command `of` takes queries alone; without one the
+    /// plan of any statement is made, with notes for EXPLAIN.
+    pub(super) async fn planned(
         &mut self,
         text: &str,
-        what: &str,
-    ) -> SqlResult<(QueryPlan, StatementCx)> {
+        of: Option<&'static str>,
+    ) -> SqlResult<(RowQuery, StatementCx)> {
+        let _planning = self.charge_planning(text)?;
         loop {
             let view = self.view();
             let cx = self.statement_cx(Arc::clone(&view));
-            let Parsed::Sql(mut statement) = parse::parse(text)? else {
-                return Err(SqlError::syntax(format!("{what} needs a query")));
+            let query = Query {
+                text: Arc::from(text),
+                cx: Arc::new(self.statement_cx(Arc::clone(&view))),
+                of,
             };
-            sets::expand(&mut statement, self.engine.base())?;
-            crate::pg_catalog::rewrite::rewrite(&mut statement, cx.vars())?;
-            let Statement::Query(query) = *statement else {
-                return Err(SqlError::syntax(format!("{what} query must be a SELECT")));
-            };
-            refuse_locks(&query)?;
-            let binder = Binder::new(self.engine.base(), &view, cx.vars(), &[], 0);
-            let plan = query::plan_query(&binder, &query)?;
-            let tables = binder.tables();
-            drop(binder);
+            let planners = self.engine.planners();
+            let query = planners.run(&self.cancel, move || query.plan()).await?;
             let txn = self.tx.txn()?;
-            for table in tables {
-                let id = u64::from(table.oid);
-                txn.lock_table(id, TableLockMode::AccessShare, WaitPolicy::Block)
+            for table in &query.tables {
+                let mode = plan_lock_mode(&query.plan, table.oid);
+                txn.lock_table(u64::from(table.oid), mode, WaitPolicy::Block)
                     .await?;
             }
             if self.view().version == view.version {
-                return Ok((plan, cx));
+                return Ok((query, cx));
             }
         }
     }
@@ -233,18 +296,18 @@ impl Session {
                 format!("cursor \"{}\" already exists", declare.name),
             ));
         }
-        let text = Arc::clone(&self.current_text);
-        let text = &text[offset_of(&text, declare.at)..];
+        let text = self.part(declare.at, None);
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
-        let (plan, cx) = self.planned_query(text, "DECLARE CURSOR").await?;
+        let (query, cx) = self.planned(&text, Some("DECLARE CURSOR")).await?;
         let types = cx.types.clone();
-        let source = Some(self.start_plan(&plan, &[], &[], cx).await?);
+        let source = Some(self.start_rows(&query.plan, &[], cx)?);
         let cursor = SqlCursor {
-            columns: plan.columns,
+            columns: query.columns,
             source,
             types,
             kept: Vec::new(),
+            memory: Reservation::new(&self.resources.memory),
             forgotten: 0,
             read: 0,
             position: 0,
@@ -270,10 +333,9 @@ impl Session {
             return Ok(StatementResult::Command(format!("MOVE {}", rows.len())));
         }
         let columns = Arc::clone(&cursor.columns);
-        let rows = cursor.encode(&rows, formats);
-        Ok(StatementResult::Rows(RowStream::ready(
-            columns, rows, "FETCH",
-        )))
+        let rows = cursor.encode(rows, formats)?;
+        let rows = RowStream::buffered(columns, rows, "FETCH");
+        Ok(StatementResult::Rows(rows))
     }
 
     /// CLOSE; of all when there is no name.

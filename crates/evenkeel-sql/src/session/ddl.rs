@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use datafusion::common::DFSchema;
-use datafusion::sql::sqlparser::ast::{
+use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy, block_on};
+use sqlparser::ast::{
     self, AlterTable, AlterTableOperation, ColumnOption, CreateExtension, CreateIndex,
     CreateTableOptions, Expr, IndexColumn, IndexType, NullsDistinctOption, ObjectName, ObjectType,
-    Owner, SqlOption, Statement, TableConstraint, Truncate, Value as SqlValue,
+    Owner, SqlOption, Statement, TableConstraint, Truncate,
 };
-use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy, block_on};
 
 use super::Session;
 use crate::catalog::{
@@ -16,11 +15,9 @@ use crate::catalog::{
     Relation, StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::planner::binder::{Binder, split_name, undefined_table};
-use crate::planner::dml::check_assignable;
-use crate::planner::utility::ident_text;
-use crate::planner::value;
-use crate::types::SqlType;
+use crate::parser::names::{ident_text, split_name, undefined_table};
+use crate::parser::type_from_ast;
+use crate::planner::rows;
 
 impl Session {
     /// Runs a DDL statement within the current transaction.
@@ -135,7 +132,7 @@ impl Session {
         constraints: &mut Vec<NewConstraint>,
     ) -> SqlResult<NewColumn> {
         let name = ident_text(&column.name);
-        let ty = SqlType::from_ast(&column.data_type)?;
+        let ty = type_from_ast(&column.data_type)?;
         let mut new = NewColumn {
             name: name.clone(),
             ty,
@@ -148,8 +145,9 @@ impl Session {
                 ColumnOption::Null => {}
                 ColumnOption::NotNull => new.not_null = true,
                 ColumnOption::Default(expr) => {
-                    self.check_default(expr, &new)?;
-                    new.default = Some(expr.to_string());
+                    let text = expr.to_string();
+                    self.check_default(&text, &new)?;
+                    new.default = Some(text);
                 }
                 ColumnOption::PrimaryKey(_) => {
                     new.not_null = true;
@@ -173,20 +171,13 @@ impl Session {
     }
 
     /// A default must be an expression without columns that fits the column's type.
-    fn check_default(&self, expr: &Expr, column: &NewColumn) -> SqlResult<()> {
-        let view = self.view();
-        let cx = self.statement_cx(Arc::clone(&view));
-        let binder = Binder::new(self.engine.base(), &view, cx.vars(), &[], 0);
-        let schema = DFSchema::empty();
-        if is_string(expr) {
-            return Ok(());
-        }
-        let bound = binder.expr(expr.clone(), &schema)?;
-        if value::needs_plan(&bound) {
-            return Err(SqlError::unsupported("a subquery in DEFAULT"));
-        }
-        let typed = value::compile(&binder, &bound, &schema)?;
-        check_assignable(typed.ty, column.ty, &column.name)
+    fn check_default(&self, text: &str, column: &NewColumn) -> SqlResult<()> {
+        let cx = Arc::new(self.statement_cx(self.view()));
+        let made = rows::default_of(text, &column.name, column.ty, &cx);
+        made.map(drop).map_err(|mut error| {
+            error.fields.position = None;
+            error
+        })
     }
 
     async fn create_index(&mut self, create: &CreateIndex) -> SqlResult<()> {
@@ -214,13 +205,14 @@ impl Session {
             nulls_not_distinct: create.nulls_distinct == Some(false),
             if_not_exists: create.if_not_exists,
         };
-        let (catalog, txn, ddl) = self.ddl_parts()?;
-        if catalog
-            .create_index(txn, ddl, table.oid, &new)
-            .await?
-            .is_none()
-        {
-            let name = new.name.unwrap_or_default();
+        let name = new.name.clone().unwrap_or_default();
+        let oid = table.oid;
+        let made = self
+            .off_runtime(move |catalog, txn, ddl| {
+                Ok(block_on(catalog.create_index(txn, ddl, oid, &new))?.is_some())
+            })
+            .await?;
+        if !made {
             let message = format!("relation \"{name}\" already exists, skipping");
             self.notice("NOTICE", SqlState::DUPLICATE_TABLE, message);
         }
@@ -241,8 +233,14 @@ impl Session {
             }
             Err(error) => return Err(error),
         };
+        let oid = table.oid;
         for operation in &alter.operations {
-            self.alter(&table, operation).await?;
+            // Each action is applied to what those before it have made of the table.
+            let view = self.view();
+            let table = view.table(oid).ok_or_else(|| {
+                SqlError::internal("a table that is being altered is not there any more")
+            })?;
+            self.alter(table, operation).await?;
         }
         Ok(())
     }
@@ -418,10 +416,6 @@ fn of_index_build(error: SqlError) -> SqlError {
         }
         None => error,
     }
-}
-
-fn is_string(expr: &Expr) -> bool {
-    matches!(expr, Expr::Value(value) if matches!(value.value, SqlValue::SingleQuotedString(_)))
 }
 
 fn missing(object: ObjectType, schema: Option<&str>, name: &str) -> SqlError {

@@ -3,33 +3,80 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::execution::session_state::SessionState;
-use datafusion::prelude::SessionConfig;
 use evenkeel_engine::Database;
+use evenkeel_engine::memory::ServerMemory;
+use evenkeel_exec::TempSpace;
 use parking_lot::Mutex;
 
 use super::Session;
 use super::api::{SessionParams, SqlConfig};
-use super::settings::Effective;
 use super::transaction::now_micros;
 use crate::catalog::Catalog;
-use crate::error::SqlResult;
-use crate::exec::analytic::pool::Pool;
-use crate::functions::{self, PgSemantics};
+use crate::deep::Planners;
+use crate::error::{SqlResult, SqlState};
 use crate::instance::Instance;
 use crate::maintenance::Autovacuum;
 use crate::planner::cache::PlanCache;
-use crate::planner::literals::PgLiterals;
-use crate::planner::series::SeriesPlanner;
+use crate::settings::Effective;
 
-/// What binding a text depends on besides the catalog.
+/// Inputs of binding a text besides the catalog.
 #[derive(PartialEq, Eq, Hash)]
 struct Environment {
     user: String,
     search_path: Arc<[String]>,
-    time_zone: String,
+    /// The settings that text forms depend on: constants are read when a statement is bound.
+    types: String,
+    planner: String,
+}
+
+/// The environments of sessions lately, with the numbers that stand for them. A number is never
+/// used again for another environment, so forgetting one costs a few plans.
+#[derive(Default)]
+struct Environments {
+    known: HashMap<Environment, Known>,
+    next: u64,
+    clock: u64,
+}
+
+struct Known {
+    number: u64,
+    used: u64,
+}
+
+/// Environments that are remembered.
+const ENVIRONMENTS: usize = 1024;
+/// The longest environment that is remembered, in bytes.
+const ENVIRONMENT_BYTES_MAX: usize = 4 << 10;
+
+impl Environments {
+    fn number(&mut self, environment: Environment) -> u64 {
+        self.clock += 1;
+        if let Some(known) = self.known.get_mut(&environment) {
+            known.used = self.clock;
+            return known.number;
+        }
+        let number = self.next;
+        self.next += 1;
+        if environment.bytes() > ENVIRONMENT_BYTES_MAX {
+            return number;
+        }
+        if self.known.len() >= ENVIRONMENTS {
+            let mut ages: Vec<u64> = self.known.values().map(|known| known.used).collect();
+            let (_, limit, _) = ages.select_nth_unstable(ENVIRONMENTS / 4);
+            let limit = *limit;
+            self.known.retain(|_, known| known.used > limit);
+        }
+        let used = self.clock;
+        self.known.insert(environment, Known { number, used });
+        number
+    }
+}
+
+impl Environment {
+    fn bytes(&self) -> usize {
+        let path: usize = self.search_path.iter().map(String::len).sum();
+        self.user.len() + path + self.types.len() + self.planner.len()
+    }
 }
 
 /// The SQL layer over one database.
@@ -37,11 +84,10 @@ pub struct SqlEngine {
     instance: Arc<Instance>,
     config: SqlConfig,
     catalog: Arc<Catalog>,
-    /// Functions, rules and settings of DataFusion; cloned by sessions, never built anew.
-    base: SessionState,
     cache: PlanCache,
-    pool: Pool,
-    environments: Mutex<HashMap<Environment, u64>>,
+    planners: Planners,
+    environments: Mutex<Environments>,
+    memory: Arc<ServerMemory>,
     autovacuum: Mutex<Option<Autovacuum>>,
 }
 
@@ -52,19 +98,22 @@ impl SqlEngine {
     /// When the catalog cannot be read, made or understood.
     pub fn open(db: Database, config: SqlConfig) -> SqlResult<Arc<SqlEngine>> {
         let catalog = Catalog::open(&db)?;
-        let base = base_state(&config)?;
-        let cache = PlanCache::new(config.plan_cache_size);
-        let pool = Pool::new(config.plan_threads)?;
+        let store = db.store();
+        TempSpace::remove_left_over(&**store.disk(), store.dir())?;
+        let memory = ServerMemory::new(config.server_memory);
+        let cache_bytes = PLAN_CACHE_BYTES.min(config.server_memory / 16);
+        let cache = PlanCache::new(config.plan_cache_size, cache_bytes);
+        let planners = Planners::new()?;
         let environments = Mutex::default();
         let instance = Arc::new(Instance::new(db, now_micros()));
         Ok(Arc::new(SqlEngine {
             instance,
             config,
             catalog,
-            base,
             cache,
-            pool,
+            planners,
             environments,
+            memory,
             autovacuum: Mutex::default(),
         }))
     }
@@ -74,7 +123,7 @@ impl SqlEngine {
         self.instance.database()
     }
 
-    /// Who is connected, and the server's counters.
+    /// The connected sessions, and the server's counters.
     pub fn instance(&self) -> &Arc<Instance> {
         &self.instance
     }
@@ -90,7 +139,7 @@ impl SqlEngine {
     /// # Errors
     /// When the system gives no thread.
     pub fn start_autovacuum(self: &Arc<Self>) -> SqlResult<()> {
-        let started = Autovacuum::start(self, &self.config.autovacuum)?;
+        let started = Autovacuum::start(&self.catalog, &self.config.autovacuum)?;
         *self.autovacuum.lock() = Some(started);
         Ok(())
     }
@@ -101,24 +150,33 @@ impl SqlEngine {
         drop(running);
     }
 
-    /// Leaves what the next start can use; nobody may change anything afterwards.
+    /// Leaves what the next start can use; nobody may change anything afterwards. On a full disk
+    /// there may be no room for the counts, which are estimates.
     ///
     /// # Errors
     /// The engine's.
     pub fn close(&self) -> SqlResult<()> {
-        self.catalog.keep_counts()
+        self.database().store().prepare_shutdown();
+        match self.catalog.keep_counts() {
+            Err(error) if error.sqlstate == SqlState::DISK_FULL => {
+                tracing::warn!("the counts of rows are not kept: {error}");
+                Ok(())
+            }
+            kept => kept,
+        }
     }
 
     pub(crate) fn config(&self) -> &SqlConfig {
         &self.config
     }
 
-    pub(crate) fn base(&self) -> &SessionState {
-        &self.base
+    /// Memory budget of all sessions.
+    pub fn memory(&self) -> &Arc<ServerMemory> {
+        &self.memory
     }
 
-    pub(crate) fn pool(&self) -> &Pool {
-        &self.pool
+    pub(crate) fn planners(&self) -> &Planners {
+        &self.planners
     }
 
     pub(crate) fn cache(&self) -> &PlanCache {
@@ -138,38 +196,46 @@ impl SqlEngine {
         let key = Environment {
             user: user.to_owned(),
             search_path: Arc::clone(&effective.search_path),
-            time_zone: effective.time_zone.name().to_owned(),
+            types: format!("{:?}", effective.type_context(0)),
+            planner: format!("{:?}", effective.planner),
         };
-        let mut environments = self.environments.lock();
-        let next = environments.len() as u64;
-        *environments.entry(key).or_insert(next)
+        self.environments.lock().number(key)
     }
 }
 
-fn base_state(config: &SqlConfig) -> SqlResult<SessionState> {
-    let mut session = SessionConfig::new()
-        .with_target_partitions(config.target_partitions.max(1))
-        .with_information_schema(false);
-    let options = session.options_mut();
-    options.sql_parser.map_string_types_to_utf8view = false;
-    options.sql_parser.parse_float_as_decimal = true;
-    options.sql_parser.default_null_ordering = "nulls_max".into();
-    options.execution.time_zone = Some("+00:00".into());
-    options.optimizer.expand_views_at_output = false;
-    let runtime = RuntimeEnvBuilder::new()
-        .with_memory_limit(config.work_memory, 1.0)
-        .build_arc()?;
-    let mut state = SessionStateBuilder::new()
-        .with_config(session)
-        .with_runtime_env(runtime)
-        .with_default_features()
-        .build();
-    functions::register_all(&mut state)?;
-    let mut planners = state.expr_planners().to_vec();
-    planners.insert(0, Arc::new(PgLiterals));
-    let builder = SessionStateBuilder::new_from_existing(state);
-    let builder = builder.with_analyzer_rule(Arc::new(PgSemantics));
-    let mut state = builder.with_expr_planners(planners).build();
-    state.register_relation_planner(Arc::new(SeriesPlanner))?;
-    Ok(state)
+/// Memory of the plan cache at most, and at most a sixteenth of the server's.
+const PLAN_CACHE_BYTES: usize = 64 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(user: &str) -> Environment {
+        Environment {
+            user: user.to_owned(),
+            search_path: Arc::from(["public".to_owned()]),
+            types: "UTC".to_owned(),
+            planner: String::new(),
+        }
+    }
+
+    #[test]
+    fn environments_are_bounded_and_their_numbers_are_not_used_again() {
+        let mut environments = Environments::default();
+        let first = environments.number(environment("me"));
+        let mut last = first;
+        for user in 0..10_000 {
+            let number = environments.number(environment(&user.to_string()));
+            assert!(number > last, "{number}");
+            last = number;
+            // One that is in use stays known.
+            assert_eq!(environments.number(environment("me")), first);
+        }
+        assert!(environments.known.len() <= ENVIRONMENTS);
+        assert!(environments.number(environment("0")) > last);
+        let long = "x".repeat(ENVIRONMENT_BYTES_MAX);
+        let known = environments.known.len();
+        environments.number(environment(&long));
+        assert_eq!(environments.known.len(), known);
+    }
 }

@@ -6,16 +6,16 @@ use std::time::Duration;
 use evenkeel_engine::vacuum::{CostBalance, CostLimits, IndexCleanup, VacuumOptions};
 use evenkeel_engine::{TableLockMode, WaitPolicy, block_on};
 
-use super::setting_defs::parse_size;
 use super::{Session, SqlEngine, StatementResult};
 use crate::catalog::{Oid, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::maintenance::analyze::{AnalyzeReport, AnalyzeRequest, analyze, analyze_in};
 use crate::maintenance::vacuum::{VacuumReport, VacuumRequest, truncate_status, vacuum};
 use crate::maintenance::{Request, report};
-use crate::planner::utility::{MaintainedTable, VacuumFlags};
+use crate::parser::utility::{MaintainedTable, VacuumFlags};
+use crate::settings::defs::parse_size;
 
-/// What BUFFER_USAGE_LIMIT may be, besides 0, in bytes.
+/// Range of BUFFER_USAGE_LIMIT in bytes; 0 is also allowed.
 const USAGE_LIMITS: std::ops::RangeInclusive<u64> = (128 << 10)..=(16 << 30);
 
 impl Session {
@@ -51,7 +51,7 @@ impl Session {
                 .truncate
                 .or_else(|| table.parameters.flag("vacuum_truncate"))
                 .unwrap_or_else(|| self.settings.flag("vacuum_truncate"));
-            let done = self.off_thread(move |engine| vacuum(engine, oid, &wanted));
+            let done = self.off_thread(move |engine| vacuum(engine.catalog(), oid, &wanted));
             let Some(done) = done.await? else {
                 self.skipped(&table, "vacuum");
                 continue;
@@ -62,7 +62,7 @@ impl Session {
             }
         }
         let cancel = self.cancel.clone();
-        self.off_thread(move |engine| truncate_status(engine, &cancel))
+        self.off_thread(move |engine| truncate_status(engine.catalog(), &cancel))
             .await?;
         Ok(StatementResult::Command("VACUUM".into()))
     }
@@ -108,6 +108,7 @@ impl Session {
             skip_locked: flags.skip_locked,
             pid: self.params.pid,
             cancel: self.cancel.clone(),
+            lock_timeout: self.effective.lock_timeout,
         }
     }
 
@@ -230,7 +231,7 @@ impl Session {
     ) -> SqlResult<()> {
         let wanted = self.analyze_request(flags, columns)?;
         let oid: Oid = table.oid;
-        let done = self.off_thread(move |engine| analyze(engine, oid, &wanted));
+        let done = self.off_thread(move |engine| analyze(engine.catalog(), oid, &wanted));
         match done.await? {
             Some(done) => self.tell_analyzed(flags, &done),
             None => self.skipped(table, "analyze"),

@@ -14,41 +14,38 @@ mod explain;
 mod maintenance;
 mod registered;
 mod run;
-mod setting_defs;
-pub mod setting_info;
-pub mod settings;
 mod simple;
 mod transaction;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use datafusion::execution::session_state::SessionState;
 use evenkeel_engine::CancelFlag;
+use evenkeel_engine::memory::{Reservation, SessionMemory};
 
 use crate::catalog::CatalogState;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::resources::Resources;
 use crate::exec::{FailFlag, SessionSeed, StatementCx};
 use crate::instance::EndFlag;
+use crate::planner::cache::compiled_bytes;
 use crate::planner::compile::Compiled;
-use crate::types::TypeContext;
-use api::{CancelHandle, Format, Notice, Oid, Prepared, SessionParams, TransactionStatus};
+use crate::protocol::{Format, Notice, Oid, TransactionStatus};
+use crate::settings::{Effective, Settings};
+use api::{CancelHandle, Prepared, SessionParams};
 use cursors::SqlCursor;
 use registered::Registered;
 use run::{Arguments, Source};
-use settings::{Effective, Settings};
 use transaction::{Block, TxState, now_micros};
 
 pub use crate::exec::{CopyOutStream, RowStream};
 pub use copy::CopyInSink;
 pub use engine::SqlEngine;
-pub use setting_defs::{session_default, session_settings};
 pub use simple::SimpleQuery;
 
-/// What a statement gives.
+/// Result of a statement.
 pub enum StatementResult {
     /// Rows; when they are drained, `tag` of the stream is the command tag.
     Rows(RowStream),
@@ -79,7 +76,6 @@ pub struct Session {
     cancel: CancelFlag,
     /// Parse was the last call, so that Execute goes on with its statement.
     parsed: bool,
-    timed_out: Arc<AtomicBool>,
     failed: FailFlag,
     /// Whether a simple query of several statements is under way.
     in_batch: bool,
@@ -93,16 +89,19 @@ pub struct Session {
     cursors: HashMap<String, SqlCursor>,
     /// The text of the statement under way, for PREPARE to take its part of.
     current_text: Arc<str>,
-    /// Functions and rules with this session's values, made for the first plan.
-    state: Option<SessionState>,
+    /// The memory and spill files that the session may use.
+    resources: Arc<Resources>,
 }
 
 impl Session {
     fn new(engine: Arc<SqlEngine>, params: SessionParams) -> SqlResult<Session> {
         let settings = Settings::new(&params.user, &engine.config().settings, &params.settings)?;
         let effective = Effective::of(&settings, &params.user)?;
-        let seed = seed(&engine, &params, &settings, &effective);
+        let memory = engine.memory().session(engine.config().session_memory);
+        let resources = Arc::new(Resources::new(memory, engine.database().store()));
+        resources.limit(effective.work_mem, effective.temp_file_limit);
         let cancel = CancelFlag::default();
+        let seed = seed(&engine, &params, &settings, &effective, &resources, &cancel);
         let registered = Registered::new(&engine, &params, &settings, &cancel);
         let environment = engine.environment(&params.user, &effective);
         let told = settings.reported();
@@ -119,7 +118,6 @@ impl Session {
             registered,
             cancel,
             parsed: false,
-            timed_out: Arc::default(),
             failed: FailFlag::default(),
             in_batch: false,
             statement_start: 0,
@@ -128,7 +126,7 @@ impl Session {
             sql_prepared: HashMap::new(),
             cursors: HashMap::new(),
             current_text: Arc::from(""),
-            state: None,
+            resources,
         })
     }
 
@@ -136,11 +134,11 @@ impl Session {
     /// parameters, and 0 means "infer".
     ///
     /// # Errors
-    /// What PostgreSQL reports at Parse: syntax, names, types; 25P02 in a failed block.
+    /// Those that PostgreSQL reports at Parse: syntax, names, types; 25P02 in a failed block.
     pub async fn prepare(&mut self, sql: &str, param_types: &[Oid]) -> SqlResult<Arc<Prepared>> {
         self.begin_statement();
         self.parsed = true;
-        let prepared = self.prepare_text(sql, param_types);
+        let prepared = self.timed_prepare(sql, param_types).await;
         self.settle(prepared)
     }
 
@@ -230,6 +228,11 @@ impl Session {
         self.registered.end_flag()
     }
 
+    /// The session's memory, for what its connection holds.
+    pub fn memory(&self) -> &Arc<SessionMemory> {
+        &self.resources.memory
+    }
+
     /// For cancel requests.
     pub fn cancel_handle(&self) -> CancelHandle {
         CancelHandle {
@@ -298,23 +301,7 @@ impl Session {
 
     /// Fails the transaction if a call failed.
     fn settle<T>(&mut self, result: SqlResult<T>) -> SqlResult<T> {
-        result.map_err(|error| {
-            self.statement_failed();
-            self.explain(error)
-        })
-    }
-
-    /// Says why a statement was cancelled.
-    fn explain(&self, error: SqlError) -> SqlError {
-        if error.sqlstate != SqlState::QUERY_CANCELED || error.fields.detail.is_some() {
-            return error;
-        }
-        let why = if self.timed_out.swap(false, Ordering::Relaxed) {
-            "canceling statement due to statement timeout"
-        } else {
-            "canceling statement due to user request"
-        };
-        SqlError::new(SqlState::QUERY_CANCELED, why)
+        result.inspect_err(|_| self.statement_failed())
     }
 
     /// The catalog as this transaction sees it.
@@ -322,17 +309,14 @@ impl Session {
         self.engine.catalog().view(&self.tx.ddl)
     }
 
-    /// What a statement that begins now sees of the session.
+    /// Session state for a statement that begins now.
     fn statement_cx(&self, view: Arc<CatalogState>) -> StatementCx {
         let started = if self.tx.txn.is_some() {
             self.tx.started
         } else {
             self.statement_start
         };
-        let types = TypeContext {
-            time_zone: self.effective.time_zone.clone(),
-            now_micros: started,
-        };
+        let types = self.effective.type_context(started);
         StatementCx::new(
             types,
             started,
@@ -358,35 +342,60 @@ impl Session {
         }
         self.effective = Effective::of(&self.settings, &self.params.user)?;
         self.registered.call_itself(&self.settings);
-        self.seed = seed(&self.engine, &self.params, &self.settings, &self.effective);
+        let effective = &self.effective;
+        self.resources
+            .limit(effective.work_mem, effective.temp_file_limit);
+        self.seed = seed(
+            &self.engine,
+            &self.params,
+            &self.settings,
+            &self.effective,
+            &self.resources,
+            &self.cancel,
+        );
         self.environment = self.engine.environment(&self.params.user, &self.effective);
         self.seen = self.settings.generation();
         Ok(())
     }
 
-    fn prepare_text(&mut self, sql: &str, param_types: &[Oid]) -> SqlResult<Arc<Prepared>> {
+    /// Charges what parsing and planning a text takes, until it is planned.
+    fn charge_planning(&self, text: &str) -> SqlResult<Option<Reservation>> {
+        let bytes = crate::planner::cache::planning_bytes(text);
+        if bytes == 0 {
+            return Ok(None);
+        }
+        Ok(Some(Reservation::of(&self.resources.memory, bytes)?))
+    }
+
+    /// As `prepare_text`, of a statement that begins with Parse.
+    async fn timed_prepare(&mut self, sql: &str, param_types: &[Oid]) -> SqlResult<Arc<Prepared>> {
+        let _timeout = self.start_timeout();
+        self.prepare_text(sql, param_types).await
+    }
+
+    async fn prepare_text(&mut self, sql: &str, param_types: &[Oid]) -> SqlResult<Arc<Prepared>> {
         self.refresh()?;
-        let text: Arc<str> = single_statement(sql)?.into();
+        let text: Arc<str> = sql.into();
+        let text = match self.split(&text).await?.as_slice() {
+            [] => Arc::from(""),
+            [whole] if *whole == (0..text.len()) => text,
+            [range] => Arc::from(&text[range.clone()]),
+            _ => {
+                return Err(SqlError::syntax(
+                    "cannot insert multiple commands into a prepared statement",
+                ));
+            }
+        };
         let given: Arc<[Oid]> = param_types.into();
-        let compiled = self.obtain_text(&text, &given)?;
+        let compiled = self.obtain_text(&text, &given).await?;
+        let memory = Reservation::of(&self.resources.memory, compiled_bytes(&text))?;
         Ok(Arc::new(Prepared::new(
             text,
             given,
             compiled,
             self.environment,
+            memory,
         )))
-    }
-}
-
-/// The only statement of a text; an empty text is an empty statement.
-fn single_statement(sql: &str) -> SqlResult<&str> {
-    let pieces = crate::planner::lexer::split(sql);
-    match pieces.as_slice() {
-        [] => Ok(""),
-        [range] => Ok(&sql[range.clone()]),
-        _ => Err(SqlError::syntax(
-            "cannot insert multiple commands into a prepared statement",
-        )),
     }
 }
 
@@ -395,13 +404,18 @@ fn seed(
     params: &SessionParams,
     settings: &Settings,
     effective: &Effective,
+    resources: &Arc<Resources>,
+    cancel: &CancelFlag,
 ) -> Arc<SessionSeed> {
     Arc::new(SessionSeed {
         user: params.user.clone(),
         database: params.database.clone(),
         pid: params.pid,
         search_path: Arc::clone(&effective.search_path),
+        planner: effective.planner.clone(),
         settings: Arc::new(settings.view()),
+        resources: Arc::clone(resources),
+        cancel: cancel.clone(),
         instance: Arc::clone(engine.instance()),
     })
 }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use evenkeel_engine::{CancelFlag, Transaction};
 
 use super::SqlEngine;
-use super::api::{SessionParams, TransactionStatus};
-use super::settings::Settings;
+use super::api::SessionParams;
 use super::transaction::now_micros;
 use crate::instance::{Backend, EndFlag, Instance, Occupation};
+use crate::protocol::TransactionStatus;
+use crate::settings::Settings;
 
 /// The entry; dropping it takes it out.
 pub(super) struct Registered {

@@ -1,32 +1,27 @@
 //! Running one statement: finding its compiled form, its locks, its snapshot, its executor.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use datafusion::execution::session_state::SessionState;
-use evenkeel_engine::{CancelFlag, TableLockMode, Transaction, WaitPolicy};
+use evenkeel_engine::memory::Reservation;
+use evenkeel_engine::{CancelFlag, TableLockMode, WaitPolicy};
+use evenkeel_planner::parser::Measured;
+use evenkeel_planner::plan::Plan;
+use parking_lot::Mutex;
 
-use super::api::{Format, Oid, Prepared};
+use super::api::Prepared;
 use super::transaction::in_failed_block;
 use super::{Block, Session, StatementResult, ends_failure};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::analytic::batches::BatchRows;
-use crate::exec::analytic::bind::Binding;
-use crate::exec::analytic::modify::{self as planned, ChangeCx};
-use crate::exec::oltp::insert::Changed;
-use crate::exec::oltp::select::{Select, Selected};
-use crate::exec::oltp::{insert, modify, select};
 use crate::exec::result::tag;
+use crate::exec::row::{self, Changed, PlanRows, RowSession};
 use crate::exec::{RowStream, StatementCx};
-use crate::functions::SessionVarsExtension;
-use crate::planner::binder::Binder;
-use crate::planner::cache::{CacheKey, Cached};
-use crate::planner::compile::{self, Compiled, Kind};
-use crate::planner::lexer::{self, LiteralKind, Normalised};
-use crate::planner::parse;
-use crate::planner::query::QueryPlan;
+use crate::parser::parse;
+use crate::planner::cache::{CacheKey, compiled_bytes};
+use crate::planner::compile::{self, Compiled, Kind, Read};
+use crate::planner::rows;
+use crate::protocol::{Column, Format, Oid};
 use crate::types::{Datum, SqlType, TypeContext, text_from_bytes};
 
 /// Where a statement comes from.
@@ -52,22 +47,36 @@ pub(super) enum Arguments<'a> {
 
 pub(super) type Data = smallvec::SmallVec<[Datum; 8]>;
 
+/// A statement of up to so many bytes is compiled in less time than it takes to have another
+/// thread do it.
+const SHORT_BYTES: usize = 1024;
+
 /// Ends a statement that runs for too long; the timer ends with it.
-pub(super) struct Timeout(tokio::task::JoinHandle<()>);
+pub(super) struct Timeout {
+    timer: tokio::task::JoinHandle<()>,
+    /// The flag to raise; taken when the statement has ended, so that a timer that fires at that
+    /// moment does not end the next statement.
+    armed: Arc<Mutex<Option<CancelFlag>>>,
+}
 
 impl Timeout {
-    fn start(after: Duration, cancel: CancelFlag, timed_out: Arc<AtomicBool>) -> Timeout {
-        Timeout(tokio::spawn(async move {
+    fn start(after: Duration, cancel: CancelFlag) -> Timeout {
+        let armed = Arc::new(Mutex::new(Some(cancel)));
+        let fires = Arc::clone(&armed);
+        let timer = tokio::spawn(async move {
             tokio::time::sleep(after).await;
-            timed_out.store(true, Ordering::Relaxed);
-            cancel.cancel();
-        }))
+            if let Some(cancel) = &*fires.lock() {
+                cancel.time_out();
+            }
+        });
+        Timeout { timer, armed }
     }
 }
 
 impl Drop for Timeout {
     fn drop(&mut self) {
-        self.0.abort();
+        *self.armed.lock() = None;
+        self.timer.abort();
     }
 }
 
@@ -80,24 +89,15 @@ impl Session {
         formats: &[Format],
     ) -> SqlResult<StatementResult> {
         self.take_wishes()?;
-        let limit = self.effective.statement_timeout;
-        if limit.is_some() || self.timed_out.load(Ordering::Relaxed) {
-            // A flag of this statement's own, which the last one's timer does not raise.
-            self.timed_out = Arc::default();
-        }
-        let timeout = limit
-            .map(|after| Timeout::start(after, self.cancel.clone(), Arc::clone(&self.timed_out)));
-        let (compiled, literals) = self.ready(&source).await?;
+        let timeout = self.start_timeout();
+        let compiled = self.ready(&source).await?;
         if let Kind::Utility(_) = &compiled.kind {
             self.current_text = match source {
                 Source::Simple(text) => Arc::from(text),
                 Source::Prepared(prepared) => Arc::clone(&prepared.text),
             };
         }
-        let data = match literals {
-            Some(literals) => self.literal_data(&compiled, &literals)?,
-            None => self.argument_data(&compiled, arguments)?,
-        };
+        let data = self.argument_data(&compiled, arguments)?;
         let result = self.execute_compiled(&compiled, &data, formats).await?;
         // Rows that are still to flow hold a snapshot of their own; an idle block holds none.
         if !matches!(result, StatementResult::CopyIn(_))
@@ -113,107 +113,67 @@ impl Session {
         })
     }
 
+    /// The timer of a statement that begins, if it may not take any time.
+    pub(super) fn start_timeout(&mut self) -> Option<Timeout> {
+        let limit = self.effective.statement_timeout;
+        limit.map(|after| Timeout::start(after, self.cancel.clone()))
+    }
+
     /// The compiled form of a statement, with its tables locked in a transaction; compiled anew
     /// as long as the catalog changes under it.
-    pub(super) async fn ready(
-        &mut self,
-        source: &Source<'_>,
-    ) -> SqlResult<(Arc<Compiled>, Option<Normalised>)> {
+    pub(super) async fn ready(&mut self, source: &Source<'_>) -> SqlResult<Arc<Compiled>> {
         loop {
-            let (compiled, literals) = self.obtain(source)?;
+            let compiled = self.obtain(source).await?;
             if self.tx.block == Block::Failed && !ends_failure(&compiled) {
                 return Err(in_failed_block());
             }
             if matches!(compiled.kind, Kind::Transaction(_) | Kind::Empty) {
-                return Ok((compiled, literals));
+                return Ok(compiled);
             }
             self.ensure_transaction()?;
+            // Before a lock is waited for.
+            self.check_read_only(&compiled)?;
             if compiled.tables.is_empty() {
-                return Ok((compiled, literals));
+                return Ok(compiled);
             }
-            let mode = match &compiled.kind {
-                Kind::Insert(_) | Kind::Modify(_) | Kind::Change(_) => TableLockMode::RowExclusive,
-                Kind::Select(select) if select.locking.is_some() => TableLockMode::RowShare,
-                _ => TableLockMode::AccessShare,
-            };
             let txn = self.tx.txn()?;
             for table in &compiled.tables {
+                let mode = lock_mode(&compiled.kind, table.oid);
                 txn.lock_table(u64::from(table.oid), mode, WaitPolicy::Block)
                     .await?;
             }
             if self.view().version == compiled.version {
-                return Ok((compiled, literals));
+                return Ok(compiled);
             }
         }
     }
 
-    fn obtain(&mut self, source: &Source<'_>) -> SqlResult<(Arc<Compiled>, Option<Normalised>)> {
+    fn check_read_only(&self, compiled: &Compiled) -> SqlResult<()> {
+        if self.tx.read_only && compiled.kind.writes() {
+            let what = compiled.kind.tag();
+            let message = format!("cannot execute {what} in a read-only transaction");
+            return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
+        }
+        Ok(())
+    }
+
+    async fn obtain(&mut self, source: &Source<'_>) -> SqlResult<Arc<Compiled>> {
         match source {
             Source::Prepared(prepared) => {
                 let version = self.view().version;
                 if let Some(compiled) = prepared.current(version, self.environment) {
-                    return Ok((compiled, None));
+                    return Ok(compiled);
                 }
-                let compiled = self.obtain_text(&prepared.text, &prepared.given)?;
+                let compiled = self.obtain_text(&prepared.text, &prepared.given).await?;
                 prepared.renew(&compiled, self.environment)?;
-                Ok((compiled, None))
+                Ok(compiled)
             }
-            Source::Simple(text) => {
-                if let Some(found) = self.obtain_normalised(text) {
-                    return Ok((found.0, Some(found.1)));
-                }
-                let text: Arc<str> = Arc::from(*text);
-                Ok((self.obtain_text(&text, &Arc::from([]))?, None))
-            }
+            Source::Simple(text) => self.obtain_text(&Arc::from(*text), &Arc::from([])).await,
         }
-    }
-
-    /// The compiled form of a text with its literals as parameters, if it is of the compiled
-    /// kind.
-    fn obtain_normalised(&mut self, text: &str) -> Option<(Arc<Compiled>, Normalised)> {
-        let normalised = lexer::normalise(text)?;
-        let params = normalised
-            .kinds
-            .iter()
-            .map(|kind| literal_type(*kind).map_or(0, SqlType::oid));
-        let params: Arc<[u32]> = params.collect();
-        let text = Arc::from(normalised.text.as_str());
-        let key = CacheKey {
-            text,
-            params,
-            environment: self.environment,
-        };
-        let view = self.view();
-        let shared = self.tx.ddl.is_empty();
-        if shared {
-            match self.engine.cache().get(&key, view.version) {
-                Some(Cached::Ready(compiled)) => return Some((compiled, normalised)),
-                Some(Cached::NotNormalisable) => return None,
-                None => {}
-            }
-        }
-        let types: Vec<_> = normalised
-            .kinds
-            .iter()
-            .map(|kind| literal_type(*kind))
-            .collect();
-        let compiled = self
-            .compile_text(&normalised.text, &types, true)
-            .ok()
-            .flatten();
-        let compiled = compiled.filter(|compiled| compiled.kind.is_compiled() && compiled.keep);
-        let cached = match &compiled {
-            Some(compiled) => Cached::Ready(Arc::clone(compiled)),
-            None => Cached::NotNormalisable,
-        };
-        if shared {
-            self.engine.cache().put(key, view.version, cached);
-        }
-        compiled.map(|compiled| (compiled, normalised))
     }
 
     /// The compiled form of a text, from the cache or anew.
-    pub(super) fn obtain_text(
+    pub(super) async fn obtain_text(
         &mut self,
         text: &Arc<str>,
         given: &Arc<[Oid]>,
@@ -225,74 +185,66 @@ impl Session {
         };
         let shared = self.tx.ddl.is_empty();
         let version = self.view().version;
-        if shared && let Some(Cached::Ready(compiled)) = self.engine.cache().get(&key, version) {
+        if shared && let Some(compiled) = self.engine.cache().get(&key, version) {
             return Ok(compiled);
         }
         let types = given
             .iter()
             .map(|oid| given_type(*oid))
             .collect::<SqlResult<Vec<_>>>()?;
-        let compiled = self.compile_text(text, &types, false)?;
-        let compiled = compiled.ok_or_else(|| SqlError::internal("a statement did not compile"))?;
+        let compiled = self.compile_text(text, types).await?;
         if shared && compiled.keep && compiled.version == version {
-            self.engine
-                .cache()
-                .put(key, version, Cached::Ready(Arc::clone(&compiled)));
+            let bytes = compiled_bytes(text);
+            let kept = Arc::clone(&compiled);
+            self.engine.cache().put(key, version, kept, bytes);
         }
         Ok(compiled)
     }
 
-    fn compile_text(
+    async fn compile_text(
         &mut self,
-        text: &str,
-        types: &[Option<SqlType>],
-        compiled_only: bool,
-    ) -> SqlResult<Option<Arc<Compiled>>> {
+        text: &Arc<str>,
+        types: Vec<Option<SqlType>>,
+    ) -> SqlResult<Arc<Compiled>> {
         if text.is_empty() {
-            return Ok(Some(Arc::new(Compiled::empty())));
-        }
-        let parsed = parse::parse(text)?;
-        if self.tx.block == Block::Failed && !parse::ends_failure(&parsed) {
-            return Err(in_failed_block());
+            return Ok(Arc::new(Compiled::empty()));
         }
         let view = self.view();
-        let cx = self.statement_cx(Arc::clone(&view));
-        let count = lexer::parameter_count(text);
-        let bind = || Binder::new(self.engine.base(), &view, cx.vars(), types, count);
-        let compiled = compile::compile(parsed, bind, compiled_only)
-            .map_err(|error| lexer::locate(error, text))?;
-        let Some(mut compiled) = compiled else {
-            return Ok(None);
+        let version = view.version;
+        let measured = match text.len() <= SHORT_BYTES {
+            true => Some(rows::measure(Arc::clone(text))?),
+            false => None,
         };
-        compiled.version = view.version;
+        let here = measured.as_ref().is_some_and(|m| m.shape().is_small());
+        let compilation = Compilation {
+            text: Arc::clone(text),
+            measured,
+            types,
+            cx: Arc::new(self.statement_cx(view)),
+            in_failed_block: self.tx.block == Block::Failed,
+            _planning: self.charge_planning(text)?,
+        };
+        let mut compiled = match here {
+            true => row::ends_its_statement(|| compilation.run())?,
+            false => {
+                let planners = self.engine.planners();
+                planners
+                    .run(&self.cancel, move || compilation.run())
+                    .await?
+            }
+        };
+        compiled.version = version;
         self.complete_columns(&mut compiled)?;
-        Ok(Some(Arc::new(compiled)))
-    }
-
-    pub(super) fn literal_data(
-        &self,
-        compiled: &Compiled,
-        literals: &Normalised,
-    ) -> SqlResult<Data> {
-        let cx = self.type_context();
-        let types = compiled.param_types.iter();
-        let values = types
-            .zip(&literals.values)
-            .map(|(ty, text)| Datum::parse_text(*ty, text, &cx));
-        values.collect()
+        Ok(Arc::new(compiled))
     }
 
     fn type_context(&self) -> TypeContext {
-        let time_zone = self.effective.time_zone.clone();
         let started = if self.tx.txn.is_some() {
             self.tx.started
         } else {
             self.statement_start
         };
-        TypeContext {
-            time_zone,
-            now_micros: started,
-        }
+        self.effective.type_context(started)
     }
 
     fn argument_data(&self, compiled: &Compiled, arguments: Arguments<'_>) -> SqlResult<Data> {
@@ -324,6 +276,10 @@ impl Session {
             data.push(match value {
                 None => Datum::Null,
                 Some(bytes) => match Format::of(formats, number) {
+                    Format::Text if ty.is_named_oid() => {
+                        let cx = Arc::new(self.statement_cx(self.view()));
+                        RowSession::new(cx).oid_named(text_from_bytes(bytes)?, *ty)?
+                    }
                     Format::Text => Datum::parse_text(*ty, text_from_bytes(bytes)?, &cx)?,
                     Format::Binary => Datum::parse_binary(*ty, bytes)?,
                 },
@@ -348,50 +304,23 @@ impl Session {
             }
             _ => {}
         }
-        if self.tx.read_only && compiled.kind.writes() {
-            return Err(SqlError::new(
-                SqlState::READ_ONLY_SQL_TRANSACTION,
-                format!(
-                    "cannot execute {} in a read-only transaction",
-                    compiled.kind.tag()
-                ),
-            ));
-        }
+        self.check_read_only(compiled)?;
         match &compiled.kind {
             Kind::Utility(utility) => return self.utility(utility, formats).await,
-            Kind::Command(statement) => return self.command(statement, formats).await,
+            Kind::Command(statement) => return self.command(statement).await,
             _ => {}
         }
         let cx = self.statement_cx(self.view());
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
         match &compiled.kind {
-            Kind::Select(select) => self.select(select, data, cx, formats).await,
-            Kind::Query(plan) => self.query(plan, compiled, data, cx, formats).await,
-            Kind::Insert(plan) => {
-                let changed = insert::run(plan, data, &cx, formats, self.tx.txn()?).await?;
-                Ok(changed_result(compiled, changed))
+            Kind::Rows(plan) => {
+                let rows = self.start_rows(plan, data, cx)?;
+                let columns = compiled.columns.clone().unwrap_or_default();
+                Ok(self.streamed(columns, rows, formats))
             }
-            Kind::Modify(plan) => {
-                let changed = modify::run(plan, data, &cx, formats, self.tx.txn()?).await?;
-                Ok(changed_result(compiled, changed))
-            }
-            Kind::Change(change) => {
-                let cx = Arc::new(cx);
-                self.set_vars(&cx);
-                let cancel = self.cancel.clone();
-                let engine = Arc::clone(&self.engine);
-                let (state, txn) = self.state_and_txn()?;
-                let run = ChangeCx {
-                    cx,
-                    params: data,
-                    param_types: &compiled.param_types,
-                    state,
-                    pool: engine.pool(),
-                    cancel,
-                    formats,
-                };
-                let changed = planned::run(change, &run, txn).await?;
+            Kind::RowChange(plan, _) => {
+                let changed = self.change_rows(plan, data, cx, formats).await?;
                 Ok(changed_result(compiled, changed))
             }
             _ => Err(SqlError::internal(
@@ -400,83 +329,91 @@ impl Session {
         }
     }
 
-    async fn select(
-        &mut self,
-        plan: &Arc<Select>,
-        data: &[Datum],
-        cx: StatementCx,
+    fn streamed(
+        &self,
+        columns: Arc<[Column]>,
+        rows: PlanRows,
         formats: &[Format],
-    ) -> SqlResult<StatementResult> {
-        let columns = Arc::clone(&plan.columns);
-        if plan.locking.is_some() {
-            let rows = select::run_locking(plan, data, &cx, formats, self.tx.txn()?).await?;
-            return Ok(StatementResult::Rows(RowStream::ready(
-                columns, rows, "SELECT",
-            )));
-        }
-        let cancel = self.cancel.clone();
-        let snapshot = self.tx.txn()?.snapshot()?;
-        Ok(StatementResult::Rows(
-            match select::run(plan, data, cx, formats, &snapshot, &cancel)? {
-                Selected::Rows(rows) => RowStream::ready(columns, rows, "SELECT"),
-                Selected::Cursor(cursor) => RowStream::cursor(columns, cursor, self.failed.clone()),
-            },
-        ))
+    ) -> StatementResult {
+        let failed = self.failed.clone();
+        let stream = RowStream::query(columns, rows, formats, "SELECT", failed);
+        StatementResult::Rows(stream)
     }
 
-    async fn query(
+    /// Runs a plan that changes or locks rows.
+    async fn change_rows(
         &mut self,
-        plan: &QueryPlan,
-        compiled: &Compiled,
+        plan: &Arc<Plan>,
         data: &[Datum],
         cx: StatementCx,
         formats: &[Format],
-    ) -> SqlResult<StatementResult> {
-        let rows = self
-            .start_plan(plan, &compiled.param_types, data, cx)
-            .await?;
-        let columns = Arc::clone(&plan.columns);
-        let failed = self.failed.clone();
-        let stream = RowStream::batches(columns, rows, formats, "SELECT", failed);
-        Ok(StatementResult::Rows(stream))
+    ) -> SqlResult<Changed> {
+        let at = (self.tx.txn()?.snapshot()?, self.cancel.clone());
+        let (cx, params) = (Arc::new(cx), data.to_vec());
+        row::change::run(plan, params, &cx, at, formats, &mut self.tx.txn).await
     }
 
     /// Starts a plan at the current statement's snapshot.
-    pub(super) async fn start_plan(
+    pub(super) fn start_rows(
         &mut self,
-        plan: &QueryPlan,
-        types: &[SqlType],
+        plan: &Arc<Plan>,
         data: &[Datum],
         cx: StatementCx,
-    ) -> SqlResult<BatchRows> {
-        let cx = Arc::new(cx);
-        self.set_vars(&cx);
+    ) -> SqlResult<PlanRows> {
+        let snapshot = self.tx.txn()?.snapshot()?;
         let cancel = self.cancel.clone();
-        let (state, txn) = self.state_and_txn()?;
-        let binding = Binding::new(txn.snapshot()?, Arc::clone(&cx), cancel, data, types)?;
-        let stream = binding.start(&plan.plan, state).await?;
-        let stream = self.engine.pool().run(stream);
-        Ok(BatchRows::new(stream, Arc::clone(&plan.types), cx))
+        row::start(plan, data.to_vec(), &Arc::new(cx), snapshot, cancel)
     }
+}
 
-    /// Gives DataFusion's functions this statement's values.
-    pub(super) fn set_vars(&mut self, cx: &StatementCx) {
-        let state = self.state.get_or_insert_with(|| self.engine.base().clone());
-        let extension = SessionVarsExtension(Arc::clone(cx.vars()));
-        state
-            .config_mut()
-            .options_mut()
-            .extensions
-            .insert(extension);
-        // Expressions are given the options that were there when execution was last marked.
-        state.mark_start_execution();
+/// A text to compile, with all that takes.
+struct Compilation {
+    text: Arc<str>,
+    /// A long text is measured where it is planned.
+    measured: Option<Measured<Arc<str>>>,
+    types: Vec<Option<SqlType>>,
+    cx: Arc<StatementCx>,
+    in_failed_block: bool,
+    /// Held while it is planned, also by a session that has given it up.
+    _planning: Option<Reservation>,
+}
+
+impl Compilation {
+    fn run(mut self) -> SqlResult<Compiled> {
+        let measured = match self.measured.take() {
+            Some(measured) => measured,
+            None => rows::measure(Arc::clone(&self.text))?,
+        };
+        match compile::read(measured)? {
+            Read::Query(_) if self.in_failed_block => Err(in_failed_block()),
+            Read::Query(statement) => {
+                let planned = rows::plan(&self.text, &statement, &self.cx, &self.types, false)?;
+                Ok(Compiled::from(planned))
+            }
+            Read::Command(parsed) if self.in_failed_block && !parse::ends_failure(&parsed) => {
+                Err(in_failed_block())
+            }
+            Read::Command(parsed) => compile::command(parsed),
+        }
     }
+}
 
-    /// What plans run with; `set_vars` comes first.
-    pub(super) fn state_and_txn(&mut self) -> SqlResult<(&SessionState, &mut Transaction)> {
-        let state = self.state.get_or_insert_with(|| self.engine.base().clone());
-        let txn = self.tx.txn.as_mut().ok_or_else(in_failed_block)?;
-        Ok((state, txn))
+/// How a statement locks a table.
+fn lock_mode(kind: &Kind, table: Oid) -> TableLockMode {
+    match kind {
+        Kind::Rows(plan) | Kind::RowChange(plan, _) => plan_lock_mode(plan, table),
+        _ => TableLockMode::AccessShare,
+    }
+}
+
+/// How a plan locks a table.
+pub(super) fn plan_lock_mode(plan: &Plan, table: Oid) -> TableLockMode {
+    if plan.changed.contains(&table) {
+        TableLockMode::RowExclusive
+    } else if plan.locked.contains(&table) {
+        TableLockMode::RowShare
+    } else {
+        TableLockMode::AccessShare
     }
 }
 
@@ -484,19 +421,9 @@ fn changed_result(compiled: &Compiled, changed: Changed) -> StatementResult {
     let verb = compiled.kind.tag();
     match &compiled.columns {
         Some(columns) => {
-            StatementResult::Rows(RowStream::ready(Arc::clone(columns), changed.rows, verb))
+            StatementResult::Rows(RowStream::buffered(Arc::clone(columns), changed.rows, verb))
         }
         None => StatementResult::Command(tag(verb, changed.count)),
-    }
-}
-
-/// The type of a literal's parameter; a string's shows from its place.
-fn literal_type(kind: LiteralKind) -> Option<SqlType> {
-    match kind {
-        LiteralKind::Int4 => Some(SqlType::Int4),
-        LiteralKind::Int8 => Some(SqlType::Int8),
-        LiteralKind::Numeric => Some(SqlType::Numeric(None)),
-        LiteralKind::Unknown => None,
     }
 }
 

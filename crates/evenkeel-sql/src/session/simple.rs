@@ -4,11 +4,17 @@ use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::run::{Arguments, Source};
 use super::{Session, StatementResult};
+use crate::deep::on_deep_stack;
 use crate::error::SqlResult;
-use crate::planner::lexer;
-use crate::planner::parse;
+use crate::parser::lexer;
+use crate::planner::{compile, rows};
+
+/// Where the statements of a text are.
+type Statements = SmallVec<[Range<usize>; 2]>;
 
 /// A simple-protocol query text under way: one result for each of its statements.
 pub struct SimpleQuery {
@@ -52,14 +58,15 @@ impl Session {
 
     async fn next_of(&mut self, query: &mut SimpleQuery) -> SqlResult<Option<StatementResult>> {
         if query.left.is_none() {
-            let statements: VecDeque<_> = lexer::split(&query.text).into_iter().collect();
+            let statements = self.split(&query.text).await?;
             query.many = statements.len() > 1;
             if query.many {
-                // As in PostgreSQL a syntax error anywhere keeps the whole text from running.
-                for range in &statements {
-                    parse::parse(&query.text[range.clone()])?;
-                }
+                let charges = statements.iter().map(|at| &query.text[at.clone()]);
+                let charges = charges.map(|text| self.charge_planning(text));
+                let _planning = charges.collect::<SqlResult<Vec<_>>>()?;
+                self.check_syntax(&query.text, &statements).await?;
             }
+            let statements: VecDeque<_> = statements.into_iter().collect();
             let empty = statements.is_empty();
             query.left = Some(statements);
             self.registered.runs(&query.text, self.statement_start);
@@ -84,6 +91,42 @@ impl Session {
             }
         }
         Ok(Some(result))
+    }
+}
+
+/// A longer text is not scanned on a thread that serves others.
+const LONG_TEXT: usize = 1 << 20;
+/// A text of up to so many bytes is parsed in less time than it takes to have another thread do
+/// it.
+const SHORT_TEXT: usize = 4096;
+
+impl Session {
+    /// Where the statements of a text are.
+    pub(super) async fn split(&mut self, text: &Arc<str>) -> SqlResult<Statements> {
+        if text.len() <= LONG_TEXT {
+            return Ok(lexer::split(text));
+        }
+        let text = Arc::clone(text);
+        let planners = self.engine.planners();
+        planners
+            .run(&self.cancel, move || Ok(lexer::split(&text)))
+            .await
+    }
+
+    /// As in PostgreSQL a syntax error anywhere keeps a whole text from running.
+    async fn check_syntax(&mut self, text: &Arc<str>, statements: &Statements) -> SqlResult<()> {
+        let (text, statements) = (Arc::clone(text), statements.clone());
+        let short = text.len() <= SHORT_TEXT;
+        let check = move || {
+            for range in &statements {
+                compile::read(rows::measure(&text[range.clone()])?)?;
+            }
+            Ok(())
+        };
+        if short {
+            return on_deep_stack(check);
+        }
+        self.engine.planners().run(&self.cancel, check).await
     }
 }
 

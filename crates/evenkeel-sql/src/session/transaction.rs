@@ -6,13 +6,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use evenkeel_engine::{Isolation, Transaction};
 
 use super::Session;
-use super::api::TransactionStatus;
-use super::settings::{SettingsMark, isolation_name};
 use crate::catalog::{DdlLog, DdlMark};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::planner::utility::{TransactionCommand, TransactionModes};
+use crate::parser::utility::{TransactionCommand, TransactionModes};
+use crate::protocol::TransactionStatus;
+use crate::settings::{SettingsMark, isolation_name};
 
-/// Where the block stands (session rule 1).
+/// Where the block stands (SESS-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Block {
     /// No transaction.
@@ -127,7 +127,10 @@ impl Session {
         match self.tx.block {
             Block::Idle => {}
             Block::Failed => return Err(in_failed_block()),
-            Block::Implicit | Block::Explicit => return Ok(()),
+            Block::Implicit | Block::Explicit => {
+                self.limit_waits();
+                return Ok(());
+            }
         }
         self.tx.isolation = self.effective.isolation;
         self.tx.read_only = self.effective.read_only;
@@ -142,10 +145,20 @@ impl Session {
     fn begin_engine(&mut self) -> SqlResult<()> {
         let mut txn = self.engine.database().begin(self.tx.isolation)?;
         txn.set_cancel_flag(self.cancel.clone());
-        txn.set_lock_timeout(self.effective.lock_timeout);
+        txn.set_memory(&self.resources.memory);
         self.registered.begins(self.tx.started, &txn);
         self.tx.txn = Some(txn);
+        self.limit_waits();
         Ok(())
+    }
+
+    /// Applies the settings that limit waits for locks: they may change between the statements of
+    /// a transaction.
+    fn limit_waits(&mut self) {
+        if let Some(txn) = &mut self.tx.txn {
+            txn.set_lock_timeout(self.effective.lock_timeout);
+            txn.set_deadlock_timeout(self.effective.deadlock_timeout);
+        }
     }
 
     /// Runs a transaction command; its tag.
@@ -187,7 +200,7 @@ impl Session {
                 );
                 return Ok(());
             }
-            // What ran before it in the same query text becomes part of the block.
+            // Statements before it in the same query text become part of the block.
             Block::Implicit => {}
             Block::Idle | Block::Failed => self.ensure_transaction()?,
         }
@@ -381,7 +394,7 @@ impl Session {
     fn end(&mut self, committed: bool) {
         self.tx.block = Block::Idle;
         self.registered.ends();
-        // Committed catalog changes were published with the commit (catalog rule 3).
+        // Committed catalog changes were published with the commit (CAT-3).
         if std::mem::take(&mut self.tx.ddl_used) {
             self.tx.ddl = DdlLog::default();
         }

@@ -1,4 +1,4 @@
-//! What sessions see of each other.
+//! Visibility and blocking between sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,7 +128,7 @@ async fn a_planned_update_finishes_among_many_others_of_its_row() {
     assert_eq!(number(&mut main).await, expected.to_string());
 }
 
-/// Exec rule 8: on one thread, so that nobody could cancel it if it did not let go.
+/// EXEC-9: on one thread, so that nobody could cancel it if it did not let go.
 #[tokio::test]
 async fn a_planned_change_of_many_rows_lets_others_run_and_can_be_cancelled() {
     let (engine, mut main) = table_with_a_row().await;
@@ -204,6 +204,93 @@ async fn a_cancelled_statement_ends_with_57014() {
 }
 
 #[tokio::test]
+async fn lock_timeout_ends_waits_for_every_kind_of_lock() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(&mut main, "CREATE TABLE u (id int PRIMARY KEY)")
+        .await
+        .unwrap();
+    let held = "BEGIN; UPDATE t SET n = 0 WHERE id = 1; INSERT INTO t VALUES (3, 0);
+        LOCK TABLE u IN SHARE ROW EXCLUSIVE MODE";
+    run(&mut main, held).await.unwrap();
+    let mut other = session(&engine);
+    for sql in [
+        "UPDATE t SET n = 1 WHERE id = 1",
+        "UPDATE t SET n = n + 1 WHERE n < 20",
+        "DELETE FROM t WHERE id = 1",
+        "SELECT * FROM t WHERE id = 1 FOR SHARE",
+        "INSERT INTO t VALUES (1, 0) ON CONFLICT (id) DO UPDATE SET n = 1",
+        "INSERT INTO t VALUES (3, 1)",
+        "DROP TABLE t",
+        "CREATE INDEX ON t (n)",
+        "ALTER TABLE u ADD COLUMN n int",
+        "TRUNCATE t",
+        "VACUUM u",
+        "ANALYZE u",
+    ] {
+        // Within the same query text the setting counts at once.
+        let block = !sql.starts_with("VACUUM");
+        let begin = if block { "BEGIN; SELECT 1;" } else { "" };
+        run(&mut other, &format!("{begin} SET lock_timeout = '20ms'"))
+            .await
+            .unwrap();
+        let error = run(&mut other, sql).await.unwrap_err();
+        assert_eq!(error.sqlstate.as_str(), "55P03", "{sql}: {}", error.message);
+        let message = "canceling statement due to lock timeout";
+        assert_eq!(&*error.message, message, "{sql}");
+        run(&mut other, if block { "ROLLBACK" } else { "SELECT 1" })
+            .await
+            .unwrap();
+        run(&mut other, "SET lock_timeout = 0").await.unwrap();
+    }
+    let (shown, _) = run(&mut other, "SHOW deadlock_timeout").await.unwrap();
+    assert_eq!(shown, ["1s"]);
+}
+
+#[tokio::test]
+async fn a_deadlock_is_found_after_deadlock_timeout() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(
+        &mut main,
+        "SET deadlock_timeout = '10s'; BEGIN; UPDATE t SET n = 1 WHERE id = 1",
+    )
+    .await
+    .unwrap();
+    let mut other = session(&engine);
+    run(&mut other, "BEGIN; UPDATE t SET n = 2 WHERE id = 2")
+        .await
+        .unwrap();
+    let waiting = tokio::spawn(async move {
+        let done = run(&mut main, "UPDATE t SET n = 1 WHERE id = 2").await;
+        done.map(|(_, tag)| tag)
+    });
+    until_blocked(&engine).await;
+    let sql = "SET deadlock_timeout = '5ms'; UPDATE t SET n = 2 WHERE id = 1";
+    let error = run(&mut other, sql).await.unwrap_err();
+    assert_eq!(error.sqlstate.as_str(), "40P01");
+    run(&mut other, "ROLLBACK").await.unwrap();
+    assert_eq!(waiting.await.unwrap().unwrap(), "UPDATE 1");
+}
+
+#[tokio::test]
+async fn what_is_refused_anyway_does_not_wait_for_a_lock() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(&mut main, "BEGIN; LOCK TABLE t IN ACCESS EXCLUSIVE MODE")
+        .await
+        .unwrap();
+    let mut other = session(&engine);
+    for sql in [
+        "UPDATE t SET n = 1",
+        "SELECT * FROM t FOR UPDATE",
+        "INSERT INTO t VALUES (9)",
+    ] {
+        run(&mut other, "BEGIN READ ONLY").await.unwrap();
+        let error = run(&mut other, sql).await.unwrap_err();
+        assert_eq!(error.sqlstate.as_str(), "25006", "{sql}");
+        run(&mut other, "ROLLBACK").await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn row_locks_are_skipped_refused_or_waited_for() {
     let (engine, mut main) = table_with_a_row().await;
     run(&mut main, "BEGIN; SELECT * FROM t WHERE id = 1 FOR UPDATE")
@@ -217,6 +304,12 @@ async fn row_locks_are_skipped_refused_or_waited_for() {
     let nowait = "SELECT id FROM t WHERE id = 1 FOR SHARE NOWAIT";
     let error = run(&mut other, nowait).await.unwrap_err();
     assert_eq!(error.sqlstate.as_str(), "55P03");
+    let message = "could not obtain lock on row in relation \"t\"";
+    assert_eq!(&*error.message, message);
+    let nowait = "BEGIN; LOCK TABLE t IN EXCLUSIVE MODE NOWAIT";
+    let error = run(&mut other, nowait).await.unwrap_err();
+    assert_eq!(&*error.message, "could not obtain lock on relation \"t\"");
+    run(&mut other, "ROLLBACK").await.unwrap();
     let waiting = background(&engine, "SELECT id FROM t WHERE id = 1 FOR UPDATE");
     until_blocked(&engine).await;
     run(&mut main, "ROLLBACK").await.unwrap();
@@ -260,4 +353,51 @@ async fn a_deadlock_fails_one_of_the_two() {
         .filter(|o| *o == Err("40P01"))
         .count();
     assert_eq!(failures, 1, "{mine:?} {theirs:?}");
+}
+
+/// Rows that a HOT update replaced before an index on the changed column was made.
+#[tokio::test]
+async fn an_index_younger_than_a_snapshot_gives_it_the_rows_of_the_heap() {
+    let engine = open();
+    let (mut main, mut old) = (session(&engine), session(&engine));
+    run(
+        &mut main,
+        "CREATE TABLE t (id int PRIMARY KEY, n int) WITH (fillfactor = 50); \
+         INSERT INTO t SELECT i, i % 10 FROM generate_series(1, 100) i",
+    )
+    .await
+    .unwrap();
+    run(
+        &mut old,
+        "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1 FROM t",
+    )
+    .await
+    .unwrap();
+    // The first row has n = 3 now; the index has one entry for its chain.
+    run(
+        &mut main,
+        "UPDATE t SET n = 3 WHERE id = 1; CREATE INDEX t_n ON t (n)",
+    )
+    .await
+    .unwrap();
+    let check = "SELECT indcheckxmin FROM pg_index WHERE indexrelid = 't_n'::regclass";
+    assert_eq!(run(&mut main, check).await.unwrap().0, ["t"]);
+    // The plan is kept: each session runs what the other has planned.
+    for _ in 0..2 {
+        for (n, before, now) in [(1, "1 11 21 31 41 51 61 71 81 91", 9), (3, "", 11)] {
+            let sql = format!("SELECT id FROM t WHERE n = {n} ORDER BY id");
+            let seen = run(&mut main, &sql).await.unwrap().0;
+            assert_eq!(seen.len(), now, "n = {n}");
+            let seen = run(&mut old, &sql).await.unwrap().0;
+            match before {
+                "" => assert!(seen.len() == 10 && !seen.contains(&"1".into()), "{seen:?}"),
+                _ => assert_eq!(seen.join(" "), before),
+            }
+            let sql = format!("SELECT count(*) FROM t WHERE n BETWEEN {n} AND {n}");
+            assert_eq!(run(&mut old, &sql).await.unwrap().0, ["10"]);
+        }
+    }
+    let ordered = "SELECT n FROM t WHERE n >= 2 AND n <= 3 ORDER BY n LIMIT 11";
+    let seen = run(&mut old, ordered).await.unwrap().0.join("");
+    assert_eq!(seen, "22222222223");
 }

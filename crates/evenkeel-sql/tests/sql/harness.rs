@@ -7,7 +7,7 @@ use evenkeel_engine::{Config, Database};
 use evenkeel_io::SimDisk;
 use evenkeel_sql::{Session, SessionParams, SqlConfig, SqlEngine, SqlResult, StatementResult};
 
-/// What a text gives: rows of its last statement with rows, and the last tag.
+/// Runs a text; returns the rows of its last statement with rows, and the last tag.
 pub async fn run(session: &mut Session, sql: &str) -> SqlResult<(Vec<String>, String)> {
     let mut query = session.simple(sql);
     let mut rows = Vec::new();

@@ -8,3 +8,4 @@ mod harness;
 mod maintenance;
 mod prepared;
 mod statistics;
+mod texts;

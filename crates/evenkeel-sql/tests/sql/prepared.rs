@@ -64,7 +64,7 @@ async fn parameters_take_their_types_from_their_places() {
             vec![20, 20],
         ),
         (
-            "SELECT generate_series(a, $1), generate_series($2, $3) FROM t",
+            "SELECT generate_series(a, $1), generate_series($2::int, $3) FROM t",
             vec![23, 23, 23],
         ),
     ] {
@@ -151,7 +151,7 @@ async fn sets_in_a_select_list_take_parameters_and_have_types() {
     }
     execute(
         &mut main,
-        "INSERT INTO t SELECT generate_series($1, $2)",
+        "INSERT INTO t SELECT generate_series($1::int, $2)",
         &["3", "7"],
     )
     .await

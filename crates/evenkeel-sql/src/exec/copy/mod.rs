@@ -1,22 +1,25 @@
 //! COPY's text and CSV formats, in both directions.
 
+mod maker;
 mod records;
 mod write;
 
 use std::sync::Arc;
 
 use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::table::InsertOptions;
 use evenkeel_engine::{BlockNumber, CancelFlag, Tid, Transaction};
+use evenkeel_expr::program::Program;
 
 use super::StatementCx;
-use super::oltp::expr::{Env, Typed};
-use super::oltp::insert::{RowMaker, RowMemory};
+use super::row;
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::planner::utility::CopyOptions;
-use crate::session::api::CopyFormat;
+use crate::parser::utility::CopyOptions;
+use crate::protocol::CopyFormat;
 use crate::types::{Datum, text_from_bytes};
+use maker::{RowMaker, RowMemory};
 use records::{Fields, Scanner, split_csv, split_text};
 
 pub use write::TextWriter;
@@ -35,7 +38,7 @@ pub struct CopyShape {
     pub format: CopyFormat,
     /// Between fields.
     pub delimiter: u8,
-    /// What NULL looks like.
+    /// Text that stands for NULL.
     pub null: String,
     /// CSV's quote.
     pub quote: u8,
@@ -64,6 +67,16 @@ impl CopyShape {
     }
 }
 
+/// The defaults of the columns that lines do not have: for each of the table's columns which of the
+/// programs gives its value, if any does.
+#[derive(Default)]
+pub struct Defaults {
+    /// By column.
+    pub places: Vec<Option<usize>>,
+    /// Evaluated for every row, in their order.
+    pub programs: Vec<Program>,
+}
+
 /// COPY FROM STDIN under way.
 pub struct CopyIn {
     table: Arc<TableInfo>,
@@ -71,13 +84,15 @@ pub struct CopyIn {
     columns: Vec<usize>,
     /// For each of the table's columns its field in a line.
     places: Vec<Option<usize>>,
-    defaults: Vec<Typed>,
+    defaults: Defaults,
     shape: CopyShape,
     options: InsertOptions,
-    cx: StatementCx,
+    cx: Arc<StatementCx>,
     cancel: CancelFlag,
-    /// What is left of a record whose end has not come yet.
+    /// Beginning of a record whose end has not been received.
     rest: Vec<u8>,
+    /// Charged for it: a record may come in any number of pieces.
+    charge: Reservation,
     /// How far it has been looked into.
     scanner: Scanner,
     line: u64,
@@ -88,14 +103,14 @@ pub struct CopyIn {
 }
 
 impl CopyIn {
-    /// Begins a COPY into some columns of a table; `defaults` has a value for each column.
+    /// Begins a COPY into some columns of a table; `defaults` are for the others.
     pub fn new(
         table: Arc<TableInfo>,
         columns: Vec<usize>,
-        defaults: Vec<Typed>,
+        defaults: Defaults,
         shape: CopyShape,
         options: InsertOptions,
-        cx: StatementCx,
+        cx: Arc<StatementCx>,
         cancel: CancelFlag,
     ) -> CopyIn {
         let place = |column| columns.iter().position(|c| *c == column);
@@ -106,6 +121,7 @@ impl CopyIn {
             defaults,
             shape,
             options,
+            charge: Reservation::new(&cx.seed.resources.memory),
             cx,
             cancel,
             rest: Vec::new(),
@@ -141,6 +157,7 @@ impl CopyIn {
             joined.drain(..used);
             self.rest = joined;
         }
+        self.charge.resize(self.rest.capacity())?;
         if self.rest.len() > MAX_LINE {
             return Err(SqlError::new(
                 SqlState::PROGRAM_LIMIT_EXCEEDED,
@@ -214,7 +231,7 @@ impl CopyIn {
         if self.line == 1 && self.shape.header {
             return Ok(());
         }
-        let text = text_from_bytes(line).map_err(|error| self.located(error, None))?;
+        let text = text_from_bytes(line).map_err(|error| self.located(error.into(), None))?;
         self.row(text)?;
         self.count += 1;
         Ok(())
@@ -243,25 +260,26 @@ impl CopyIn {
             );
             return Err(self.located(error, None));
         }
+        let mut defaults = match self.defaults.programs.as_slice() {
+            [] => Vec::new(),
+            programs => row::values(programs, &self.cx)?,
+        };
         let memory = std::mem::take(&mut self.memory);
         let mut maker = RowMaker::reusing(&table, &self.cx.types, memory);
-        maker.begin();
         for (column, info) in table.columns.iter().enumerate() {
             match self.places[column].map(|place| &fields[place]) {
                 Some(Some(text)) => {
                     let datum = Datum::parse_text(info.ty, text, &self.cx.types)
-                        .map_err(|error| self.located(error, Some((&*info.name, text))))?;
-                    maker.push_stored(datum);
+                        .map_err(|error| self.located(error.into(), Some((&*info.name, text))))?;
+                    maker.push(datum);
                 }
-                Some(None) => maker.push_stored(Datum::Null),
+                Some(None) => maker.push(Datum::Null),
                 None => {
-                    let env = Env {
-                        params: &[],
-                        cx: &self.cx,
-                    };
-                    let default = &self.defaults[column];
-                    let datum = default.eval(None, env)?;
-                    maker.push(datum, default.ty)?;
+                    let place = self.defaults.places.get(column).copied().flatten();
+                    let value = place.and_then(|place| defaults.get_mut(place));
+                    maker.push(
+                        value.map_or(Datum::Null, |value| std::mem::replace(value, Datum::Null)),
+                    );
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::CopyShape;
 use crate::error::SqlResult;
-use crate::session::api::CopyFormat;
+use crate::protocol::CopyFormat;
 use crate::types::invalid_encoding;
 
 /// Finds where records end. It remembers how far it has looked into one whose end has not come
@@ -146,8 +146,8 @@ fn unescape(field: &str) -> SqlResult<String> {
     }
     match String::from_utf8(out) {
         Ok(text) if !text.as_bytes().contains(&0) => Ok(text),
-        Ok(text) => Err(invalid_encoding(text.as_bytes())),
-        Err(bad) => Err(invalid_encoding(bad.as_bytes())),
+        Ok(text) => Err(invalid_encoding(text.as_bytes()).into()),
+        Err(bad) => Err(invalid_encoding(bad.as_bytes()).into()),
     }
 }
 

@@ -3,7 +3,7 @@
 use bytes::{BufMut, BytesMut};
 
 use super::CopyShape;
-use crate::session::api::CopyFormat;
+use crate::protocol::CopyFormat;
 use crate::types::{Datum, SqlType, TypeContext};
 
 /// Writes rows in COPY's formats.

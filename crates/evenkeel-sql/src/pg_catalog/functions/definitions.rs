@@ -1,82 +1,99 @@
-//! What objects are defined by, who may use them, and what is said about them.
+//! Definitions of objects, privileges on them, and comments about them.
 
 use super::{Definition, arg, flag_arg, lax, number_arg, oid_arg, strict};
-use crate::error::SqlResult;
+use crate::error::{SqlError, SqlResult};
+use crate::pg_catalog::quote::quote_ident;
 use crate::pg_catalog::snapshot::{Relation, Snapshot};
 use crate::pg_catalog::{builtin, deparse, globals, relations};
-use crate::types::{Datum, SqlType};
+use crate::types::Datum;
 
 pub(super) const FUNCTIONS: &[Definition] = &[
-    strict("pg_get_indexdef", SqlType::Text, index),
-    strict("pg_get_constraintdef", SqlType::Text, constraint),
-    strict("pg_get_expr", SqlType::Text, |_, args| {
-        Ok(arg(args, 0).clone())
-    }),
-    strict("pg_get_function_result", SqlType::Text, |_, args| {
-        proc(args, |p| p.result)
-    }),
-    strict("pg_get_function_arguments", SqlType::Text, |_, args| {
+    strict("pg_get_indexdef", index),
+    strict("pg_get_constraintdef", constraint),
+    strict("pg_get_expr", |_, args| Ok(arg(args, 0).clone())),
+    strict("pg_get_function_result", |_, args| proc(args, |p| p.result)),
+    strict("pg_get_function_arguments", |_, args| {
         proc(args, |p| p.arguments)
     }),
-    strict(
-        "pg_get_function_identity_arguments",
-        SqlType::Text,
-        |_, args| proc(args, |p| p.arguments),
-    ),
-    lax("pg_get_functiondef", SqlType::Text, nothing),
-    lax("pg_get_viewdef", SqlType::Text, nothing),
-    lax("pg_get_ruledef", SqlType::Text, nothing),
-    lax("pg_get_triggerdef", SqlType::Text, nothing),
-    lax("pg_get_partkeydef", SqlType::Text, nothing),
-    lax("pg_get_partition_constraintdef", SqlType::Text, nothing),
-    lax("pg_get_statisticsobjdef", SqlType::Text, nothing),
-    lax("pg_get_statisticsobjdef_columns", SqlType::Text, nothing),
-    lax("pg_get_serial_sequence", SqlType::Text, nothing),
-    lax("obj_description", SqlType::Text, description),
-    lax("col_description", SqlType::Text, nothing),
-    lax("shobj_description", SqlType::Text, nothing),
-    strict(
-        "pg_relation_is_publishable",
-        SqlType::Bool,
-        |snapshot, args| {
-            let relation = snapshot.relation(super::relation_arg(snapshot, args, 0)?);
-            Ok(Datum::Bool(matches!(relation, Some(Relation::Table(_)))))
-        },
-    ),
-    strict(
-        "pg_relation_is_updatable",
-        SqlType::Int4,
-        |snapshot, args| {
-            let relation = snapshot.relation(oid_arg(args, 0)?);
-            let every_event = 28;
-            Ok(Datum::Int4(
-                if matches!(relation, Some(Relation::Table(_))) {
-                    every_event
-                } else {
-                    0
-                },
-            ))
-        },
-    ),
-    lax("row_security_active", SqlType::Bool, no),
-    lax("pg_is_in_recovery", SqlType::Bool, no),
-    lax("pg_is_other_temp_schema", SqlType::Bool, no),
-    lax("pg_my_temp_schema", SqlType::Oid, |_, _| Ok(Datum::Oid(0))),
-    strict("has_any_column_privilege", SqlType::Bool, yes),
-    strict("has_column_privilege", SqlType::Bool, yes),
-    strict("has_database_privilege", SqlType::Bool, yes),
-    strict("has_foreign_data_wrapper_privilege", SqlType::Bool, yes),
-    strict("has_function_privilege", SqlType::Bool, yes),
-    strict("has_language_privilege", SqlType::Bool, yes),
-    strict("has_parameter_privilege", SqlType::Bool, yes),
-    strict("has_schema_privilege", SqlType::Bool, yes),
-    strict("has_sequence_privilege", SqlType::Bool, yes),
-    strict("has_server_privilege", SqlType::Bool, yes),
-    strict("has_table_privilege", SqlType::Bool, yes),
-    strict("has_tablespace_privilege", SqlType::Bool, yes),
-    strict("has_type_privilege", SqlType::Bool, yes),
-    strict("pg_has_role", SqlType::Bool, yes),
+    strict("pg_get_function_identity_arguments", |_, args| {
+        proc(args, |p| p.arguments)
+    }),
+    lax("pg_get_functiondef", nothing),
+    lax("pg_get_function_sqlbody", nothing),
+    strict("pg_describe_object", description_of),
+    lax("pg_get_viewdef", nothing),
+    lax("pg_get_ruledef", nothing),
+    lax("pg_get_triggerdef", nothing),
+    lax("pg_get_partkeydef", nothing),
+    lax("pg_get_partition_constraintdef", nothing),
+    lax("pg_get_statisticsobjdef", nothing),
+    lax("pg_get_statisticsobjdef_columns", nothing),
+    lax("pg_get_serial_sequence", nothing),
+    lax("obj_description", description),
+    lax("col_description", nothing),
+    lax("shobj_description", nothing),
+    strict("pg_relation_is_publishable", |snapshot, args| {
+        let relation = snapshot.relation(super::relation_arg(snapshot, args, 0)?);
+        Ok(Datum::Bool(matches!(relation, Some(Relation::Table(_)))))
+    }),
+    strict("pg_relation_is_updatable", |snapshot, args| {
+        let relation = snapshot.relation(oid_arg(args, 0)?);
+        let every_event = 28;
+        Ok(Datum::Int4(
+            if matches!(relation, Some(Relation::Table(_))) {
+                every_event
+            } else {
+                0
+            },
+        ))
+    }),
+    lax("row_security_active", no),
+    lax("pg_is_in_recovery", no),
+    lax("pg_is_other_temp_schema", no),
+    lax("pg_my_temp_schema", |_, _| Ok(Datum::Oid(0))),
+    strict("has_any_column_privilege", yes),
+    strict("has_column_privilege", yes),
+    strict("has_database_privilege", yes),
+    strict("has_foreign_data_wrapper_privilege", yes),
+    strict("has_function_privilege", yes),
+    strict("has_language_privilege", yes),
+    strict("has_parameter_privilege", yes),
+    strict("has_schema_privilege", yes),
+    strict("has_sequence_privilege", yes),
+    strict("has_server_privilege", yes),
+    strict("has_table_privilege", yes),
+    strict("has_tablespace_privilege", yes),
+    strict("has_type_privilege", yes),
+    strict("pg_has_role", yes),
 ];
+
+/// An object in words, by the oids of its catalog and its own; a column by its number.
+fn description_of(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    let (class, number) = (oid_arg(args, 0)?, oid_arg(args, 1)?);
+    let column = number_arg(args, 2)?;
+    let words = match relations::by_oid(class).map(|def| def.name) {
+        Some("pg_class") if column == 0 => {
+            let Some(relation) = snapshot.relation(number) else {
+                return Ok(Datum::Null);
+            };
+            let kind = match relation {
+                Relation::Index(..) => "index",
+                Relation::System(def) if def.kind == "v" => "view",
+                _ => "table",
+            };
+            format!("{kind} {}", snapshot.relation_text(number))
+        }
+        Some("pg_namespace") => match snapshot.schema_name(number) {
+            Some(name) => format!("schema {name}"),
+            None => return Ok(Datum::Null),
+        },
+        _ => {
+            let message = format!("pg_describe_object of objects of catalog {class}");
+            return Err(SqlError::unsupported(message));
+        }
+    };
+    Ok(Datum::Text(words))
+}
 
 fn nothing(_: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Null)
@@ -134,7 +151,7 @@ fn constraint(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let oid = oid_arg(args, 0)?;
     let found = snapshot.tables.iter().find_map(|table| {
         if let Some((.., column)) = table.not_null().find(|(number, ..)| *number == oid) {
-            return Some(format!("NOT NULL {}", deparse::quote_ident(&column.name)));
+            return Some(format!("NOT NULL {}", quote_ident(&column.name)));
         }
         let constraint = table
             .constraints

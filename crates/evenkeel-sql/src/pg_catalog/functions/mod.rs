@@ -1,213 +1,102 @@
 //! PostgreSQL's catalog functions, over the session's [`Snapshot`].
 
-mod array;
 mod definitions;
 mod names;
 mod server;
 mod sizes;
 
-use std::hash::{Hash, Hasher};
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
-use datafusion::arrow::array::Array;
-use datafusion::arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::ScalarValue;
-use datafusion::error::Result as DfResult;
-use datafusion::execution::FunctionRegistry;
-use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    TypeSignature, Volatility,
-};
-
-use super::context;
 use super::snapshot::Snapshot;
-use crate::arrow::{ColumnBuilder, datum_at};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::types::{Datum, SqlType};
+use crate::types::Datum;
+
+/// All functions.
+const ALL: [&[Definition]; 4] = [
+    names::FUNCTIONS,
+    definitions::FUNCTIONS,
+    sizes::FUNCTIONS,
+    server::FUNCTIONS,
+];
 
 /// A function's value for one row.
 type Eval = fn(&Snapshot, &[Datum]) -> SqlResult<Datum>;
 
-/// What a function is.
+/// A function's name, strictness and body.
 #[derive(Debug, Clone, Copy)]
 struct Definition {
     name: &'static str,
-    result: SqlType,
     /// Whether a NULL argument makes the result NULL.
     strict: bool,
-    /// Whether it does something, so that it runs as often as a statement says.
-    acts: bool,
     eval: Eval,
 }
 
-const fn strict(name: &'static str, result: SqlType, eval: Eval) -> Definition {
-    Definition {
-        name,
-        result,
-        strict: true,
-        acts: false,
-        eval,
-    }
-}
-
-const fn lax(name: &'static str, result: SqlType, eval: Eval) -> Definition {
-    Definition {
-        name,
-        result,
-        strict: false,
-        acts: false,
-        eval,
-    }
-}
-
-const fn acting(name: &'static str, result: SqlType, eval: Eval) -> Definition {
-    Definition {
-        name,
-        result,
-        strict: false,
-        acts: true,
-        eval,
-    }
-}
-
-/// One function, for DataFusion.
-#[derive(Debug)]
-struct CatalogFunction {
-    definition: Definition,
-    aliases: Vec<String>,
-    signature: Signature,
-}
-
-impl CatalogFunction {
-    fn new(definition: Definition, aliases: Vec<String>) -> CatalogFunction {
-        let any = vec![TypeSignature::VariadicAny, TypeSignature::Nullary];
-        let volatility = if definition.acts {
-            Volatility::Volatile
-        } else {
-            Volatility::Stable
-        };
-        let signature = Signature::one_of(any, volatility);
-        CatalogFunction {
-            definition,
-            aliases,
-            signature,
-        }
-    }
-
+impl Definition {
     /// The value of one row, whose arguments are in `args`.
     fn value(&self, snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
-        if self.definition.strict && args.iter().any(Datum::is_null) {
+        if self.strict && args.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
-        (self.definition.eval)(snapshot, args)
+        (self.eval)(snapshot, args)
     }
 }
 
-impl PartialEq for CatalogFunction {
-    fn eq(&self, other: &Self) -> bool {
-        self.definition.name == other.definition.name
+const fn strict(name: &'static str, eval: Eval) -> Definition {
+    Definition {
+        name,
+        strict: true,
+        eval,
     }
 }
 
-impl Eq for CatalogFunction {}
-
-impl Hash for CatalogFunction {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.definition.name.hash(state);
+const fn lax(name: &'static str, eval: Eval) -> Definition {
+    Definition {
+        name,
+        strict: false,
+        eval,
     }
 }
 
-impl ScalarUDFImpl for CatalogFunction {
-    fn name(&self) -> &str {
-        self.definition.name
-    }
-
-    fn aliases(&self) -> &[String] {
-        &self.aliases
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arg_types: &[DataType]) -> DfResult<DataType> {
-        Ok(self.definition.result.arrow_type())
-    }
-
-    fn return_field_from_args(&self, _args: ReturnFieldArgs) -> DfResult<FieldRef> {
-        Ok(Arc::new(
-            self.definition.result.arrow_field(self.name(), true),
-        ))
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
-        let snapshot = context::snapshot(&args.config_options)?;
-        let types = args
-            .arg_fields
-            .iter()
-            .map(|field| SqlType::from_arrow_field(field));
-        let types: Vec<SqlType> = types.collect();
-        let scalar = args
-            .args
-            .iter()
-            .all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if scalar { 1 } else { args.number_rows };
-        let columns: Vec<Arc<dyn Array>> =
-            args.args.iter().map(one_or_all).collect::<DfResult<_>>()?;
-        let mut values = ColumnBuilder::new(self.definition.result, rows);
-        let mut row_args = Vec::with_capacity(columns.len());
-        for row in 0..rows {
-            row_args.clear();
-            for ((column, ty), arg) in columns.iter().zip(&types).zip(&args.args) {
-                let at = if matches!(arg, ColumnarValue::Scalar(_)) {
-                    0
-                } else {
-                    row
-                };
-                row_args.push(datum_at(column, at, *ty)?);
-            }
-            values.append(&self.value(&snapshot, &row_args)?)?;
-        }
-        let values = values.finish();
-        if scalar {
-            return Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(
-                &values, 0,
-            )?));
-        }
-        Ok(ColumnarValue::Array(values))
-    }
-}
-
-/// The array of an argument; of a constant, one row.
-fn one_or_all(arg: &ColumnarValue) -> DfResult<Arc<dyn Array>> {
-    match arg {
-        ColumnarValue::Array(array) => Ok(Arc::clone(array)),
-        ColumnarValue::Scalar(scalar) => scalar.to_array(),
-    }
-}
-
-/// Registers all of them, in place of functions of the same names.
+/// Answers a function about the catalog by its oid in `pg_proc`.
 ///
 /// # Errors
-/// Those of the registry.
-pub fn register(registry: &mut dyn FunctionRegistry) -> SqlResult<()> {
-    let all = [
-        names::FUNCTIONS,
-        definitions::FUNCTIONS,
-        sizes::FUNCTIONS,
-        server::FUNCTIONS,
-        array::FUNCTIONS,
-    ];
-    for definition in all.into_iter().flatten() {
-        // The other names of a function that goes must go with it: whoever builds a registry
-        // anew from this one would bring it back.
-        let replaced = registry.udf(definition.name).ok();
-        let replaced = replaced.filter(|function| function.name() == definition.name);
-        let aliases = replaced.map_or_else(Vec::new, |function| function.aliases().to_vec());
-        let function = CatalogFunction::new(*definition, aliases);
-        registry.register_udf(Arc::new(ScalarUDF::from(function)))?;
-    }
-    Ok(())
+/// Those of the function; 0A000 for one that is not built.
+pub fn call(oid: u32, snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    static BY_NAME: LazyLock<HashMap<&'static str, Definition>> = LazyLock::new(|| {
+        let all = ALL.into_iter().flatten();
+        all.map(|definition| (definition.name, *definition))
+            .collect()
+    });
+    let name = proc_name(oid).unwrap_or_default();
+    let Some(definition) = BY_NAME.get(name) else {
+        return Err(SqlError::unsupported(format!("function {name} here")));
+    };
+    definition.value(snapshot, args)
+}
+
+/// The name of a function that the catalog answers. The functions of names and oids are in no
+/// statement by name.
+fn proc_name(oid: u32) -> Option<&'static str> {
+    Some(match oid {
+        44 => "regprocin",
+        45 => "regprocout",
+        2218 | 1079 => "regclassin",
+        2219 => "regclassout",
+        2212 => "regprocedurein",
+        2213 => "regprocedureout",
+        2214 => "regoperin",
+        2215 => "regoperout",
+        2216 => "regoperatorin",
+        2217 => "regoperatorout",
+        2220 => "regtypein",
+        2221 => "regtypeout",
+        4084 => "regnamespacein",
+        4085 => "regnamespaceout",
+        4098 => "regrolein",
+        4092 => "regroleout",
+        _ => evenkeel_expr::proc_by_oid(oid)?.name,
+    })
 }
 
 /// The argument at a position; NULL where there is none.

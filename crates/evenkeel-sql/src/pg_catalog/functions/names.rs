@@ -1,91 +1,89 @@
 //! Names of objects, whether they are visible, and the named forms of oids.
 
-use super::array::item_text;
 use super::{Definition, arg, lax, number_arg, oid_arg, strict, text_arg};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::pg_catalog::deparse::{format_type, quote_ident};
+use crate::parser::parse;
+use crate::parser::type_from_ast;
+use crate::pg_catalog::deparse::format_type;
+use crate::pg_catalog::quote::quote_ident;
 use crate::pg_catalog::snapshot::{DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, Relation, Snapshot};
 use crate::pg_catalog::{builtin, globals};
-use crate::planner::parse::DIALECT;
-use crate::types::{Datum, SqlType};
-use datafusion::sql::sqlparser::parser::Parser;
+use crate::types::Datum;
+use sqlparser::parser::Parser;
 
 pub(super) const FUNCTIONS: &[Definition] = &[
-    lax("format_type", SqlType::Text, type_name),
-    lax("format", SqlType::Text, format),
-    strict("pg_get_userbyid", SqlType::Name, user),
-    strict("acldefault", SqlType::TextArray, default_privileges),
-    strict("pg_encoding_to_char", SqlType::Name, encoding),
-    strict("pg_char_to_encoding", SqlType::Int4, encoding_number),
-    lax("getdatabaseencoding", SqlType::Name, |_, _| {
-        Ok(Datum::Text("UTF8".into()))
-    }),
-    strict("pg_table_is_visible", SqlType::Bool, table_is_visible),
-    strict("pg_type_is_visible", SqlType::Bool, |_, args| {
+    lax("format_type", type_name),
+    strict("pg_get_userbyid", user),
+    strict("acldefault", default_privileges),
+    strict("pg_encoding_to_char", encoding),
+    strict("pg_char_to_encoding", encoding_number),
+    lax("getdatabaseencoding", |_, _| Ok(Datum::Text("UTF8".into()))),
+    strict("pg_table_is_visible", table_is_visible),
+    strict("pg_type_is_visible", |_, args| {
         let oid = oid_arg(args, 0)?;
         Ok(builtin::type_by_oid(oid).map_or(Datum::Null, |_| Datum::Bool(true)))
     }),
-    strict("pg_function_is_visible", SqlType::Bool, |_, args| {
+    strict("pg_function_is_visible", |_, args| {
         let oid = oid_arg(args, 0)?;
         Ok(builtin::proc_by_oid(oid).map_or(Datum::Null, |_| Datum::Bool(true)))
     }),
-    strict("pg_operator_is_visible", SqlType::Bool, visible),
-    strict("pg_opclass_is_visible", SqlType::Bool, visible),
-    strict("pg_opfamily_is_visible", SqlType::Bool, visible),
-    strict("pg_collation_is_visible", SqlType::Bool, visible),
-    strict("pg_conversion_is_visible", SqlType::Bool, visible),
-    strict("pg_statistics_obj_is_visible", SqlType::Bool, visible),
-    strict("pg_ts_config_is_visible", SqlType::Bool, visible),
-    strict("pg_ts_dict_is_visible", SqlType::Bool, visible),
-    strict("pg_ts_parser_is_visible", SqlType::Bool, visible),
-    strict("pg_ts_template_is_visible", SqlType::Bool, visible),
-    strict("to_regclass", SqlType::Regclass, |snapshot, args| {
+    strict("pg_operator_is_visible", visible),
+    strict("pg_opclass_is_visible", visible),
+    strict("pg_opfamily_is_visible", visible),
+    strict("pg_collation_is_visible", visible),
+    strict("pg_conversion_is_visible", visible),
+    strict("pg_statistics_obj_is_visible", visible),
+    strict("pg_ts_config_is_visible", visible),
+    strict("pg_ts_dict_is_visible", visible),
+    strict("pg_ts_parser_is_visible", visible),
+    strict("pg_ts_template_is_visible", visible),
+    strict("to_regclass", |snapshot, args| {
         Ok(found(relation_oid(snapshot, text_arg(args, 0)?).ok()))
     }),
-    strict("to_regtype", SqlType::Regtype, |_, args| {
+    strict("to_regtype", |_, args| {
         Ok(found(type_oid(text_arg(args, 0)?).ok()))
     }),
-    strict("to_regproc", SqlType::Regproc, |_, args| {
+    strict("to_regproc", |_, args| {
         Ok(found(proc_oid(text_arg(args, 0)?).ok()))
     }),
-    strict("to_regnamespace", SqlType::Oid, |snapshot, args| {
+    strict("to_regnamespace", |snapshot, args| {
         Ok(found(schema_oid(snapshot, text_arg(args, 0)?).ok()))
     }),
-    strict("to_regrole", SqlType::Oid, |snapshot, args| {
+    strict("to_regrole", |snapshot, args| {
         Ok(found(role_oid(snapshot, text_arg(args, 0)?).ok()))
     }),
-    strict("regclassin", SqlType::Regclass, |snapshot, args| {
+    strict("regclassin", |snapshot, args| {
         input(args, |name| relation_oid(snapshot, name))
     }),
-    strict("regtypein", SqlType::Regtype, |_, args| {
-        input(args, type_oid)
+    strict("regtypein", |_, args| input(args, type_oid)),
+    strict("regprocin", |_, args| input(args, proc_oid)),
+    strict("regprocedurein", |_, args| input(args, procedure_oid)),
+    strict("regprocedureout", |_, args| {
+        Ok(Datum::Text(procedure_text(oid_arg(args, 0)?)))
     }),
-    strict("regprocin", SqlType::Regproc, |_, args| {
-        input(args, proc_oid)
-    }),
-    strict("regnamespacein", SqlType::Oid, |snapshot, args| {
+    strict("regnamespacein", |snapshot, args| {
         input(args, |name| schema_oid(snapshot, name))
     }),
-    strict("regrolein", SqlType::Oid, |snapshot, args| {
+    strict("regrolein", |snapshot, args| {
         input(args, |name| role_oid(snapshot, name))
     }),
-    strict("regclassout", SqlType::Text, |snapshot, args| {
+    strict("regclassout", |snapshot, args| {
         Ok(Datum::Text(snapshot.relation_text(oid_arg(args, 0)?)))
     }),
-    strict("regtypeout", SqlType::Text, |_, args| {
+    strict("regtypeout", |_, args| {
         Ok(Datum::Text(format_type(oid_arg(args, 0)?, None)))
     }),
-    strict("regprocout", SqlType::Text, |_, args| {
+    strict("regprocout", |_, args| {
         let oid = oid_arg(args, 0)?;
         let name = builtin::proc_by_oid(oid).map(|proc| quote_ident(proc.name));
         Ok(Datum::Text(name.unwrap_or_else(|| unnamed(oid))))
     }),
-    strict("regnamespaceout", SqlType::Text, |snapshot, args| {
+    strict("regnamespaceout", |snapshot, args| {
         let oid = oid_arg(args, 0)?;
         let name = snapshot.schema_name(oid).map(quote_ident);
         Ok(Datum::Text(name.unwrap_or_else(|| unnamed(oid))))
     }),
-    strict("regroleout", SqlType::Text, |snapshot, args| {
+    strict("regroleout", |snapshot, args| {
         let oid = oid_arg(args, 0)?;
         let name = (oid == OWNER).then(|| quote_ident(&snapshot.user));
         Ok(Datum::Text(name.unwrap_or_else(|| unnamed(oid))))
@@ -124,48 +122,7 @@ fn type_name(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Text(format_type(oid_arg(args, 0)?, typmod)))
 }
 
-/// `format(text, …)` with `%s`, `%I`, `%L` and `%%`.
-fn format(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
-    let Datum::Text(template) = arg(args, 0) else {
-        return Ok(Datum::Null);
-    };
-    let invalid = |message: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message);
-    let mut out = String::new();
-    let mut values = args.iter().skip(1);
-    let mut chars = template.chars();
-    while let Some(c) = chars.next() {
-        if c != '%' {
-            out.push(c);
-            continue;
-        }
-        let kind = chars.next().unwrap_or(' ');
-        if kind == '%' {
-            out.push('%');
-            continue;
-        }
-        let value = values.next().map(item_text);
-        let value = value.ok_or_else(|| invalid("too few arguments for format()".into()))?;
-        match (kind, value) {
-            ('s', value) => out.push_str(&value.unwrap_or_default()),
-            ('L', None) => out.push_str("NULL"),
-            ('L', Some(value)) => {
-                out.push_str(&format!("'{}'", value.replace('\'', "''")));
-            }
-            ('I', Some(value)) => out.push_str(&quote_ident(&value)),
-            ('I', None) => {
-                let message = "null values cannot be formatted as an SQL identifier";
-                return Err(SqlError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
-            }
-            (other, _) => {
-                let message = format!("unrecognized format() type specifier \"{other}\"");
-                return Err(invalid(message));
-            }
-        }
-    }
-    Ok(Datum::Text(out))
-}
-
-/// What privileges an object has when none were granted: those of its owner, and of all.
+/// The privileges that an object has when none were granted: those of its owner, and of all.
 fn default_privileges(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let owner = match oid_arg(args, 1)? {
         DATABASE_OWNER => DATABASE_OWNER_NAME,
@@ -238,11 +195,9 @@ fn visible(_: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
 /// A name's parts, folded as PostgreSQL folds them.
 fn name_parts(text: &str) -> SqlResult<Vec<String>> {
     let invalid = || SqlError::new(SqlState::INVALID_NAME, "invalid name syntax");
-    let mut parser = Parser::new(&DIALECT)
-        .try_with_sql(text)
-        .map_err(|_| invalid())?;
-    let name = parser.parse_object_name(false).map_err(|_| invalid())?;
-    let part = |part: &datafusion::sql::sqlparser::ast::ObjectNamePart| {
+    let name = parse::part(text, |parser| parser.parse_object_name(false));
+    let name = name.map_err(|_| invalid())?;
+    let part = |part: &sqlparser::ast::ObjectNamePart| {
         let ident = part.as_ident()?;
         Some(match ident.quote_style {
             Some(_) => ident.value.clone(),
@@ -302,10 +257,8 @@ fn type_oid(text: &str) -> SqlResult<u32> {
     if let Some(oid) = named(text) {
         return Ok(oid);
     }
-    let parsed = Parser::new(&DIALECT)
-        .try_with_sql(text)
-        .and_then(|mut p| p.parse_data_type());
-    if let Some(ty) = parsed.ok().and_then(|ast| SqlType::from_ast(&ast).ok()) {
+    let parsed = parse::part(text, Parser::parse_data_type);
+    if let Some(ty) = parsed.ok().and_then(|ast| type_from_ast(&ast).ok()) {
         return Ok(ty.oid());
     }
     let name = system_name(text)?;
@@ -326,6 +279,41 @@ fn proc_oid(text: &str) -> SqlResult<u32> {
         )),
         _ => Err(missing(SqlState::UNDEFINED_FUNCTION, "function", text)),
     }
+}
+
+/// A function by its name and the types of its arguments.
+fn procedure_oid(text: &str) -> SqlResult<u32> {
+    if let Some(oid) = plain_oid(text) {
+        return Ok(oid);
+    }
+    let invalid = |message| SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message);
+    let (name, rest) = text
+        .split_once('(')
+        .ok_or_else(|| invalid("expected a left parenthesis"))?;
+    let types = rest
+        .trim_end()
+        .strip_suffix(')')
+        .ok_or_else(|| invalid("expected a right parenthesis"))?;
+    let name = system_name(name)?;
+    let mut wanted = Vec::new();
+    for ty in types.split(',').map(str::trim).filter(|ty| !ty.is_empty()) {
+        wanted.push(type_oid(ty)?.to_string());
+    }
+    let wanted = wanted.join(" ");
+    let mut procs = builtin::procs().iter();
+    let found = procs.find(|proc| proc.name == name && proc.arg_types == wanted);
+    let found = found.map(|proc| proc.oid);
+    found.ok_or_else(|| missing(SqlState::UNDEFINED_FUNCTION, "function", text))
+}
+
+fn procedure_text(oid: u32) -> String {
+    let Some(proc) = builtin::proc_by_oid(oid) else {
+        return unnamed(oid);
+    };
+    let types = proc.arg_types.split_whitespace();
+    let types = types.filter_map(|ty| Some(format_type(ty.parse().ok()?, None)));
+    let types: Vec<String> = types.collect();
+    format!("{}({})", quote_ident(proc.name), types.join(","))
 }
 
 fn schema_oid(snapshot: &Snapshot, text: &str) -> SqlResult<u32> {

@@ -2,91 +2,81 @@
 
 use std::sync::Arc;
 
-use super::{Definition, acting, arg, lax, number_arg, relation_arg, strict, text_arg};
+use evenkeel_engine::EngineError;
+use evenkeel_storage::ids::ParsePageError;
+use evenkeel_storage::{BlockNumber, Lsn, PageId, StorageResult, Store};
+
+use super::{Definition, arg, lax, number_arg, relation_arg, strict, text_arg};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::instance::{Backend, Instance, Kind};
+use crate::pg_catalog::globals;
 use crate::pg_catalog::snapshot::Snapshot;
-use crate::types::{Datum, Numeric, SqlType};
+use crate::types::{Datum, Numeric};
 
 pub(super) const FUNCTIONS: &[Definition] = &[
-    acting("pg_cancel_backend", SqlType::Bool, |snapshot, args| {
+    lax("pg_available_extensions", |_, _| {
+        Ok(globals::extensions_there_are())
+    }),
+    lax("pg_cancel_backend", |snapshot, args| {
         signal(snapshot, args, Backend::cancel)
     }),
-    acting("pg_terminate_backend", SqlType::Bool, |snapshot, args| {
+    lax("pg_terminate_backend", |snapshot, args| {
         signal(snapshot, args, Backend::terminate)
     }),
-    acting("pg_stat_reset", SqlType::Void, |snapshot, _| {
+    lax("pg_stat_reset", |snapshot, _| {
         let tables = snapshot.tables.iter().map(|table| u64::from(table.oid));
         server(snapshot)?.reset_tables(tables);
         reset(snapshot, &[Kind::Database])
     }),
-    acting(
-        "pg_stat_reset_single_table_counters",
-        SqlType::Void,
-        |snapshot, args| {
-            let table = relation_arg(snapshot, args, 0)?;
-            server(snapshot)?.reset_tables([u64::from(table)]);
-            Ok(Datum::Null)
-        },
-    ),
-    acting("pg_stat_reset_shared", SqlType::Void, reset_shared),
-    acting("pg_stat_reset_slru", SqlType::Void, |_, _| Ok(Datum::Null)),
-    acting("pg_stat_clear_snapshot", SqlType::Void, |_, _| {
+    lax("pg_stat_reset_single_table_counters", |snapshot, args| {
+        let table = relation_arg(snapshot, args, 0)?;
+        server(snapshot)?.reset_tables([u64::from(table)]);
         Ok(Datum::Null)
     }),
-    acting("pg_stat_force_next_flush", SqlType::Void, |_, _| {
-        Ok(Datum::Null)
+    lax("pg_stat_reset_shared", reset_shared),
+    lax("pg_stat_reset_slru", |_, _| Ok(Datum::Null)),
+    lax("pg_stat_clear_snapshot", |_, _| Ok(Datum::Null)),
+    lax("pg_stat_force_next_flush", |_, _| Ok(Datum::Null)),
+    lax("evenkeel_zero_damaged_page", |snapshot, args| {
+        end_damage(snapshot, args, Store::zero_damaged_page)
     }),
-    lax("pg_current_wal_lsn", SqlType::Text, |snapshot, _| {
+    lax("evenkeel_discard_damage", |snapshot, args| {
+        end_damage(snapshot, args, Store::discard_damage)
+    }),
+    lax("pg_current_wal_lsn", |snapshot, _| {
         lsn(snapshot, |server| {
             server.database().store().log().durable_lsn().0
         })
     }),
-    lax("pg_current_wal_flush_lsn", SqlType::Text, |snapshot, _| {
+    lax("pg_current_wal_flush_lsn", |snapshot, _| {
         lsn(snapshot, |server| {
             server.database().store().log().durable_lsn().0
         })
     }),
-    lax("pg_current_wal_insert_lsn", SqlType::Text, |snapshot, _| {
+    lax("pg_current_wal_insert_lsn", |snapshot, _| {
         lsn(snapshot, |server| {
             server.database().store().log().insert_lsn().0
         })
     }),
-    lax("pg_last_wal_replay_lsn", SqlType::Text, |_, _| {
-        Ok(Datum::Null)
-    }),
-    lax("pg_last_wal_receive_lsn", SqlType::Text, |_, _| {
-        Ok(Datum::Null)
-    }),
-    strict("pg_wal_lsn_diff", SqlType::Numeric(None), |_, args| {
+    lax("pg_last_wal_replay_lsn", |_, _| Ok(Datum::Null)),
+    lax("pg_last_wal_receive_lsn", |_, _| Ok(Datum::Null)),
+    strict("pg_wal_lsn_diff", |_, args| {
         let (a, b) = (lsn_arg(args, 0)?, lsn_arg(args, 1)?);
         let difference = i128::from(a) - i128::from(b);
         Ok(Datum::Numeric(Numeric::from_i128(difference, 0)))
     }),
-    lax("pg_is_in_recovery", SqlType::Bool, |_, _| {
-        Ok(Datum::Bool(false))
+    lax("pg_is_in_recovery", |_, _| Ok(Datum::Bool(false))),
+    lax("pg_postmaster_start_time", |snapshot, _| {
+        Ok(started(snapshot))
     }),
-    lax(
-        "pg_postmaster_start_time",
-        SqlType::Timestamptz(None),
-        |snapshot, _| Ok(started(snapshot)),
-    ),
-    lax(
-        "pg_conf_load_time",
-        SqlType::Timestamptz(None),
-        |snapshot, _| Ok(started(snapshot)),
-    ),
-    lax(
-        "pg_current_xact_id_if_assigned",
-        SqlType::Text,
-        |snapshot, _| {
-            let own = backend(snapshot, snapshot.backend_pid);
-            let ids = own.and_then(|own| own.transaction()).map(|open| open.ids);
-            let xid = ids.and_then(|ids| ids.top());
-            Ok(xid.map_or(Datum::Null, |xid| Datum::Text(xid.get().to_string())))
-        },
-    ),
-    strict("pg_blocking_pids", SqlType::TextArray, blocking),
+    lax("pg_conf_load_time", |snapshot, _| Ok(started(snapshot))),
+    lax("pg_current_xact_id_if_assigned", |snapshot, _| {
+        let own = backend(snapshot, snapshot.backend_pid);
+        let ids = own.and_then(|own| own.transaction()).map(|open| open.ids);
+        let xid = ids.and_then(|ids| ids.top());
+        Ok(xid.map_or(Datum::Null, |xid| Datum::Text(xid.get().to_string())))
+    }),
+    strict("pg_blocking_pids", blocking),
 ];
 
 fn server(snapshot: &Snapshot) -> SqlResult<&Arc<Instance>> {
@@ -105,6 +95,27 @@ fn signal(snapshot: &Snapshot, args: &[Datum], act: fn(&Backend)) -> SqlResult<D
         act(backend);
     }
     Ok(Datum::Bool(found.is_some()))
+}
+
+/// `evenkeel_zero_damaged_page(file, fork, block)` and `evenkeel_discard_damage(file, fork,
+/// block)`: end a page's damage, the page being named as `evenkeel_damaged_pages` does. Answers
+/// the LSN of the record that says so.
+fn end_damage(
+    snapshot: &Snapshot,
+    args: &[Datum],
+    end: fn(&Store, PageId) -> StorageResult<Lsn>,
+) -> SqlResult<Datum> {
+    let refused = |text: String| SqlError::new(SqlState::INVALID_PARAMETER_VALUE, text);
+    let named = |error: ParsePageError| refused(error.to_string());
+    let block = u32::try_from(number_arg(args, 2)?);
+    let page = PageId {
+        file: text_arg(args, 0)?.parse().map_err(named)?,
+        fork: text_arg(args, 1)?.parse().map_err(named)?,
+        block: BlockNumber(block.map_err(|_| refused("block number out of range".into()))?),
+    };
+    let ended = end(server(snapshot)?.database().store(), page);
+    let lsn = ended.map_err(EngineError::from)?;
+    Ok(Datum::Text(lsn.to_string()))
 }
 
 fn reset(snapshot: &Snapshot, kinds: &[Kind]) -> SqlResult<Datum> {

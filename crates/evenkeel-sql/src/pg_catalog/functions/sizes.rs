@@ -1,23 +1,23 @@
 //! How large things are.
 
-use super::{Definition, lax, number_arg, relation_arg, strict};
+use super::{Definition, lax, relation_arg, strict};
 use crate::error::SqlResult;
 use crate::pg_catalog::snapshot::{Relation, Snapshot};
-use crate::types::{Datum, SqlType};
+use crate::types::Datum;
 
 /// Bytes of a block.
 const BLOCK: i64 = 8192;
 
 pub(super) const FUNCTIONS: &[Definition] = &[
-    strict("pg_relation_size", SqlType::Int8, own_size),
-    strict("pg_table_size", SqlType::Int8, own_size),
-    strict("pg_indexes_size", SqlType::Int8, |snapshot, args| {
+    strict("pg_relation_size", own_size),
+    strict("pg_table_size", own_size),
+    strict("pg_indexes_size", |snapshot, args| {
         measured(snapshot, args, |relation| match relation {
             Relation::Table(table) => table.indexes.iter().map(|index| index.oid).collect(),
             _ => Vec::new(),
         })
     }),
-    strict("pg_total_relation_size", SqlType::Int8, |snapshot, args| {
+    strict("pg_total_relation_size", |snapshot, args| {
         measured(snapshot, args, |relation| match relation {
             Relation::Table(table) => {
                 let indexes = table.indexes.iter().map(|index| index.oid);
@@ -26,21 +26,16 @@ pub(super) const FUNCTIONS: &[Definition] = &[
             other => vec![other.oid()],
         })
     }),
-    strict("pg_database_size", SqlType::Int8, |snapshot, _| {
+    strict("pg_database_size", |snapshot, _| {
         Ok(Datum::Int8(everything(snapshot)))
     }),
-    strict("pg_tablespace_size", SqlType::Int8, |snapshot, _| {
+    strict("pg_tablespace_size", |snapshot, _| {
         Ok(Datum::Int8(everything(snapshot)))
     }),
-    strict("pg_tablespace_location", SqlType::Text, |_, _| {
+    strict("pg_tablespace_location", |_, _| {
         Ok(Datum::Text(String::new()))
     }),
-    strict("pg_size_pretty", SqlType::Text, |_, args| {
-        Ok(Datum::Text(pretty(number_arg(args, 0)?)))
-    }),
-    lax("pg_relation_filepath", SqlType::Text, |_, _| {
-        Ok(Datum::Null)
-    }),
+    lax("pg_relation_filepath", |_, _| Ok(Datum::Null)),
 ];
 
 fn bytes(snapshot: &Snapshot, oid: u32) -> i64 {
@@ -78,47 +73,4 @@ fn everything(snapshot: &Snapshot) -> i64 {
             .chain([table.oid])
     });
     oids.map(|oid| bytes(snapshot, oid)).sum()
-}
-
-/// A number of bytes in the largest unit that leaves at least ten of it, rounded half up, as
-/// PostgreSQL does it: one bit below the unit is kept until the end.
-fn pretty(size: i64) -> String {
-    const LIMIT: u64 = 20 * 1024 - 1;
-    if size.unsigned_abs() < 10 * 1024 {
-        return format!("{size} bytes");
-    }
-    let mut halves = size / 512;
-    for unit in ["kB", "MB", "GB", "TB"] {
-        if halves.unsigned_abs() < LIMIT {
-            return format!("{} {unit}", half_rounded(halves));
-        }
-        halves /= 1024;
-    }
-    format!("{} PB", half_rounded(halves))
-}
-
-fn half_rounded(halves: i64) -> i64 {
-    (halves + if halves < 0 { -1 } else { 1 }) / 2
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sizes_are_rounded_as_in_postgresql() {
-        for (size, text) in [
-            (0, "0 bytes"),
-            (10_239, "10239 bytes"),
-            (10_240, "10 kB"),
-            (20_000, "20 kB"),
-            (10_485_760, "10 MB"),
-            (10_000_000_000, "9537 MB"),
-            (1_000_000_000_000_000, "909 TB"),
-            (-5, "-5 bytes"),
-            (20_971_519, "20 MB"),
-        ] {
-            assert_eq!(pretty(size), text);
-        }
-    }
 }

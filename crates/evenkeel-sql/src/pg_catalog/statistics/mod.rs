@@ -12,8 +12,8 @@ pub use activity::{activity, encryption, gssapi, locks};
 pub use io::{io, latency};
 pub use progress::{analyzes, vacuums};
 pub use server::{
-    archiver, buffers, checkpoint_details, checkpointer, cleaner, conflicts, database, log,
-    recovery_prefetch, status_pages,
+    archiver, buffers, checkpoint_details, checkpointer, cleaner, conflicts, damaged_pages,
+    database, log, recovery, recovery_prefetch, status_pages,
 };
 pub use tables::{index_io, indexes, table_io, tables};
 

@@ -1,4 +1,4 @@
-//! What the server as a whole has counted.
+//! Statistics views of the server as a whole.
 
 use std::time::Duration;
 
@@ -70,6 +70,25 @@ pub fn checkpoint_details(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()>
     ])
 }
 
+/// `evenkeel_damaged_pages`: the pages that are set aside as damaged.
+pub fn damaged_pages(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let Some(server) = &snapshot.instance else {
+        return Ok(());
+    };
+    for damaged in server.database().store().damaged_pages() {
+        let block = u64::from(damaged.page.block.0);
+        rows.push([
+            ("file", text(damaged.page.file.to_string())),
+            ("fork", text(damaged.page.fork.to_string())),
+            ("block", number(block)),
+            ("lsn", text(damaged.lsn.to_string())),
+            ("reason", text(&damaged.reason)),
+            ("side_file", text(damaged.side_file.display().to_string())),
+        ])?;
+    }
+    Ok(())
+}
+
 /// `pg_stat_bgwriter`
 pub fn cleaner(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     let Some(counted) = counted(snapshot, Kind::Cleaner) else {
@@ -121,7 +140,45 @@ pub fn log(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     ])
 }
 
-/// `pg_stat_recovery_prefetch`: what the recovery before this start did.
+/// `pg_stat_recovery`: how far the recovery is that this start began.
+pub fn recovery(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let Some(server) = &snapshot.instance else {
+        return Ok(());
+    };
+    let stats = server.database().store().recovery_stats();
+    let time = |time: Duration| Datum::Float8(time.as_secs_f64() * 1e3);
+    let left = stats.pages.saturating_sub(stats.pages_done);
+    let share = match stats.pages {
+        0 => 1.0,
+        pages => stats.pages_done as f64 / pages as f64,
+    };
+    let redo = stats.redo_time.as_secs_f64();
+    let time_left = if stats.is_done {
+        Datum::Float8(0.0)
+    } else if stats.pages_done == 0 {
+        Datum::Null
+    } else {
+        Datum::Float8(redo * 1e3 * (1.0 - share) / share)
+    };
+    rows.push([
+        ("phase", text(if stats.is_done { "done" } else { "redo" })),
+        ("redo_start_lsn", text(stats.redo_start.to_string())),
+        ("redo_end_lsn", text(stats.redo_end.to_string())),
+        ("records", number(stats.records)),
+        ("pages_total", number(stats.pages)),
+        ("pages_done", number(stats.pages_done)),
+        ("pages_left", number(left)),
+        ("share_done", Datum::Float8(share)),
+        ("changes_applied", number(stats.applied)),
+        ("changes_skipped", number(stats.skipped)),
+        ("pages_set_aside", number(stats.set_aside)),
+        ("analysis_time", time(stats.scan_time)),
+        ("redo_time", time(stats.redo_time)),
+        ("time_left", time_left),
+    ])
+}
+
+/// `pg_stat_recovery_prefetch`: what the recovery that this start began has read.
 pub fn recovery_prefetch(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     let Some(counted) = counted(snapshot, Kind::RecoveryPrefetch) else {
         return Ok(());

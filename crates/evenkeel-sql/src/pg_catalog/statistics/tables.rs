@@ -1,4 +1,4 @@
-//! What has been counted of each table and index.
+//! Statistics views of tables and indexes.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,72 @@
+//! The making of a table's rows out of the values of a line.
+
+use crate::catalog::TableInfo;
+use crate::error::{SqlError, SqlResult};
+use crate::types::{Datum, TypeContext};
+
+/// A [`RowMaker`]'s memory, for the next one.
+#[derive(Default)]
+pub struct RowMemory {
+    data: Vec<Datum>,
+    bytes: Vec<u8>,
+}
+
+/// Makes rows of a table out of values of its columns' types: NOT NULL, encoding.
+pub struct RowMaker<'a> {
+    table: &'a TableInfo,
+    types: &'a TypeContext,
+    data: Vec<Datum>,
+    /// The row made last.
+    pub bytes: Vec<u8>,
+}
+
+impl<'a> RowMaker<'a> {
+    /// For a row of `table`, in the memory of an earlier one.
+    pub fn reusing(
+        table: &'a TableInfo,
+        types: &'a TypeContext,
+        RowMemory { mut data, bytes }: RowMemory,
+    ) -> RowMaker<'a> {
+        data.clear();
+        RowMaker {
+            table,
+            types,
+            data,
+            bytes,
+        }
+    }
+
+    /// Its memory.
+    pub fn into_memory(self) -> RowMemory {
+        RowMemory {
+            data: self.data,
+            bytes: self.bytes,
+        }
+    }
+
+    /// The next column's value.
+    pub fn push(&mut self, datum: Datum) {
+        self.data.push(datum);
+    }
+
+    /// Ends the row: its bytes are in `bytes`.
+    ///
+    /// # Errors
+    /// 23502; 54000 for a row that is too long.
+    pub fn finish(&mut self) -> SqlResult<()> {
+        for (column, datum) in self.table.columns.iter().zip(&self.data) {
+            if column.not_null && datum.is_null() {
+                return Err(self.null_violation(&column.name));
+            }
+        }
+        self.bytes.clear();
+        Ok(self.table.layout.encode(&self.data, &mut self.bytes)?)
+    }
+
+    fn null_violation(&self, column: &str) -> SqlError {
+        let table = &self.table.name;
+        let types = self.table.columns.iter().map(|column| column.ty);
+        let error = evenkeel_exec::null_violation(table, column, &self.data, types, self.types);
+        SqlError::from(error).table(&**table).column(column)
+    }
+}

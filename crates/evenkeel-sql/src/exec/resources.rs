@@ -1,0 +1,45 @@
+//! Resources of one session's statements: memory by PostgreSQL's `work_mem` and the session's
+//! budget, and temporary files.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use evenkeel_engine::memory::SessionMemory;
+use evenkeel_exec::TempSpace;
+use evenkeel_expr::RandomState;
+use evenkeel_storage::Store;
+
+/// Memory and temporary files of one session's statements.
+pub struct Resources {
+    /// The session's budget.
+    pub memory: Arc<SessionMemory>,
+    /// Its temporary files.
+    pub temp: Arc<TempSpace>,
+    /// The state of its random numbers.
+    pub random: std::sync::Mutex<RandomState>,
+    work_mem: AtomicUsize,
+}
+
+impl Resources {
+    /// For a session with this budget.
+    pub fn new(memory: Arc<SessionMemory>, store: &Store) -> Resources {
+        Resources {
+            memory,
+            temp: Arc::new(TempSpace::new(store.disk(), store.dir())),
+            random: std::sync::Mutex::default(),
+            work_mem: AtomicUsize::new(usize::MAX),
+        }
+    }
+
+    /// Bounds the session's plans by `work_mem` and `temp_file_limit`, in bytes.
+    pub fn limit(&self, work_mem: u64, temp_file_limit: Option<u64>) {
+        let work_mem = usize::try_from(work_mem).unwrap_or(usize::MAX);
+        self.work_mem.store(work_mem, Ordering::Relaxed);
+        self.temp.set_limit(temp_file_limit);
+    }
+
+    /// `work_mem`, in bytes.
+    pub fn work_mem(&self) -> usize {
+        self.work_mem.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,198 @@
+//! Queries and changes by the planner of `evenkeel-planner`, which says what they mean; the row
+//! executor runs them. Entry points: [`parse`], [`plan`].
+
+mod names;
+
+use std::sync::Arc;
+
+use evenkeel_expr::program::Program;
+use evenkeel_planner::PlanResult;
+use evenkeel_planner::ast::{Statement, Target};
+use evenkeel_planner::bind::{self, AssignedTo};
+use evenkeel_planner::bound::Bound;
+use evenkeel_planner::parser::{self, Measured};
+use evenkeel_planner::plan::{OutputColumn, Plan};
+use evenkeel_planner::planning::{self, Planning};
+
+use crate::catalog::TableInfo;
+use crate::error::{SqlError, SqlResult, planner_error};
+use crate::exec::StatementCx;
+use crate::exec::row::RowSession;
+use crate::protocol::Column;
+use crate::types::SqlType;
+
+use names::Names;
+
+/// A planned query or change.
+#[derive(Debug)]
+pub struct RowQuery {
+    /// Its plan.
+    pub plan: Arc<Plan>,
+    /// The result columns for the client.
+    pub columns: Arc<[Column]>,
+    /// The tables that it reads.
+    pub tables: Vec<Arc<TableInfo>>,
+    /// The command, as its tag begins with it.
+    pub verb: &'static str,
+    /// Whether it may be kept: no constant in it depends on when it was planned.
+    pub keep: bool,
+}
+
+/// Cuts a text into tokens and measures them, once for all that reads it.
+///
+/// # Errors
+/// 54001 beyond the bounds, 22003.
+pub fn measure<T: AsRef<str>>(text: T) -> SqlResult<Measured<T>> {
+    parser::measure(text).map_err(|error| planner_error(error, ""))
+}
+
+/// The statement of a text, if it is a query or a change.
+///
+/// # Errors
+/// PostgreSQL's of syntax, with positions.
+pub fn parse<T: AsRef<str> + Clone>(measured: Measured<T>) -> SqlResult<Option<Statement>> {
+    let text = measured.text().clone();
+    let parsed = measured.parse_one();
+    let parsed = parsed.map_err(|error| planner_error(error, text.as_ref()))?;
+    let statement = parsed.map(|parsed| parsed.statement);
+    Ok(statement.filter(|statement| !matches!(statement, Statement::Other(_))))
+}
+
+/// Binds and plans a statement. `notes` is for EXPLAIN.
+///
+/// # Errors
+/// PostgreSQL's of names and types, with positions; 0A000 for what is not built.
+pub fn plan(
+    text: &str,
+    statement: &Statement,
+    cx: &Arc<StatementCx>,
+    given: &[Option<SqlType>],
+    notes: bool,
+) -> SqlResult<RowQuery> {
+    let names = Names::new(Arc::clone(cx));
+    let session = RowSession::new(Arc::clone(cx));
+    let planned = bind::bind(statement, &names, &session, given)
+        .and_then(|bound| planned(&bound, &session, cx, notes));
+    let plan = planned.map_err(|error| planner_error(error, text))?;
+    let columns = plan.columns.iter().map(|column| client_column(column, cx));
+    let columns = columns.collect();
+    let tables = plan.relations.iter();
+    let tables = tables.filter_map(|relation| cx.view.table(relation.oid).cloned());
+    Ok(RowQuery {
+        columns,
+        tables: tables.collect(),
+        plan: Arc::new(plan),
+        verb: verb(statement),
+        keep: !mentions_the_present(text),
+    })
+}
+
+/// The values of `SELECT …`, in a text that stands outside of any query.
+///
+/// # Errors
+/// 42601.
+pub fn value_list(text: &str) -> SqlResult<Vec<Target>> {
+    bind::value_list(text).map_err(|error| planner_error(error, text))
+}
+
+/// The programs of the values of `text`, one of each type.
+///
+/// # Errors
+/// As [`plan`]; 42804 for a value of another type.
+pub fn assigned(
+    text: &str,
+    list: &[Target],
+    types: &[SqlType],
+    to: AssignedTo<'_>,
+    cx: &Arc<StatementCx>,
+) -> SqlResult<Vec<Program>> {
+    let names = Names::new(Arc::clone(cx));
+    let session = RowSession::new(Arc::clone(cx));
+    let planned = bind::bind_assigned(list, types, to, &names, &session)
+        .and_then(|bound| planned(&bound, &session, cx, false));
+    let plan = planned.map_err(|error| planner_error(error, text))?;
+    match plan.root.project {
+        Some(programs) if programs.len() == types.len() => Ok(programs),
+        _ => Err(SqlError::internal("values without programs")),
+    }
+}
+
+/// The program of a column's default.
+///
+/// # Errors
+/// As [`assigned`]; positions count from the beginning of the default.
+pub fn default_of(
+    text: &str,
+    column: &str,
+    ty: SqlType,
+    cx: &Arc<StatementCx>,
+) -> SqlResult<Program> {
+    let text = format!("SELECT {text}");
+    let list = value_list(&text)?;
+    let made = assigned(&text, &list, &[ty], AssignedTo::Column(column), cx)?;
+    let missing = || SqlError::internal("a default without a program");
+    made.into_iter().next().ok_or_else(missing)
+}
+
+fn planned(bound: &Bound, session: &RowSession, cx: &StatementCx, notes: bool) -> PlanResult<Plan> {
+    let how = Planning {
+        settings: &cx.seed.planner,
+        session,
+        values: None,
+        notes,
+    };
+    planning::plan(bound, how)
+}
+
+fn client_column(column: &OutputColumn, cx: &StatementCx) -> Column {
+    let origin = column.origin.and_then(|(oid, number)| {
+        let table = cx.view.table(oid)?;
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        Some((oid, table.columns.get(at)?.attnum))
+    });
+    let (table_oid, attnum) = origin.unwrap_or_default();
+    Column {
+        table_oid,
+        attnum,
+        ..Column::of(column.name.to_string(), column.ty)
+    }
+}
+
+fn verb(statement: &Statement) -> &'static str {
+    match statement {
+        Statement::Insert(_) => "INSERT",
+        Statement::Update(_) => "UPDATE",
+        Statement::Delete(_) => "DELETE",
+        Statement::Merge(_) => "MERGE",
+        Statement::Query(_) | Statement::Other(_) => "SELECT",
+    }
+}
+
+/// Whether a string of the text may read as the time at which it is read. Words that are called are
+/// functions.
+fn mentions_the_present(text: &str) -> bool {
+    const WORDS: [&str; 4] = ["now", "today", "tomorrow", "yesterday"];
+    if !text.contains('\'') {
+        return false;
+    }
+    let text = text.to_ascii_lowercase();
+    WORDS.iter().any(|word| {
+        text.match_indices(word).any(|(at, _)| {
+            let behind = text[at + word.len()..].trim_start();
+            !behind.starts_with('(')
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strings_that_mean_the_present_are_noticed() {
+        assert!(mentions_the_present("SELECT timestamp 'Now'"));
+        assert!(mentions_the_present("SELECT ' tomorrow '::date, now()"));
+        assert!(!mentions_the_present("SELECT now() - interval '1 day'"));
+        assert!(!mentions_the_present("SELECT now FROM t"));
+    }
+}

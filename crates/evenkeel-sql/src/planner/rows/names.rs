@@ -1,0 +1,200 @@
+//! The catalog as the planner sees it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+
+use evenkeel_planner::bound::Query;
+use evenkeel_planner::catalog::Catalog;
+use evenkeel_planner::relation::{
+    Column, ColumnStatistics, Index, IndexColumn, Relation, RelationKind, RelationSize,
+};
+use evenkeel_planner::{PlanError, PlanResult};
+
+use crate::catalog::{ColumnStats, IndexInfo, TableInfo};
+use crate::error::SqlState;
+use crate::exec::StatementCx;
+use crate::pg_catalog::{self, RelationDef};
+
+/// Blocks of a table that is as good as empty: it is expected to grow, as PostgreSQL has it.
+const NEVER_VACUUMED_BLOCKS: f64 = 10.0;
+/// Bytes of a page that rows share.
+const PAGE_BYTES: f64 = 8192.0 - 24.0;
+/// Bytes of a row beside its values: header and line pointer.
+const ROW_OVERHEAD: f64 = 28.0;
+/// Rows and pages that a catalog is expected to have.
+const CATALOG_SIZE: RelationSize = RelationSize {
+    pages: 10.0,
+    rows: 300.0,
+    all_visible: 0.0,
+};
+
+/// The names that a statement may look up.
+pub struct Names {
+    cx: Arc<StatementCx>,
+}
+
+impl Names {
+    /// Those that a statement sees.
+    pub fn new(cx: Arc<StatementCx>) -> Names {
+        Names { cx }
+    }
+
+    fn in_schema(&self, schema: &str, name: &str) -> Option<Arc<Relation>> {
+        if let Some(def) = pg_catalog::relation(schema, name) {
+            return Some(virtual_relation(def));
+        }
+        let table = self.cx.view.resolve(Some(schema), name, &[])?;
+        Some(Arc::new(relation(&table)))
+    }
+}
+
+impl Catalog for Names {
+    fn relation(&self, schema: Option<&str>, name: &str) -> PlanResult<Option<Arc<Relation>>> {
+        if let Some(schema) = schema {
+            return Ok(self.in_schema(schema, name));
+        }
+        let path = &self.cx.seed.search_path;
+        // Unless the path names it, pg_catalog comes first.
+        let named = path.iter().any(|schema| schema == "pg_catalog");
+        let implicit = (!named).then_some("pg_catalog");
+        let mut schemas = implicit.into_iter().chain(path.iter().map(String::as_str));
+        Ok(schemas.find_map(|schema| self.in_schema(schema, name)))
+    }
+
+    fn schema_exists(&self, schema: &str) -> bool {
+        self.cx.view.schema_oid(schema).is_some()
+    }
+
+    fn view(&self, relation: &Relation) -> PlanResult<Arc<Query>> {
+        let message = format!("\"{}\" is not a view", relation.name);
+        Err(PlanError::new(SqlState::INTERNAL_ERROR, message))
+    }
+}
+
+fn relation(table: &TableInfo) -> Relation {
+    let columns = table.columns.iter().enumerate();
+    let columns = columns.map(|(at, column)| Column {
+        name: Arc::clone(&column.name),
+        ty: column.ty,
+        not_null: column.not_null,
+        default: column.default.clone(),
+        stats: table.stats.column(at).map(ColumnStats::for_planner),
+    });
+    let columns: Vec<Column> = columns.collect();
+    Relation {
+        oid: table.oid,
+        schema: Arc::clone(&table.schema),
+        name: Arc::clone(&table.name),
+        kind: RelationKind::Table,
+        size: size(table, &columns),
+        columns,
+        indexes: table.indexes.iter().map(|i| index(table, i)).collect(),
+    }
+}
+
+fn index(table: &TableInfo, index: &IndexInfo) -> Index {
+    let columns = index.columns.iter().map(|part| IndexColumn {
+        column: part.column,
+        desc: part.descending,
+        nulls_first: part.nulls_first,
+    });
+    Index {
+        oid: index.oid,
+        name: Arc::clone(&index.name),
+        position: index.position,
+        columns: columns.collect(),
+        unique: index.unique,
+        nulls_not_distinct: index.nulls_not_distinct,
+        primary: index.primary,
+        pages: f64::from(table.table.index_blocks(index.position).unwrap_or(1)),
+    }
+}
+
+/// As PostgreSQL's `estimate_rel_size`: rows as dense as they were when they were counted last.
+fn size(table: &TableInfo, columns: &[Column]) -> RelationSize {
+    let known = &table.stats;
+    let mut pages = f64::from(table.table.blocks());
+    let never = known.reltuples < 0.0;
+    if never {
+        pages = pages.max(NEVER_VACUUMED_BLOCKS);
+    }
+    let density = if !never && known.relpages > 0 {
+        f64::from(known.reltuples) / f64::from(known.relpages)
+    } else {
+        let width: f64 = columns.iter().map(width).sum();
+        let full = PAGE_BYTES * f64::from(table.fillfactor) / 100.0;
+        (full / (width + ROW_OVERHEAD)).floor()
+    };
+    let visible = if known.relpages > 0 {
+        f64::from(known.relallvisible) / f64::from(known.relpages)
+    } else {
+        0.0
+    };
+    RelationSize {
+        pages,
+        rows: (density * pages).round(),
+        all_visible: visible.clamp(0.0, 1.0),
+    }
+}
+
+/// PostgreSQL's guess of a value's bytes: its length, or 32.
+fn width(column: &Column) -> f64 {
+    match &column.stats {
+        Some(stats) => stats.width,
+        None => match column.ty.wire_len() {
+            length if length > 0 => f64::from(length),
+            _ => 32.0,
+        },
+    }
+}
+
+impl ColumnStats {
+    /// The statistics as the planner reads them.
+    fn for_planner(&self) -> Arc<ColumnStatistics> {
+        let made = self.planned.get_or_init(|| {
+            let common = self.most_common.iter();
+            Arc::new(ColumnStatistics {
+                null_fraction: f64::from(self.null_frac),
+                width: f64::from(self.avg_width),
+                distinct: f64::from(self.n_distinct),
+                most_common: common
+                    .map(|(value, share)| (value.clone(), f64::from(*share)))
+                    .collect(),
+                histogram: self.histogram.clone(),
+                correlation: f64::from(self.correlation),
+            })
+        });
+        Arc::clone(made)
+    }
+}
+
+/// A catalog, whose definition never changes.
+fn virtual_relation(def: &'static RelationDef) -> Arc<Relation> {
+    static MADE: LazyLock<HashMap<u32, Arc<Relation>>> = LazyLock::new(|| {
+        let all = pg_catalog::relations().iter();
+        all.map(|def| (def.oid, Arc::new(described(def)))).collect()
+    });
+    match MADE.get(&def.oid) {
+        Some(relation) => Arc::clone(relation),
+        None => Arc::new(described(def)),
+    }
+}
+
+fn described(def: &RelationDef) -> Relation {
+    let columns = def.columns.iter().map(|column| Column {
+        name: Arc::from(column.name),
+        ty: column.ty,
+        not_null: column.not_null,
+        default: None,
+        stats: None,
+    });
+    Relation {
+        oid: def.oid,
+        schema: Arc::from(def.schema),
+        name: Arc::from(def.name),
+        kind: RelationKind::Virtual,
+        columns: columns.collect(),
+        indexes: Vec::new(),
+        size: CATALOG_SIZE,
+    }
+}
