@@ -1,4 +1,4 @@
-//! What the figures were had on.
+//! The machine that the figures come from.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -130,7 +130,7 @@ fn run(args: &RunArgs) -> Result<()> {
     let mut report = describe(&plan, &subjects, work.path())?;
     let begun = Instant::now();
     for round in 0..plan.rounds {
-        // Whoever goes first in this round goes last in the next.
+        // The first subject of this round is the last of the next.
         for turn in 0..subjects.len() {
             let subject = &subjects[(turn + round as usize) % subjects.len()];
             eprintln!("round {} of {}: {}", round + 1, plan.rounds, subject.name);

@@ -16,7 +16,7 @@ pub fn latency() -> Result<Latency> {
     Ok(Latency::new(3)?)
 }
 
-/// What several threads did.
+/// Work of several threads.
 pub struct Measured {
     /// Operations done by all threads.
     pub operations: u64,

@@ -1,4 +1,4 @@
-//! Killing a process amid its commits, and what the next one finds (harness rules 3 and 4).
+//! Killing a process amid its commits, and what the next one finds (BENCH-3 and BENCH-4).
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ const ACK_BYTES: usize = 8;
 /// The commits of one writing thread that the outside knows to be durable: 0 to this, exclusive.
 pub type Acknowledged = [u32; WRITERS as usize];
 
-/// What was found after the kill.
+/// Findings after the kill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Acknowledged commits.
@@ -73,7 +73,7 @@ pub fn kill_amid_writing(subject: &Subject, dir: &Path, plan: &Plan) -> Result<A
     command.args([plan.cache.to_string(), plan.kill_rows.to_string()]);
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let outcome = listen(&mut child, plan.kill_after);
-    // Whatever went wrong, it does not outlive this.
+    // The child does not outlive this call, whatever the outcome.
     child.kill()?;
     child.wait()?;
     outcome

@@ -13,7 +13,7 @@ use crate::subject::Result;
 /// The version of the JSON's shape.
 const SCHEMA: u32 = 1;
 
-/// What one workload gave in one round.
+/// Result of one workload in one round.
 pub struct Sample {
     /// The workload's name.
     pub workload: &'static str,
@@ -29,7 +29,7 @@ pub struct Sample {
     pub cpu: Option<f64>,
     /// Acknowledged commits that were not there.
     pub lost: Option<u64>,
-    /// What has to be said about it.
+    /// A remark on the result.
     pub note: String,
 }
 
@@ -105,13 +105,13 @@ pub struct Report {
     pub rounds: u32,
     /// The command line.
     pub command: String,
-    /// What it ran on.
+    /// The machine.
     pub machine: BTreeMap<&'static str, serde_json::Value>,
     /// The plan's numbers.
     pub settings: BTreeMap<&'static str, serde_json::Value>,
-    /// Who was compared.
+    /// The subjects compared.
     pub subjects: Vec<SubjectLine>,
-    /// Who was not.
+    /// The subjects that are missing.
     pub missing: Vec<Missing>,
     /// The figures.
     pub results: Vec<Line>,
@@ -162,7 +162,7 @@ pub struct Line {
     pub cpu: Option<f64>,
     /// Acknowledged commits that were not there.
     pub lost: Option<u64>,
-    /// What has to be said about it.
+    /// A remark on the result.
     pub note: String,
     #[serde(skip)]
     histogram: Option<Latency>,

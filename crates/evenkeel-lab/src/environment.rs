@@ -162,7 +162,7 @@ pub fn require_space(dir: &Path, needed: u64) -> Result<(), LabError> {
     Ok(())
 }
 
-/// What the machine is, for the report.
+/// Facts about the machine, for the report.
 #[must_use]
 pub fn machine(work: &Path) -> BTreeMap<String, String> {
     let read = |path: &str| fs::read_to_string(path).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What can go wrong in the lab, each with a message of one line: it becomes a hole in the report.
+//! Errors of the lab, each with a message of one line: it becomes a hole in the report.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ pub enum LabError {
     /// The machine lacks something that the measurement needs.
     #[error("{what}: {why}")]
     Unavailable {
-        /// What is missing.
+        /// The missing thing.
         what: String,
         /// Why, and what would help.
         why: String,
@@ -60,7 +60,7 @@ pub enum LabError {
     /// A file or directory of the lab could not be used.
     #[error("{doing} {}: {source}", .path.display())]
     File {
-        /// What was tried.
+        /// The operation tried.
         doing: &'static str,
         /// The file.
         path: PathBuf,

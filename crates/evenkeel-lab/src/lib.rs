@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod answers;
 mod client;
 mod command;
 mod context;
@@ -24,3 +25,15 @@ mod wheel;
 
 pub use command::{Host, LabCommand};
 pub use error::LabError;
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_lab_knows_no_other_crate_of_the_workspace() {
+        let manifest = include_str!("../Cargo.toml");
+        let (_, dependencies) = manifest
+            .split_once("[dependencies]")
+            .expect("there are some");
+        assert!(!dependencies.contains("evenkeel"), "{dependencies}");
+    }
+}

@@ -31,7 +31,7 @@ struct Second {
     latencies: Histogram<u32>,
 }
 
-/// What a log adds up to.
+/// Totals of a transaction log.
 pub struct Log {
     /// Unix time, in seconds, at which the first transaction began.
     start: f64,

@@ -1,4 +1,4 @@
-//! What an experiment is: a table of cases, each a list of steps, and how its figures read.
+//! Definition of an experiment: a table of cases, each a list of steps, and how its figures read.
 
 use crate::record::Extent;
 
@@ -8,7 +8,7 @@ pub struct Experiment {
     pub name: &'static str,
     /// Its headline.
     pub title: &'static str,
-    /// What it asks, in a sentence or two.
+    /// Its question, in a sentence or two.
     pub question: &'static str,
     /// How this set-up differs from the seed's, or what to know when reading it.
     pub notes: &'static [&'static str],
@@ -16,7 +16,7 @@ pub struct Experiment {
     pub seed: Option<&'static Seed>,
     /// The figures, the one that is compared first.
     pub figures: &'static [Figure],
-    /// What is drawn over time.
+    /// The values drawn over time.
     pub plots: &'static [Plot],
     /// The (case, row) pairs that the README's comparison shows.
     pub headlines: &'static [(&'static str, &'static str)],
@@ -65,7 +65,7 @@ pub enum Work {
 
 /// A discussion's own measurements.
 pub struct Seed {
-    /// Who, where, when.
+    /// Author, list or place, and date.
     pub source: &'static str,
     /// Column headings.
     pub head: &'static [&'static str],
@@ -100,7 +100,7 @@ pub struct Figure {
 pub struct Plot {
     /// Its key in [`crate::record::Row::series`].
     pub key: &'static str,
-    /// What the vertical axis is called.
+    /// The vertical axis's label.
     pub label: &'static str,
     /// The vertical axis's unit.
     pub unit: &'static str,
@@ -119,7 +119,7 @@ pub struct Case {
     pub default: bool,
     /// Megabytes of disk that it fills.
     pub space_mb: u64,
-    /// What is done, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -157,7 +157,7 @@ impl Case {
     }
 }
 
-/// What is done in a case.
+/// A step of a case.
 pub enum Step {
     /// `pgbench -i` at a scale; a row of its own, `load`.
     Load(u32),
@@ -169,9 +169,9 @@ pub enum Step {
     Statement {
         /// The row's label.
         label: String,
-        /// What the same session sets first.
+        /// Settings that the same session makes first.
         set: Vec<Set>,
-        /// What is timed.
+        /// The statement that is timed.
         sql: String,
     },
     /// From here on the server may write this often a second.
@@ -220,7 +220,7 @@ pub struct Workload {
 pub struct Beside {
     /// How many seconds into the run it begins.
     pub at: u32,
-    /// What `psql` is given.
+    /// Input of `psql`.
     pub sql: String,
     /// Megabytes of rows in the file `copy.txt` that `psql` finds in its directory.
     pub file_mb: Option<u64>,

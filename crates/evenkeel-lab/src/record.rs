@@ -1,4 +1,4 @@
-//! What a run leaves behind: one JSON file, complete or absent.
+//! Record of a run: one JSON file, complete or absent.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -74,7 +74,7 @@ pub struct Record {
 /// One measurement.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Row {
-    /// What was measured.
+    /// The measurement.
     pub label: String,
     /// Why there is no result, when there is none.
     pub hole: Option<String>,
@@ -82,7 +82,7 @@ pub struct Row {
     pub figures: BTreeMap<String, f64>,
     /// Values over time: (seconds from the start, value).
     pub series: BTreeMap<String, Vec<(f64, f64)>>,
-    /// What the subject's statistics views counted during the measurement.
+    /// Counts of the subject's statistics views during the measurement.
     pub counters: BTreeMap<String, f64>,
 }
 
@@ -189,6 +189,14 @@ fn entries(dir: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = entries.flatten().map(|e| e.path()).collect();
     paths.sort();
     paths
+}
+
+/// The present time, as [`Record::started`] has it.
+#[must_use]
+pub fn now() -> String {
+    chrono::Utc::now()
+        .format("%Y-%m-%d %H:%M:%S UTC")
+        .to_string()
 }
 
 /// The middle of `values` (of an even number, the mean of the two in the middle).

@@ -21,7 +21,7 @@ use crate::subject::{Subject, enterable_dir};
 /// A subject, or why it is not to be had.
 pub type Candidate = (String, Result<Box<dyn Subject>, String>);
 
-/// What `lab run` is to do.
+/// The request of `lab run`.
 pub struct Plan<'a> {
     /// The experiments, in order.
     pub experiments: Vec<&'static Experiment>,
@@ -35,7 +35,7 @@ pub struct Plan<'a> {
     pub out: PathBuf,
     /// A directory on the disk under test.
     pub work: PathBuf,
-    /// Who is measured.
+    /// The systems to measure.
     pub subjects: Vec<Candidate>,
     /// The directory of the stock clients.
     pub clients: PathBuf,
@@ -123,7 +123,7 @@ impl Bars {
 ///
 /// # Errors
 /// [`LabError::Interrupted`], with all finished runs kept, or that the results' or the work
-/// directory cannot be used. What fails within a run becomes a hole.
+/// directory cannot be used. A failure within a run becomes a hole.
 pub fn run(plan: &Plan<'_>) -> Result<Tally, LabError> {
     std::fs::create_dir_all(&plan.out).map_err(LabError::file("creating", &plan.out))?;
     let _alone = alone(&plan.out)?;
@@ -315,7 +315,7 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// What the servers of a case are asked to run with, before its first.
+    /// Shows the settings of a case's servers before the case's first run.
     fn show_settings(&mut self, turn: &Turn<'_>) {
         let (name, case) = (turn.experiment.name, turn.case);
         if self.shown.insert((name, case.name.clone())) {
@@ -327,8 +327,8 @@ impl Lab<'_> {
     }
 
     /// Saves a record, and says what it holds. A hole does not take the place of a result of the
-    /// same build, nor of any when it only says that the subject is not to be had now. What
-    /// cannot be saved is a hole too, and the others go on.
+    /// same build, nor of any when it only says that the subject is not to be had now. A record
+    /// that cannot be saved is a hole too, and the others go on.
     fn keep(&mut self, record: &Record) {
         self.bars.say(&summary(record));
         if record.hole.is_some() {
@@ -426,7 +426,7 @@ fn empty(extent: Extent, turn: &Turn<'_>, label: &str, hole: Option<String>) -> 
         build: String::new(),
         extent,
         round: turn.round,
-        started: now(),
+        started: record::now(),
         seconds: 0.0,
         hole,
         settings: crate::subject::Settings::new(),
@@ -435,14 +435,6 @@ fn empty(extent: Extent, turn: &Turn<'_>, label: &str, hole: Option<String>) -> 
         commands: Vec::new(),
         rows: Vec::new(),
     }
-}
-
-/// Seconds since the epoch as UTC text.
-#[must_use]
-pub fn now() -> String {
-    chrono::Utc::now()
-        .format("%Y-%m-%d %H:%M:%S UTC")
-        .to_string()
 }
 
 /// Command lines without the random names of the run's own directories.

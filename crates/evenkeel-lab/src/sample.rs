@@ -1,5 +1,6 @@
-//! What a server uses, second by second: CPU and I/O of all its processes from `/proc`, what its
-//! own views say of log and pool, and what the machine has lost to others meanwhile.
+//! Resource use of a server, second by second: CPU and I/O of all its processes from `/proc`, its
+//! own views' figures of log and pool, and the processor time that the machine lost to others
+//! meanwhile.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,12 +21,12 @@ const MIB: f64 = 1_048_576.0;
 /// Values over time, by name.
 pub type SeriesSet = BTreeMap<String, Vec<(f64, f64)>>;
 
-/// What the processes of a server have used since they started.
+/// Resource use of a server's processes since they started.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Usage {
     /// CPU time, in seconds.
     pub cpu: f64,
-    /// Bytes passed to write calls. (What the kernel says was dirtied would count whole large
+    /// Bytes passed to write calls. (The kernel's count of dirtied bytes would include whole large
     /// folios: a megabyte for a log block of 8 kB.)
     pub written: f64,
     /// Bytes fetched from the disk.
@@ -61,7 +62,7 @@ impl Usage {
         sum
     }
 
-    /// What was used between `before` and this.
+    /// Use between `before` and this.
     #[must_use]
     pub fn since(&self, before: &Usage) -> Usage {
         Usage {
@@ -107,7 +108,7 @@ impl Processors {
     }
 
     fn of(stat: &str) -> Option<Processors> {
-        // What follows, the time of guests, is in the first two once more.
+        // The fields behind it, the time of guests, are in the first two once more.
         const STEAL: usize = 7;
         let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
         let ticks = line.split_whitespace().take(STEAL + 1);

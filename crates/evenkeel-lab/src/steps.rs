@@ -38,13 +38,13 @@ pub struct Bench<'a> {
     log_to_redo: Option<f64>,
     /// Where the log ended at the crash.
     crashed_at: Option<f64>,
-    /// What has been measured.
+    /// The measurements so far.
     pub rows: Vec<Row>,
     /// The machine as the steps made it.
     pub environment: Vec<String>,
 }
 
-/// What a measurement compares itself with.
+/// State at a measurement's start, for the comparison at its end.
 struct Before {
     processors: Option<Processors>,
     usage: Usage,

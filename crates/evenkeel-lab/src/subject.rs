@@ -16,7 +16,7 @@ pub type Settings = BTreeMap<String, String>;
 
 /// A system whose servers the lab starts.
 pub trait Subject: Send + Sync {
-    /// What the report calls it.
+    /// Its name in the report.
     fn label(&self) -> &str;
     /// Its own version text.
     fn version(&self) -> String;
@@ -52,7 +52,7 @@ pub struct Postgres {
     bin: PathBuf,
     version: String,
     known: BTreeSet<String>,
-    /// Who runs it: PostgreSQL refuses root.
+    /// User that runs it: PostgreSQL refuses root.
     user: Option<(u32, u32)>,
 }
 
@@ -246,7 +246,7 @@ pub fn at(path: &Path, label: Option<&str>) -> Result<Box<dyn Subject>, LabError
     ))
 }
 
-/// Who runs PostgreSQL when the lab runs as root: the user `postgres`, else `nobody`.
+/// User that runs PostgreSQL when the lab runs as root: `postgres`, else `nobody`.
 fn unprivileged_user() -> Result<Option<(u32, u32)>, LabError> {
     if !rustix::process::geteuid().is_root() {
         return Ok(None);
@@ -275,7 +275,7 @@ fn identity(program: &Path) -> String {
     )
 }
 
-/// What `command` prints; its telling line when it fails.
+/// Output of `command`; its telling line when it fails.
 ///
 /// # Errors
 /// When it cannot be started or does not succeed.

@@ -21,7 +21,8 @@ const VIEWS: [&str; 9] = [
 /// Columns whose values tell rows of one view apart.
 const KEYS: [&str; 2] = ["object", "name"];
 
-/// Whose share of `pg_stat_io` is also kept by itself, as `pg_stat_io.client.object.column`.
+/// Backend type whose share of `pg_stat_io` is also kept by itself, as
+/// `pg_stat_io.client.object.column`.
 const SESSION: &str = "client backend";
 
 const INSERTED: &str = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')";
@@ -34,8 +35,8 @@ const OTHERS: &str = "SELECT count(*) FROM pg_stat_activity \
 const SETTLED: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(20);
 
-/// What sessions do to pages, but for what goes through a ring: most of what vacuum, bulk writes
-/// and large scans do.
+/// Accesses of sessions to pages, except those through a ring: most accesses of vacuum, bulk writes
+/// and large scans.
 const SESSIONS_IO: &str = "pg_stat_io WHERE backend_type = 'client backend' \
                            AND object = 'relation' AND context = 'normal'";
 /// Pages that sessions found in the pool, those that they read, and where a subject counts them;
@@ -46,7 +47,7 @@ const ACCESSES: [(&str, &str, &str); 3] = [
     ("blks_hit", "blks_read", "pg_stat_database"),
 ];
 
-/// What the views counted, by `view.column` or `view.key.column`.
+/// Counts of the views, by `view.column` or `view.key.column`.
 pub type Counters = BTreeMap<String, f64>;
 
 /// Reads every view there is.
@@ -111,7 +112,7 @@ fn add(view: &str, answer: &Answer, counters: &mut Counters) {
     }
 }
 
-/// What changed from `before` to `after`.
+/// Changes of the counts from `before` to `after`.
 #[must_use]
 pub fn difference(before: &Counters, after: &Counters) -> Counters {
     let changed = after.iter().filter_map(|(name, value)| {

@@ -1,4 +1,4 @@
-//! Who is connected, and how a cancel request finds the statement it means.
+//! The open connections, and the delivery of a cancel request to its statement.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -68,15 +68,22 @@ impl Registry {
 
     /// Cancels every running statement.
     pub fn cancel_all(&self) {
-        let handles: Vec<CancelHandle> = self
-            .connections
-            .lock()
-            .values()
-            .map(|entry| entry.cancel.clone())
-            .collect();
-        for handle in handles {
+        for handle in self.handles() {
             handle.cancel();
         }
+    }
+
+    /// Ends every running statement, since the server ends.
+    pub fn shut_down_all(&self) {
+        for handle in self.handles() {
+            handle.shut_down();
+        }
+    }
+
+    fn handles(&self) -> Vec<CancelHandle> {
+        let connections = self.connections.lock();
+        let handles = connections.values().map(|entry| entry.cancel.clone());
+        handles.collect()
     }
 }
 

@@ -1,24 +1,15 @@
-//! One client's connection: reads messages, runs them in its session, answers.
-//!
-//! Output is buffered and sent when the protocol says the client waits for it (server rule 2).
+//! The state of a connection that has a session, and the answers that both protocols give.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use evenkeel_sql::{Client, EndFlag, Session, SessionParams, SqlError, SqlState};
+use evenkeel_sql::{CopyInSink, Session, SimpleQuery};
+use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus as WireStatus};
-use pgwire::messages::startup::{Authentication, BackendKeyData, ParameterStatus, SecretKey};
-use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
-use tokio::sync::watch;
+use pgwire::messages::startup::ParameterStatus;
 
-use crate::copy::CopyIn;
-use crate::error::{ConnectionError, error_response, notice_response};
-use crate::extended::Named;
-use crate::server::{Shared, stopped};
-use crate::startup::{Request, StartupParameters, negotiate};
+use crate::error::notice_response;
+use crate::portals::Named;
 use crate::wire::{Transport, Wire};
 
-/// What the next message may be.
+/// The messages that may come next.
 pub(crate) enum Mode {
     /// Anything.
     Ready,
@@ -26,12 +17,6 @@ pub(crate) enum Mode {
     SkipToSync,
     /// Data of COPY FROM STDIN.
     CopyIn(Box<CopyIn>),
-}
-
-/// Whether the connection goes on after a message.
-pub(crate) enum Next {
-    Go,
-    Close,
 }
 
 /// A connection that has become a session.
@@ -42,183 +27,21 @@ pub(crate) struct Connection<'w, T> {
     pub mode: Mode,
 }
 
-/// Serves one connection from its first byte to its last.
-pub(crate) async fn serve<T: Transport>(transport: T, client: Client, shared: Arc<Shared>) {
-    let mut stopping = shared.stopping.subscribe();
-    let told = async move {
-        stopped(&mut stopping).await;
-        shutting_down()
-    };
-    let mut wire = Wire::new(transport, Box::pin(told));
-    match start(&mut wire, client, &shared).await {
-        Err(ConnectionError::Fatal(error)) => {
-            tracing::info!(
-                sqlstate = error.sqlstate.0,
-                "connection ended: {}",
-                error.message
-            );
-            wire.put(&error_response("FATAL", &error));
-        }
-        Err(ConnectionError::Io(error)) => tracing::debug!("connection lost: {error}"),
-        Ok(()) => {}
-    }
-    wire.close().await;
+/// A COPY FROM STDIN that is waiting for data.
+pub(crate) struct CopyIn {
+    pub sink: CopyInSink,
+    pub protocol: CopyProtocol,
 }
 
-async fn start<T: Transport>(
-    wire: &mut Wire<T>,
-    client: Client,
-    shared: &Arc<Shared>,
-) -> Result<(), ConnectionError> {
-    let request = tokio::time::timeout(shared.authentication_timeout, negotiate(wire)).await;
-    match request {
-        Ok(Ok(Request::Session(parameters))) => run_session(wire, client, shared, parameters).await,
-        Ok(Ok(Request::Cancel { pid, secret })) => {
-            shared.registry.cancel(pid, &secret);
-            Ok(())
-        }
-        Ok(Err(e)) => Err(e),
-        Ok(Ok(Request::Closed)) | Err(_) => Ok(()),
-    }
-}
-
-/// Takes the session's entry out of the registry, however the session ends.
-struct Registered<'a> {
-    shared: &'a Shared,
-    pid: i32,
-}
-
-impl Drop for Registered<'_> {
-    fn drop(&mut self) {
-        self.shared.registry.remove(self.pid);
-    }
-}
-
-async fn run_session<T: Transport>(
-    wire: &mut Wire<T>,
-    client: Client,
-    shared: &Arc<Shared>,
-    parameters: StartupParameters,
-) -> Result<(), ConnectionError> {
-    let _slot = shared.connection_slot()?;
-    let database = parameters.known_database()?;
-    let pid = shared.registry.next_pid();
-    let instance = shared.instance()?;
-    let failed = instance.failed.clone();
-    let session = instance
-        .engine
-        .session(SessionParams {
-            user: parameters.user,
-            database,
-            settings: parameters.settings,
-            pid,
-            client,
-        })
-        .map_err(ConnectionError::Fatal)?;
-    // What is left of it is in the session, which ends with it.
-    drop(instance);
-    let secret = shared
-        .registry
-        .add(pid, parameters.long_cancel_key, session.cancel_handle());
-    let _registered = Registered { shared, pid };
-    let told = told_to_end(shared.stopping.subscribe(), failed, session.end_flag());
-    wire.ends_when(Box::pin(told));
-    let mut connection = Connection {
-        wire,
-        session,
-        named: Named::default(),
-        mode: Mode::Ready,
-    };
-    connection.put(PgWireBackendMessage::Authentication(Authentication::Ok));
-    for (name, value) in connection.session.initial_parameters() {
-        connection.put_parameter(name, value);
-    }
-    let secret_key = match <[u8; 4]>::try_from(secret.as_ref()) {
-        Ok(short) => SecretKey::I32(i32::from_be_bytes(short)),
-        Err(_) => SecretKey::Bytes(secret),
-    };
-    connection.put(PgWireBackendMessage::BackendKeyData(BackendKeyData::new(
-        pid, secret_key,
-    )));
-    connection.ready_for_query();
-    connection.run(shared).await
+/// Which protocol began the COPY, and so what follows it.
+pub(crate) enum CopyProtocol {
+    /// The rest of the query text, then ReadyForQuery.
+    Simple(SimpleQuery),
+    /// The client's next messages, up to Sync.
+    Extended,
 }
 
 impl<T: Transport> Connection<'_, T> {
-    async fn run(&mut self, shared: &Shared) -> Result<(), ConnectionError> {
-        let ending = self.session.end_flag();
-        loop {
-            while let Some(message) = self.buffered().await? {
-                if let Next::Close = self.message(message).await? {
-                    return Ok(());
-                }
-                self.wire.flush_if_full().await?;
-            }
-            if *shared.stopping.borrow() || ending.is_raised() {
-                return Err(shutting_down());
-            }
-            self.wire.flush().await?;
-            let idle = self.session.idle_limit();
-            let bulk = matches!(self.mode, Mode::CopyIn(_));
-            let open = tokio::select! {
-                biased;
-                open = self.wire.fill(bulk) => open?,
-                error = idle_for(idle) => return Err(ConnectionError::Fatal(error)),
-            };
-            if !open {
-                return Ok(());
-            }
-        }
-    }
-
-    /// The next message that has come in whole, except for the data of a COPY: that is taken.
-    async fn buffered(&mut self) -> Result<Option<PgWireFrontendMessage>, ConnectionError> {
-        self.copy_data().await?;
-        self.wire.buffered()
-    }
-
-    async fn message(&mut self, message: PgWireFrontendMessage) -> Result<Next, ConnectionError> {
-        if let PgWireFrontendMessage::Terminate(_) = message {
-            return Ok(Next::Close);
-        }
-        match std::mem::replace(&mut self.mode, Mode::Ready) {
-            Mode::CopyIn(copy) => return self.copy_in(copy, message).await.map(|()| Next::Go),
-            Mode::SkipToSync if !matches!(message, PgWireFrontendMessage::Sync(_)) => {
-                self.mode = Mode::SkipToSync;
-                return Ok(Next::Go);
-            }
-            Mode::SkipToSync | Mode::Ready => {}
-        }
-        match message {
-            PgWireFrontendMessage::Query(query) => self.simple_query(&query.query).await?,
-            PgWireFrontendMessage::Sync(_) => self.sync().await,
-            PgWireFrontendMessage::Flush(_) => self.wire.flush().await?,
-            // A COPY that has failed: what the client still had under way.
-            PgWireFrontendMessage::CopyData(_)
-            | PgWireFrontendMessage::CopyDone(_)
-            | PgWireFrontendMessage::CopyFail(_) => {}
-            other => match self.extended(other).await {
-                Ok(()) => {}
-                Err(ConnectionError::Fatal(error)) if !ends_session(&error) => {
-                    self.put(error_response("ERROR", &error));
-                    if !matches!(self.mode, Mode::CopyIn(_)) {
-                        self.mode = Mode::SkipToSync;
-                    }
-                }
-                Err(e) => return Err(e),
-            },
-        }
-        Ok(Next::Go)
-    }
-
-    async fn sync(&mut self) {
-        if let Err(error) = self.session.sync().await {
-            self.put(error_response("ERROR", &error));
-        }
-        self.named.transaction_boundary(self.session.status());
-        self.ready_for_query();
-    }
-
     #[expect(
         clippy::needless_pass_by_value,
         reason = "a message is made to be sent once"
@@ -227,12 +50,12 @@ impl<T: Transport> Connection<'_, T> {
         self.wire.put(&message);
     }
 
-    fn put_parameter(&mut self, name: &str, value: String) {
+    pub fn put_parameter(&mut self, name: &str, value: String) {
         let status = ParameterStatus::new(name.to_owned(), value);
         self.put(PgWireBackendMessage::ParameterStatus(status));
     }
 
-    /// What a statement had to say besides its result.
+    /// Sends the notices and changed parameters of the last statement.
     pub fn put_side_effects(&mut self) {
         for notice in self.session.take_notices() {
             self.put(notice_response(&notice));
@@ -242,6 +65,7 @@ impl<T: Transport> Connection<'_, T> {
         }
     }
 
+    /// Ends the answer to a query; the client may send the next one.
     pub fn ready_for_query(&mut self) {
         self.put_side_effects();
         let status = match self.session.wait_for_client() {
@@ -253,53 +77,4 @@ impl<T: Transport> Connection<'_, T> {
             status,
         )));
     }
-}
-
-/// Waits until the server stops, its database fails, or another session ends this one. One future
-/// for the whole session: what it waits for is entered once, not per message.
-async fn told_to_end(
-    mut stopping: watch::Receiver<bool>,
-    mut failed: watch::Receiver<Option<String>>,
-    ending: Arc<EndFlag>,
-) -> ConnectionError {
-    tokio::select! {
-        () = stopped(&mut stopping) => shutting_down(),
-        failure = failed.wait_for(Option::is_some) => {
-            let reason = failure.ok().and_then(|reason| reason.clone());
-            crashed(&reason.unwrap_or_default())
-        }
-        () = ending.raised() => shutting_down(),
-    }
-}
-
-/// The error of a client that takes too long; never, if it may take any time.
-async fn idle_for(limit: Option<(Duration, SqlError)>) -> SqlError {
-    match limit {
-        Some((limit, error)) => {
-            tokio::time::sleep(limit).await;
-            error
-        }
-        None => std::future::pending().await,
-    }
-}
-
-/// The instance is gone, or has lost its log: no statement can follow.
-pub(crate) fn ends_session(error: &SqlError) -> bool {
-    [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(&error.sqlstate)
-}
-
-fn crashed(reason: &str) -> ConnectionError {
-    let mut error = SqlError::new(
-        SqlState::CRASH_SHUTDOWN,
-        format!("terminating connection because the database has failed: {reason}"),
-    );
-    error.fields.hint = Some("It is recovering; connect again in a moment.".into());
-    ConnectionError::Fatal(error)
-}
-
-fn shutting_down() -> ConnectionError {
-    ConnectionError::Fatal(SqlError::new(
-        SqlState::ADMIN_SHUTDOWN,
-        "terminating connection due to administrator command",
-    ))
 }

@@ -1,25 +1,11 @@
 //! COPY FROM STDIN: the messages that carry its data.
 
-use evenkeel_sql::{CopyInSink, SimpleQuery, SqlError, SqlState};
-use pgwire::messages::PgWireFrontendMessage;
+use evenkeel_sql::{SqlError, SqlState};
 
-use crate::connection::{Connection, Mode, ends_session};
-use crate::error::{ConnectionError, error_response};
+use crate::connection::{Connection, CopyIn, CopyProtocol, Mode};
+use crate::error::{ConnectionError, ends_session, error_response};
+use crate::message::Message;
 use crate::wire::Transport;
-
-/// A COPY FROM STDIN that is waiting for data.
-pub(crate) struct CopyIn {
-    pub sink: CopyInSink,
-    pub protocol: CopyProtocol,
-}
-
-/// Which protocol began the COPY, and so what follows it.
-pub(crate) enum CopyProtocol {
-    /// The rest of the query text, then ReadyForQuery.
-    Simple(SimpleQuery),
-    /// Whatever the client sends, up to Sync.
-    Extended,
-}
 
 impl<T: Transport> Connection<'_, T> {
     /// The data of COPY FROM STDIN that is in the buffer.
@@ -45,15 +31,15 @@ impl<T: Transport> Connection<'_, T> {
     pub async fn copy_in(
         &mut self,
         copy: Box<CopyIn>,
-        message: PgWireFrontendMessage,
+        message: Message,
     ) -> Result<(), ConnectionError> {
         let failure = match message {
             // Clients may send Sync right behind the Execute that begins a COPY.
-            PgWireFrontendMessage::Flush(_) | PgWireFrontendMessage::Sync(_) => {
+            Message::Flush | Message::Sync => {
                 self.mode = Mode::CopyIn(copy);
                 return Ok(());
             }
-            PgWireFrontendMessage::CopyDone(_) => match copy.sink.finish(&mut self.session).await {
+            Message::CopyDone => match copy.sink.finish(&mut self.session).await {
                 Ok(tag) => {
                     self.put_side_effects();
                     self.command_complete(tag);
@@ -61,12 +47,12 @@ impl<T: Transport> Connection<'_, T> {
                 }
                 Err(error) => error,
             },
-            PgWireFrontendMessage::CopyFail(fail) => {
-                copy.sink.fail(&mut self.session, &fail.message)
-            }
+            Message::CopyFail(why) => copy.sink.fail(&mut self.session, why.as_str()),
             other => {
-                let message = format!("unexpected message during COPY from stdin: {other:?}");
-                let message: String = message.chars().take(200).collect();
+                let message = format!(
+                    "unexpected message of type {} during COPY from stdin",
+                    other.name()
+                );
                 let _ = copy.sink.fail(&mut self.session, &message);
                 return Err(ConnectionError::Fatal(SqlError::new(
                     SqlState::PROTOCOL_VIOLATION,
@@ -77,7 +63,7 @@ impl<T: Transport> Connection<'_, T> {
         self.copy_failed(copy.protocol, &failure).await
     }
 
-    async fn copy_failed(
+    pub async fn copy_failed(
         &mut self,
         protocol: CopyProtocol,
         failure: &SqlError,

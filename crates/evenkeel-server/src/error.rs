@@ -1,4 +1,4 @@
-//! What ends a statement and what ends a connection, and how both look on the wire.
+//! Errors that end a statement or a connection, and their form on the wire.
 
 use std::io;
 
@@ -21,6 +21,11 @@ impl ConnectionError {
     pub fn protocol(message: impl Into<String>) -> ConnectionError {
         ConnectionError::Fatal(SqlError::new(SqlState::PROTOCOL_VIOLATION, message))
     }
+}
+
+/// The instance is gone, or has lost its log: no statement can follow.
+pub(crate) fn ends_session(error: &SqlError) -> bool {
+    [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(&error.sqlstate)
 }
 
 /// The ErrorResponse for `error`.

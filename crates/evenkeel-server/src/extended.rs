@@ -1,75 +1,35 @@
-//! The extended query protocol: named statements, portals, and their messages.
+//! The extended query protocol: the messages that prepare, bind and run statements.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use evenkeel_sql::{
-    Format, Prepared, RowStream, SqlError, SqlState, StatementResult, TransactionStatus,
-};
+use evenkeel_sql::{Format, Prepared, RowStream, SqlError, SqlState, StatementResult};
+use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::data::{NoData, ParameterDescription};
 use pgwire::messages::extendedquery::{
-    Bind, BindComplete, Close, CloseComplete, Describe, Execute, Parse, ParseComplete,
-    PortalSuspended, TARGET_TYPE_BYTE_PORTAL, TARGET_TYPE_BYTE_STATEMENT,
+    BindComplete, CloseComplete, ParseComplete, PortalSuspended,
 };
-use pgwire::messages::{PgWireBackendMessage, PgWireFrontendMessage};
 
-use crate::connection::{Connection, Mode};
-use crate::copy::{CopyIn, CopyProtocol};
+use crate::connection::{Connection, CopyIn, CopyProtocol, Mode};
 use crate::error::ConnectionError;
+use crate::message::{Bind, Execute, Message, Parse, Target};
+use crate::portals::{Portal, Progress};
 use crate::simple::{RowsEnd, copy_in_response, row_description};
 use crate::wire::Transport;
 
-/// The statements and portals that a client has named. The unnamed ones have the name "".
-#[derive(Default)]
-pub(crate) struct Named {
-    statements: HashMap<String, Arc<Prepared>>,
-    portals: HashMap<String, Portal>,
-}
-
-struct Portal {
-    prepared: Arc<Prepared>,
-    params: Vec<Option<Bytes>>,
-    param_formats: Vec<Format>,
-    result_formats: Vec<Format>,
-    progress: Progress,
-}
-
-enum Progress {
-    Bound,
-    /// A query's rows, as far as they have not been sent.
-    Open(RowStream),
-    /// It was not a query, or it failed.
-    Done,
-}
-
-impl Named {
-    /// Portals end with their transaction.
-    pub fn transaction_boundary(&mut self, status: TransactionStatus) {
-        if status == TransactionStatus::Idle && !self.portals.is_empty() {
-            self.portals.clear();
-        }
-    }
-
-    /// A simple query replaces the unnamed statement and portal.
-    pub fn close_unnamed(&mut self) {
-        self.statements.remove("");
-        self.portals.remove("");
-    }
-}
-
+/// Memory of a portal besides the message whose values it has.
+const PORTAL_BYTES: usize = 16 << 10;
+/// The values of a named portal are copied out of a shorter message.
+const COPIED_BYTES: usize = 64 << 10;
 impl<T: Transport> Connection<'_, T> {
     /// A message of the extended protocol other than Sync and Flush.
-    pub async fn extended(
-        &mut self,
-        message: PgWireFrontendMessage,
-    ) -> Result<(), ConnectionError> {
+    pub async fn extended(&mut self, message: Message) -> Result<(), ConnectionError> {
         let outcome = match message {
-            PgWireFrontendMessage::Parse(parse) => self.parse(parse).await,
-            PgWireFrontendMessage::Bind(bind) => self.bind(bind),
-            PgWireFrontendMessage::Describe(describe) => self.describe(&describe),
-            PgWireFrontendMessage::Execute(execute) => self.execute(execute).await,
-            PgWireFrontendMessage::Close(close) => self.close(close),
+            Message::Parse(parse) => self.parse(parse).await,
+            Message::Bind(bind) => self.bind(bind),
+            Message::Describe(target) => self.describe(&target),
+            Message::Execute(execute) => self.execute(execute).await,
+            Message::Close(target) => self.close(&target),
             _ => Err(ConnectionError::protocol("unexpected message type")),
         };
         if outcome.is_err() {
@@ -79,14 +39,17 @@ impl<T: Transport> Connection<'_, T> {
     }
 
     async fn parse(&mut self, parse: Parse) -> Result<(), ConnectionError> {
-        let name = parse.name.unwrap_or_default();
+        let name = parse.name;
         if !name.is_empty() && self.named.statements.contains_key(&name) {
             return Err(ConnectionError::Fatal(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
             )));
         }
-        let prepared = self.session.prepare(&parse.query, &parse.type_oids).await;
+        let prepared = self
+            .session
+            .prepare(parse.query.as_str(), &parse.types)
+            .await;
         let prepared = prepared.map_err(ConnectionError::Fatal)?;
         self.named.statements.insert(name, prepared);
         self.put(PgWireBackendMessage::ParseComplete(ParseComplete::new()));
@@ -94,7 +57,7 @@ impl<T: Transport> Connection<'_, T> {
     }
 
     fn bind(&mut self, bind: Bind) -> Result<(), ConnectionError> {
-        let statement = bind.statement_name.unwrap_or_default();
+        let statement = bind.statement;
         let prepared = Arc::clone(self.statement(&statement)?);
         let wanted = prepared.param_types.len();
         if bind.parameters.len() != wanted {
@@ -104,14 +67,14 @@ impl<T: Transport> Connection<'_, T> {
                 bind.parameters.len()
             )));
         }
-        let param_formats = formats(&bind.parameter_format_codes)?;
+        let param_formats = formats(&bind.parameter_formats)?;
         if param_formats.len() > 1 && param_formats.len() != wanted {
             return Err(ConnectionError::protocol(format!(
                 "bind message has {} parameter formats but {wanted} parameters",
                 param_formats.len()
             )));
         }
-        let result_formats = formats(&bind.result_column_format_codes)?;
+        let result_formats = formats(&bind.result_formats)?;
         let columns = prepared.columns.as_ref().map_or(0, |columns| columns.len());
         if result_formats.len() > 1 && result_formats.len() != columns {
             return Err(ConnectionError::protocol(format!(
@@ -119,36 +82,48 @@ impl<T: Transport> Connection<'_, T> {
                 result_formats.len()
             )));
         }
-        let portal = bind.portal_name.unwrap_or_default();
+        let portal = bind.portal;
         if !portal.is_empty() && self.named.portals.contains_key(&portal) {
             return Err(ConnectionError::Fatal(SqlError::new(
                 SqlState::DUPLICATE_CURSOR,
                 format!("cursor \"{portal}\" already exists"),
             )));
         }
+        self.named.close_portal(&portal);
+        let bytes = PORTAL_BYTES + bind.length;
+        let charged = self.named.memory.grow(bytes);
+        charged.map_err(|error| ConnectionError::Fatal(error.into()))?;
+        let mut params = bind.parameters;
+        if !portal.is_empty() && bytes < COPIED_BYTES {
+            // It may stay, and must not keep the input that other messages were in.
+            for value in params.iter_mut().flatten() {
+                *value = Bytes::copy_from_slice(value);
+            }
+        }
         let bound = Portal {
             prepared,
-            params: bind.parameters,
+            params,
             param_formats,
             result_formats,
             progress: Progress::Bound,
+            bytes,
         };
         self.named.portals.insert(portal, bound);
         self.put(PgWireBackendMessage::BindComplete(BindComplete::new()));
         Ok(())
     }
 
-    fn describe(&mut self, describe: &Describe) -> Result<(), ConnectionError> {
-        let name = describe.name.as_deref().unwrap_or_default();
-        let (columns, formats) = match describe.target_type {
-            TARGET_TYPE_BYTE_STATEMENT => {
+    fn describe(&mut self, target: &Target) -> Result<(), ConnectionError> {
+        let name = &*target.name;
+        let (columns, formats) = match target.kind {
+            Target::STATEMENT => {
                 let prepared = Arc::clone(self.statement(name)?);
                 let types = prepared.param_types.clone();
                 let parameters = ParameterDescription::new(types);
                 self.put(PgWireBackendMessage::ParameterDescription(parameters));
                 (prepared.columns.clone(), Vec::new())
             }
-            TARGET_TYPE_BYTE_PORTAL => {
+            Target::PORTAL => {
                 let portal = self
                     .named
                     .portals
@@ -170,7 +145,7 @@ impl<T: Transport> Connection<'_, T> {
     }
 
     async fn execute(&mut self, execute: Execute) -> Result<(), ConnectionError> {
-        let name = execute.name.unwrap_or_default();
+        let name = execute.portal;
         let limit = usize::try_from(execute.max_rows).unwrap_or(0);
         let portal = self
             .named
@@ -235,11 +210,11 @@ impl<T: Transport> Connection<'_, T> {
         Ok(())
     }
 
-    fn close(&mut self, close: Close) -> Result<(), ConnectionError> {
-        let name = close.name.unwrap_or_default();
-        match close.target_type {
-            TARGET_TYPE_BYTE_STATEMENT => drop(self.named.statements.remove(&name)),
-            TARGET_TYPE_BYTE_PORTAL => drop(self.named.portals.remove(&name)),
+    fn close(&mut self, target: &Target) -> Result<(), ConnectionError> {
+        let name = &*target.name;
+        match target.kind {
+            Target::STATEMENT => drop(self.named.statements.remove(name)),
+            Target::PORTAL => self.named.close_portal(name),
             other => return Err(bad_target("CLOSE", other)),
         }
         self.put(PgWireBackendMessage::CloseComplete(CloseComplete::new()));

@@ -8,10 +8,30 @@ use parking_lot::Mutex;
 use tokio::sync::watch;
 
 use crate::cancel::Registry;
-use crate::server::RunError;
 
 /// Opens the database anew after it has failed.
 pub type Reopen = Arc<dyn Fn() -> Result<Arc<SqlEngine>, String> + Send + Sync>;
+
+/// Why a server ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The database failed, and could not be opened again.
+    #[error("the database system could not recover from a failure ({failure}): {error}")]
+    Recovery {
+        /// The failure of the running database.
+        failure: String,
+        /// Why it cannot be opened.
+        error: String,
+    },
+    /// Sessions compute what cannot be interrupted, so the database cannot be closed in order.
+    #[error(
+        "{sessions} sessions could not be interrupted: ending at once, the next start will recover"
+    )]
+    Stuck {
+        /// How many.
+        sessions: usize,
+    },
+}
 
 /// How long sessions may take to let go of a database that has failed.
 const LET_GO: Duration = Duration::from_secs(60);
@@ -38,8 +58,8 @@ impl Instances {
         self.0.lock().clone()
     }
 
-    /// The database, if it serves. Whoever has seen it fail does not get that instance again, even
-    /// before its sessions have been told.
+    /// The database, if it serves. A caller that has seen it fail does not get that instance again,
+    /// even before its sessions have been told.
     pub fn serving(&self) -> Option<Instance> {
         let instance = self.current()?;
         let failed = instance.engine.database().store().poison().is_set();

@@ -3,18 +3,28 @@
 #![forbid(unsafe_code)]
 
 mod cancel;
+mod config;
 mod connection;
 mod copy;
+mod descriptors;
 mod error;
 mod extended;
+#[doc(hidden)]
+pub mod fuzzing;
 mod instance;
+mod message;
 mod options;
+mod portals;
 mod server;
+mod session;
 pub mod settings;
+mod shared;
 mod simple;
 mod startup;
 mod wire;
 
-pub use instance::Reopen;
-pub use server::{RunError, Server, ServerConfig, ServerError, StopHandle};
+pub use config::ServerConfig;
+pub use descriptors::Descriptors;
+pub use instance::{Reopen, RunError};
+pub use server::{Server, ServerError, StopHandle};
 pub use settings::{SettingError, Settings};

@@ -7,44 +7,22 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use evenkeel_sql::{Client, SqlEngine, SqlError, SqlState};
+use evenkeel_sql::{Client, SqlEngine};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use crate::cancel::Registry;
-use crate::connection;
-use crate::error::ConnectionError;
-use crate::instance::{Instance, Instances, Reopen};
+use crate::config::ServerConfig;
+use crate::instance::{Reopen, RunError};
+use crate::session;
+use crate::shared::{Shared, stopped};
 
 /// How long sessions may take to end when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
+/// How long a connection that was dropped may go on before the others are not kept waiting for it.
+const STUCK: Duration = Duration::from_secs(5);
 /// How often those that run a statement are told again.
 const REMIND: Duration = Duration::from_millis(100);
-
-/// Where and how the server listens.
-#[derive(Debug, Clone)]
-pub struct ServerConfig {
-    /// TCP port on 127.0.0.1; 0 lets the system choose.
-    pub port: u16,
-    /// Directory of the Unix socket `.s.PGSQL.<port>`; `None` for no Unix socket.
-    pub socket_directory: Option<PathBuf>,
-    /// Sessions at once; one more gets 53300.
-    pub max_connections: usize,
-    /// How long a client may take to say who it is.
-    pub authentication_timeout: Duration,
-}
-
-impl Default for ServerConfig {
-    fn default() -> ServerConfig {
-        ServerConfig {
-            port: 5432,
-            socket_directory: Some(PathBuf::from("/tmp")),
-            max_connections: 1000,
-            authentication_timeout: Duration::from_secs(60),
-        }
-    }
-}
 
 /// Why the server could not start listening.
 #[derive(Debug, thiserror::Error)]
@@ -67,50 +45,6 @@ pub enum ServerError {
     },
 }
 
-/// Why a server ended by itself.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The database failed, and could not be opened again.
-    #[error("the database system could not recover from a failure ({failure}): {error}")]
-    Recovery {
-        /// What had failed.
-        failure: String,
-        /// Why it cannot be opened.
-        error: String,
-    },
-}
-
-/// What all connections share.
-pub(crate) struct Shared {
-    pub instances: Instances,
-    pub registry: Registry,
-    pub stopping: watch::Sender<bool>,
-    pub authentication_timeout: Duration,
-    slots: Arc<Semaphore>,
-}
-
-impl Shared {
-    /// The open database; an error while it recovers from a failure.
-    pub fn instance(&self) -> Result<Instance, ConnectionError> {
-        self.instances.serving().ok_or_else(|| {
-            ConnectionError::Fatal(SqlError::new(
-                SqlState::CANNOT_CONNECT_NOW,
-                "the database system is in recovery mode",
-            ))
-        })
-    }
-
-    /// A place among `max_connections`, given back when it is dropped.
-    pub fn connection_slot(&self) -> Result<OwnedSemaphorePermit, ConnectionError> {
-        Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
-            ConnectionError::Fatal(SqlError::new(
-                SqlState::TOO_MANY_CONNECTIONS,
-                "sorry, too many clients already",
-            ))
-        })
-    }
-}
-
 /// A server that is listening.
 pub struct Server {
     shared: Arc<Shared>,
@@ -127,7 +61,7 @@ impl StopHandle {
     /// `Server::run` return.
     pub fn stop(&self) {
         self.0.stopping.send_replace(true);
-        self.0.registry.cancel_all();
+        self.0.registry.shut_down_all();
     }
 }
 
@@ -142,7 +76,7 @@ impl Drop for SocketFile {
 
 impl Server {
     /// Listens on loopback: authentication is `trust`, so nobody from outside may come in
-    /// (server rule 1).
+    /// (SRV-1).
     pub async fn bind(
         engine: Arc<SqlEngine>,
         config: &ServerConfig,
@@ -155,13 +89,7 @@ impl Server {
             Some(directory) => Some(unix_listener(directory, port).await?),
             None => None,
         };
-        let shared = Shared {
-            instances: Instances::new(engine),
-            registry: Registry::new(),
-            stopping: watch::Sender::new(false),
-            authentication_timeout: config.authentication_timeout,
-            slots: Arc::new(Semaphore::new(config.max_connections)),
-        };
+        let shared = Shared::new(engine, config);
         Ok(Server {
             shared: Arc::new(shared),
             tcp,
@@ -185,7 +113,7 @@ impl Server {
     }
 
     /// Accepts and serves connections until it is stopped and the last one has ended. When the
-    /// database fails its sessions end, and it is opened anew with `reopen` (server rule 8).
+    /// database fails its sessions end, and it is opened anew with `reopen` (SRV-8).
     /// Answers the database that was open last.
     ///
     /// # Errors
@@ -204,13 +132,19 @@ impl Server {
                 accepted = self.tcp.accept() => match accepted {
                     Ok((stream, peer)) => {
                         let _ = stream.set_nodelay(true);
-                        connections.spawn(connection::serve(stream, Client::Tcp(peer), shared));
+                        if let Some(place) = shared.admit(&stream) {
+                            let client = Client::Tcp(peer);
+                            connections.spawn(session::serve(stream, client, shared, place));
+                        }
                     }
                     Err(e) => accept_failed(&e).await,
                 },
                 accepted = accept_unix(self.unix.as_ref()) => match accepted {
                     Ok(stream) => {
-                        connections.spawn(connection::serve(stream, Client::Local, shared));
+                        if let Some(place) = shared.admit(&stream) {
+                            let client = Client::Local;
+                            connections.spawn(session::serve(stream, client, shared, place));
+                        }
                     }
                     Err(e) => accept_failed(&e).await,
                 },
@@ -223,8 +157,11 @@ impl Server {
         self.shared.stopping.send_replace(true);
         drop(self.tcp);
         drop(self.unix);
-        end_all(connections, &self.shared.registry, GRACE).await;
+        let left = end_all(connections, &self.shared.registry, GRACE, STUCK).await;
         outcome?;
+        if left > 0 {
+            return Err(RunError::Stuck { sessions: left });
+        }
         // Stopped while it was recovering: that is finished first.
         let instance = loop {
             if let Some(instance) = self.shared.instances.current() {
@@ -240,32 +177,36 @@ impl Server {
 }
 
 /// Waits until every connection has ended. Those that do not within `grace` are dropped where they
-/// wait, which rolls their transactions back.
-async fn end_all(mut connections: JoinSet<()>, registry: &Registry, grace: Duration) {
+/// wait, which rolls their transactions back. Answers how many go on even so after `stuck`: they
+/// compute without a wait, and nothing can end them but the process.
+async fn end_all(
+    mut connections: JoinSet<()>,
+    registry: &Registry,
+    grace: Duration,
+    stuck: Duration,
+) -> usize {
     let begun = Instant::now();
-    let mut dropped = false;
-    while !connections.is_empty() {
-        if begun.elapsed() > grace && !dropped {
+    let mut dropped: Option<Instant> = None;
+    while !connections.is_empty() && dropped.is_none_or(|at| at.elapsed() < stuck) {
+        if begun.elapsed() > grace && dropped.is_none() {
             tracing::warn!(
                 "{} connections do not end: dropping them",
                 connections.len()
             );
             connections.abort_all();
-            dropped = true;
+            dropped = Some(Instant::now());
         }
         // A statement that began just as the others were cancelled is cancelled here.
-        registry.cancel_all();
+        registry.shut_down_all();
         let ended = tokio::time::timeout(REMIND, connections.join_next()).await;
         if let Ok(Some(ended)) = ended {
             report(ended);
         }
     }
-}
-
-/// Waits until the server is told to stop. What `wait_for` answers must not be kept: it is bound
-/// to its thread.
-pub(crate) async fn stopped(stopping: &mut watch::Receiver<bool>) {
-    let _ = stopping.wait_for(|stop| *stop).await;
+    let left = connections.len();
+    // Dropping the set would not wait either, but says nothing.
+    connections.detach_all();
+    left
 }
 
 /// A connection's panic ends that connection only; the session's drop has rolled it back.
@@ -295,8 +236,8 @@ async fn unix_listener(
     port: u16,
 ) -> Result<(UnixListener, SocketFile), ServerError> {
     let path = directory.join(format!(".s.PGSQL.{port}"));
-    // Whoever answers there is alive, though it does not have this TCP port; a file that nobody
-    // answers at is left over from a dead server.
+    // A server that answers there is alive, though it does not have this TCP port; a file without
+    // one is left over from a dead server.
     let answer = UnixStream::connect(&path).await;
     // So does one that has too many callers waiting.
     if answer.map_or_else(|e| e.kind() == io::ErrorKind::WouldBlock, |_| true) {
@@ -313,6 +254,10 @@ async fn unix_listener(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use tokio::sync::watch;
+
     use super::*;
 
     #[tokio::test]
@@ -329,7 +274,29 @@ mod tests {
             let _session = Session(rolled_back);
             std::future::pending::<()>().await;
         });
-        end_all(connections, &Registry::new(), Duration::from_millis(1)).await;
+        let (grace, stuck) = (Duration::from_millis(1), Duration::from_secs(60));
+        assert_eq!(
+            end_all(connections, &Registry::new(), grace, stuck).await,
+            0
+        );
         assert!(*seen.borrow());
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn a_connection_that_computes_without_a_wait_holds_no_end_up() {
+        let ended = Arc::new(AtomicBool::new(false));
+        let computing = Arc::clone(&ended);
+        let mut connections = JoinSet::new();
+        connections.spawn(async move {
+            while !computing.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        });
+        let (grace, stuck) = (Duration::from_millis(1), Duration::from_millis(20));
+        assert_eq!(
+            end_all(connections, &Registry::new(), grace, stuck).await,
+            1
+        );
+        ended.store(true, Ordering::Relaxed);
     }
 }

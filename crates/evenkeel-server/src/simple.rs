@@ -8,9 +8,9 @@ use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 
-use crate::connection::{Connection, Mode, ends_session};
-use crate::copy::{CopyIn, CopyProtocol};
-use crate::error::{ConnectionError, error_response};
+use crate::connection::{Connection, CopyIn, CopyProtocol, Mode};
+use crate::error::{ConnectionError, ends_session, error_response};
+use crate::message::Text;
 use crate::wire::Transport;
 
 /// Rows asked for at once.
@@ -26,9 +26,11 @@ pub(crate) enum RowsEnd {
 
 impl<T: Transport> Connection<'_, T> {
     /// A Query message.
-    pub async fn simple_query(&mut self, sql: &str) -> Result<(), ConnectionError> {
+    pub async fn simple_query(&mut self, sql: Text) -> Result<(), ConnectionError> {
         self.named.close_unnamed();
-        let query = self.session.simple(sql);
+        let query = self.session.simple(sql.as_str());
+        // The session has a copy; a long text is not kept twice while it runs.
+        drop(sql);
         self.simple_results(query).await
     }
 

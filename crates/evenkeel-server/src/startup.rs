@@ -21,7 +21,7 @@ const MINOR_UNUSED: u32 = 1;
 /// The name of the one database that a server has; `pg_database` lists no other.
 const DATABASE: &str = "postgres";
 
-/// What a new connection wants.
+/// Request of a new connection.
 pub(crate) enum Request {
     /// To be a session.
     Session(StartupParameters),
@@ -151,7 +151,7 @@ fn session_request<T: Transport>(
 }
 
 /// The name and value pairs of a start-up packet, which end with an empty name.
-fn parameters(packet: &[u8]) -> Result<Vec<(String, String)>, ConnectionError> {
+pub(crate) fn parameters(packet: &[u8]) -> Result<Vec<(String, String)>, ConnectionError> {
     let malformed = || {
         ConnectionError::protocol("invalid startup packet layout: expected terminator as last byte")
     };

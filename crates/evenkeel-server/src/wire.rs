@@ -1,22 +1,24 @@
 //! The bytes of one connection: framing what comes in, buffering what goes out.
 //!
-//! Messages are taken apart and put together by `pgwire`. It reads a message's body from
-//! whatever follows in the buffer, so each message is cut out first and decoded alone: what a
-//! client gets wrong in one message can then not reach into the next.
+//! Each message is cut out of the input first and decoded alone: what a client gets wrong in one
+//! message cannot reach into the next. A large message is charged to the session before there is
+//! room for it, and its memory grows with the bytes that come, not with the length that it says
+//! it has (SRV-10).
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, BytesMut};
-use pgwire::messages::{DecodeContext, PgWireBackendMessage, PgWireFrontendMessage};
+use evenkeel_engine::memory::{Reservation, SessionMemory};
+use evenkeel_sql::SqlError;
+use pgwire::messages::PgWireBackendMessage;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::error::ConnectionError;
+use crate::message::{self, BadMessage, Message};
 
-/// A message longer than this is refused before any of it is kept.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 1 << 30;
 /// Start-up packets are small; anything longer is not PostgreSQL's protocol.
 const STARTUP_BYTES_MAX: usize = 10_000;
 /// Output is sent on when this much has gathered, whatever the protocol says.
@@ -25,6 +27,10 @@ const OUTPUT_BYTES: usize = 64 * 1024;
 const INPUT_BYTES: usize = 4 * 1024;
 /// ... and for the data of a load.
 const BULK_INPUT_BYTES: usize = 64 * 1024;
+/// A longer message is charged to the session.
+const CHARGED_BYTES: usize = 64 * 1024;
+/// A charged message is in memory twice at most: as it came, and as what was made of it.
+const COPIES: usize = 2;
 /// Buffers that once grew beyond this are given back when idle.
 const KEPT_BYTES_MAX: usize = 1 << 20;
 /// How long a client may take for what is left to be said when its connection ends.
@@ -33,32 +39,40 @@ const FAREWELL: Duration = Duration::from_secs(1);
 /// Type byte and length.
 const FRAME_HEADER: usize = 5;
 
-/// A complete message at the beginning of some input.
+/// The message at the beginning of some input.
+#[derive(Clone, Copy)]
 struct Frame {
     kind: u8,
     /// Bytes in all.
     length: usize,
 }
 
+/// The message that begins here, if its type and length have come.
 fn frame(input: &[u8]) -> Result<Option<Frame>, ConnectionError> {
     let Some(mut header) = input.get(..FRAME_HEADER) else {
         return Ok(None);
     };
     let kind = header.get_u8();
     let length = header.get_u32() as usize;
-    if !(4..=MESSAGE_BYTES_MAX).contains(&length) {
-        return Err(ConnectionError::protocol(format!(
-            "invalid message length {length} in message of type {:?}",
-            char::from(kind)
-        )));
-    }
-    Ok((input.len() > length).then_some(Frame {
+    message::check_length(kind, length)?;
+    Ok(Some(Frame {
         kind,
         length: length + 1,
     }))
 }
 
-/// What a connection is made of: TCP or a Unix socket.
+/// The next item from a client.
+pub(crate) enum Incoming {
+    Message(Message),
+    /// A message that there is no memory for, or that is not text: the statement's error. It is
+    /// skipped.
+    Refused {
+        kind: u8,
+        error: SqlError,
+    },
+}
+
+/// A connection's byte stream: TCP or a Unix socket.
 pub(crate) trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
 
@@ -72,27 +86,39 @@ pub(crate) struct Wire<T> {
     output: BytesMut,
     /// Bytes of `output` that have been sent.
     sent: usize,
-    context: DecodeContext,
+    /// The session's, once there is one.
+    memory: Option<Arc<SessionMemory>>,
+    /// Charged for the large message that is coming in.
+    receiving: Option<Reservation>,
+    /// Charged for the large message that was handed over last.
+    handled: Option<Reservation>,
+    /// Bytes of a refused message that are still to come.
+    skip: usize,
     /// Looked at whenever the client keeps the connection waiting, in either direction.
     told: Told,
 }
 
 impl<T: Transport> Wire<T> {
     pub fn new(transport: T, told: Told) -> Wire<T> {
-        let mut context = DecodeContext::new(pgwire::messages::ProtocolVersion::PROTOCOL3_0);
-        context.awaiting_frontend_ssl = false;
-        context.awaiting_frontend_startup = false;
         Wire {
             transport,
             input: BytesMut::with_capacity(8 * 1024),
             output: BytesMut::with_capacity(8 * 1024),
             sent: 0,
-            context,
+            memory: None,
+            receiving: None,
+            handled: None,
+            skip: 0,
             told,
         }
     }
 
-    /// What ends the connection from now on.
+    /// Charges large messages to a session from now on.
+    pub fn charge_to(&mut self, memory: &Arc<SessionMemory>) {
+        self.memory = Some(Arc::clone(memory));
+    }
+
+    /// Replaces the future that ends the connection.
     pub fn ends_when(&mut self, told: Told) {
         self.told = told;
     }
@@ -120,25 +146,62 @@ impl<T: Transport> Wire<T> {
         }
     }
 
-    /// The next message that is in the buffer already, complete.
-    pub fn buffered(&mut self) -> Result<Option<PgWireFrontendMessage>, ConnectionError> {
+    /// The next message that is in the buffer already, complete; one that is refused, as soon as
+    /// its length is there.
+    ///
+    /// # Errors
+    /// 08P01 for what is not a message of the protocol.
+    pub fn buffered(&mut self) -> Result<Option<Incoming>, ConnectionError> {
+        self.handled = None;
+        self.skip_refused();
+        if self.skip > 0 {
+            return Ok(None);
+        }
         let Some(Frame { kind, length }) = frame(&self.input)? else {
             return Ok(None);
         };
-        let mut message = self.input.split_to(length);
-        // The library's decoders read counts and lengths without checking that the body goes
-        // on for so long; in this frame that ends in a panic, which is the client's error.
-        let decoded = catch_unwind(AssertUnwindSafe(|| {
-            PgWireFrontendMessage::decode(&mut message, &self.context)
-        }));
-        match decoded {
-            Ok(Ok(Some(message))) => Ok(Some(message)),
-            Ok(Err(e)) => Err(ConnectionError::protocol(format!("malformed message: {e}"))),
-            Ok(Ok(None)) | Err(_) => Err(ConnectionError::protocol(format!(
-                "malformed message of type {:?}",
+        if length > CHARGED_BYTES
+            && let Err(error) = self.charge(length)
+        {
+            self.skip = length;
+            self.skip_refused();
+            return Ok(Some(Incoming::Refused { kind, error }));
+        }
+        if self.input.len() < length {
+            return Ok(None);
+        }
+        let mut body = self.input.split_to(length);
+        if length > CHARGED_BYTES {
+            // The message alone has its memory, so that it goes with the message.
+            self.input = BytesMut::from(&self.input[..]);
+        }
+        self.handled = self.receiving.take();
+        body.advance(FRAME_HEADER);
+        match message::decode(kind, body.freeze()) {
+            Ok(message) => Ok(Some(Incoming::Message(message))),
+            Err(BadMessage::Encoding(error)) => Ok(Some(Incoming::Refused { kind, error })),
+            Err(BadMessage::Malformed) => Err(ConnectionError::protocol(format!(
+                "invalid message format in message of type {:?}",
                 char::from(kind)
             ))),
         }
+    }
+
+    /// Charges the message that is coming in, once.
+    fn charge(&mut self, length: usize) -> Result<(), SqlError> {
+        if self.receiving.is_none()
+            && let Some(memory) = &self.memory
+        {
+            self.receiving = Some(Reservation::of(memory, length * COPIES)?);
+        }
+        Ok(())
+    }
+
+    /// Drops what has come of a refused message.
+    fn skip_refused(&mut self) {
+        let skipped = self.skip.min(self.input.len());
+        self.input.advance(skipped);
+        self.skip -= skipped;
     }
 
     /// Hands over the bodies of the CopyData messages that are next in the buffer, complete, until
@@ -152,12 +215,17 @@ impl<T: Transport> Wire<T> {
         let mut used = 0;
         let mut answer = Ok(false);
         while let Ok(false) = answer
+            && self.skip == 0
             && let Some(Frame { kind: b'd', length }) = frame(&self.input[used..])?
+            && self.input.len() - used >= length
         {
             answer = take(&self.input[used + FRAME_HEADER..used + length]);
             used += length;
         }
         self.input.advance(used);
+        if used > CHARGED_BYTES && self.receiving.take().is_some() {
+            self.input = BytesMut::from(&self.input[..]);
+        }
         Ok(answer)
     }
 
@@ -167,12 +235,34 @@ impl<T: Transport> Wire<T> {
     /// # Errors
     /// The connection's, or that it has to end.
     pub async fn fill(&mut self, bulk: bool) -> Result<bool, ConnectionError> {
-        self.input
-            .reserve(if bulk { BULK_INPUT_BYTES } else { INPUT_BYTES });
+        let room = self.room(bulk);
+        self.input.reserve(room);
         tokio::select! {
             biased;
             read = self.transport.read_buf(&mut self.input) => Ok(read? > 0),
             error = &mut self.told => Err(self.ended(error)),
+        }
+    }
+
+    /// How much room there must be for what comes next. That of a large message doubles as it
+    /// comes, up to what it says it has.
+    fn room(&self, bulk: bool) -> usize {
+        if self.skip > 0 {
+            return BULK_INPUT_BYTES;
+        }
+        let have = self.input.len();
+        match frame(&self.input) {
+            Ok(Some(Frame { length, .. })) if length > CHARGED_BYTES && length > have => {
+                let missing = length - have;
+                // From an eighth on, the rest at once: what is reserved is then not doubled again.
+                if have >= length / 8 {
+                    missing
+                } else {
+                    missing.min(have.max(CHARGED_BYTES))
+                }
+            }
+            _ if bulk => BULK_INPUT_BYTES,
+            _ => INPUT_BYTES,
         }
     }
 

@@ -63,7 +63,7 @@ impl Running {
     async fn stuck(&self) -> TcpStream {
         let address = self.address;
         let asked = tokio::task::spawn_blocking(move || ask(address)).await;
-        // What fits into the buffers of both sides is soon in them.
+        // The answer soon fills the buffers of both sides.
         tokio::time::sleep(Duration::from_millis(500)).await;
         asked.expect("no panic")
     }
@@ -95,7 +95,7 @@ fn ask(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Server rule 9.
+/// SRV-9.
 #[tokio::test]
 async fn only_the_database_that_there_is_can_be_connected_to() {
     let running = start().await;
@@ -119,7 +119,27 @@ async fn only_the_database_that_there_is_can_be_connected_to() {
     }
 }
 
-/// Server rule 6.
+/// SRV-5.
+#[tokio::test]
+async fn a_portal_ends_with_its_transaction() {
+    let running = start().await;
+    let mut client = running.client().await;
+    let transaction = client.transaction().await.expect("begins");
+    let query = "SELECT g FROM generate_series(1, 3) g";
+    let portal = transaction.bind(query, &[]).await.expect("binds");
+    let rows = transaction.query_portal(&portal, 1).await.expect("a row");
+    assert_eq!(rows.len(), 1);
+    transaction.commit().await.expect("commits");
+    let transaction = client.transaction().await.expect("begins");
+    let gone = transaction.query_portal(&portal, 1).await;
+    let gone = gone.expect_err("the portal is gone");
+    assert_eq!(
+        gone.code().map(tokio_postgres::error::SqlState::code),
+        Some("34000")
+    );
+}
+
+/// SRV-6.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_client_that_does_not_read_keeps_nobody_from_ending_it() {
     let running = start().await;

@@ -99,7 +99,7 @@ fn ended(error: &Error) -> bool {
     error.is_closed() || error.code().is_none() || code(error) == "57P02"
 }
 
-/// Server rule 8: everything acknowledged is there afterwards; who writes, who waits and who
+/// SRV-8: everything acknowledged is there afterwards; who writes, who waits and who
 /// idles is told.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_failed_database_comes_back_by_itself() {
@@ -163,7 +163,7 @@ async fn a_database_that_cannot_come_back_ends_the_server() {
     );
 }
 
-/// D8: a page that cannot be read is an error of that query alone.
+/// A page that cannot be read is an error of that query alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn an_unreadable_page_fails_one_query_and_is_named() {
     let running = start(3).await;

@@ -43,7 +43,7 @@ pub struct Transaction {
     pub outcome: Outcome,
 }
 
-/// What is wrong with a history.
+/// A violation that a history shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Anomaly {
     /// A value appears twice, or two reads of a key disagree about the order.
@@ -133,7 +133,7 @@ pub fn check(history: &[Transaction], last: &BTreeMap<Key, Vec<Value>>) -> Vec<F
 struct Checker<'a> {
     history: &'a [Transaction],
     last: &'a BTreeMap<Key, Vec<Value>>,
-    /// Who appended a value.
+    /// The transaction that appended a value.
     writer: HashMap<(Key, Value), usize>,
     /// Where a value stands in the last version of its list.
     position: HashMap<(Key, Value), usize>,

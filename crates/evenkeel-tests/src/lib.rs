@@ -1,7 +1,8 @@
-//! What the end-to-end tests share: a real server on a real directory, the stock clients, and
-//! a checker of isolation histories. See the README.
+//! Shared by the end-to-end tests: a real server on a real directory, the stock clients, and a
+//! checker of isolation histories. See the README.
 
 #![forbid(unsafe_code)]
 
 pub mod history;
+pub mod raw;
 pub mod server;

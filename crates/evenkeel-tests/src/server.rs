@@ -17,7 +17,7 @@ pub struct TestServer {
     log: PathBuf,
 }
 
-/// What a client program left behind.
+/// Exit status and output of a client program.
 pub struct Output {
     /// Its exit status.
     pub status: ExitStatus,
@@ -72,6 +72,21 @@ impl TestServer {
         TestServer::run(shell, data, settings).unwrap_or_else(|log| panic!("no server:\n{log}"))
     }
 
+    /// As [`TestServer::try_start`], with limits that `prlimit` sets and no program can raise, such
+    /// as `--nofile=256:256`.
+    ///
+    /// # Errors
+    /// The server's log.
+    pub fn try_start_limited(
+        limits: &[&str],
+        data: &Path,
+        settings: &[&str],
+    ) -> Result<TestServer, String> {
+        let mut prlimit = Command::new("prlimit");
+        prlimit.args(limits).arg(server_binary());
+        TestServer::run(prlimit, data, settings)
+    }
+
     fn run(mut command: Command, data: &Path, settings: &[&str]) -> Result<TestServer, String> {
         let log = data.with_extension("log");
         let log_file = File::options()
@@ -111,7 +126,24 @@ impl TestServer {
         self.child.id()
     }
 
-    /// What the server has logged.
+    /// The process's own memory that is resident, in bytes. Pages of the program's file are left
+    /// out: how many of them the kernel maps around one that is used depends on its page cache.
+    ///
+    /// # Panics
+    /// When the system does not say.
+    #[must_use]
+    pub fn resident(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        let status = status.expect("a running process");
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix("kB"));
+        let kilobytes = kilobytes.and_then(|number| number.trim().parse::<usize>().ok());
+        kilobytes.expect("RssAnon") << 10
+    }
+
+    /// The server's log so far.
     #[must_use]
     pub fn log(&self) -> String {
         std::fs::read_to_string(&self.log).unwrap_or_default()
@@ -175,14 +207,18 @@ impl TestServer {
         self.client("pgbench", arguments)
     }
 
-    /// Runs pg_dump with `arguments`.
+    /// Runs PostgreSQL 18's pg_dump with `arguments`: it refuses servers newer than itself.
     #[must_use]
     pub fn pg_dump(&self, arguments: &[&str]) -> Output {
-        self.client("pg_dump", arguments)
+        self.run_client(program_in("EVENKEEL_PG18_BIN", "pg_dump"), arguments)
     }
 
     fn client(&self, program: &str, arguments: &[&str]) -> Output {
-        let mut command = Command::new(client_binary(program));
+        self.run_client(program_in("EVENKEEL_PG_BIN", program), arguments)
+    }
+
+    fn run_client(&self, program: PathBuf, arguments: &[&str]) -> Output {
+        let mut command = Command::new(program);
         command.args([
             "-h",
             "127.0.0.1",
@@ -242,7 +278,11 @@ pub fn client_runtime() -> Runtime {
 }
 
 /// `EVENKEEL_BIN`, or the binary beside the test's own.
-fn server_binary() -> PathBuf {
+///
+/// # Panics
+/// When the test does not know its own path.
+#[must_use]
+pub fn server_binary() -> PathBuf {
     if let Some(path) = std::env::var_os("EVENKEEL_BIN") {
         return path.into();
     }
@@ -254,10 +294,27 @@ fn server_binary() -> PathBuf {
     profile.join("evenkeel")
 }
 
-/// A program from `EVENKEEL_PG_BIN`, or from the path.
-fn client_binary(program: &str) -> PathBuf {
-    match std::env::var_os("EVENKEEL_PG_BIN") {
+/// A program from the directory that an environment variable names, or from the path.
+fn program_in(variable: &str, program: &str) -> PathBuf {
+    match std::env::var_os(variable) {
         Some(dir) => Path::new(&dir).join(program),
         None => program.into(),
+    }
+}
+
+/// Says that a test does not run here, and why. `cargo xtask test` counts those that said so and
+/// names them in its last lines.
+///
+/// # Panics
+/// When the list of skipped tests cannot be written.
+pub fn skip(test: &str, reason: &str) {
+    eprintln!("SKIPPED {test}: {reason}");
+    if let Some(list) = std::env::var_os("EVENKEEL_SKIPPED") {
+        let mut options = File::options();
+        let opened = options.create(true).append(true).open(list);
+        // One write, so that tests of several processes do not mix their lines.
+        let line = format!("{test}: {reason}\n");
+        std::io::Write::write_all(&mut opened.expect("the list"), line.as_bytes())
+            .expect("the list of skipped tests");
     }
 }

@@ -1,10 +1,10 @@
-//! What damaged files, wrong directories, broken clients and bad statements get: a specific
-//! error, while everything else goes on.
+//! Damaged files, wrong directories, broken clients and bad statements get a specific error, while
+//! everything else goes on.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use evenkeel_tests::server::{TestServer, client_runtime, evenkeel};
 use tokio_postgres::NoTls;
@@ -135,6 +135,103 @@ fn a_flipped_bit_fails_that_page_by_name_and_nothing_else() {
     assert!(report.contains("block 7"), "{report}");
 }
 
+/// Settings under which nothing can restore a damaged page.
+const PLAIN: [&str; 2] = ["fsync=off", "torn_page_protection=off"];
+
+/// A server killed in the middle of things, two pages of whose table are damaged then; answers
+/// the table's file.
+fn crashed_with_damage(data: &Path) -> String {
+    with_rows(data);
+    let server = TestServer::start(data, &PLAIN);
+    server.psql("CHECKPOINT").ok();
+    // Half of the rows of every page stay where they are.
+    server
+        .psql("UPDATE t SET b = repeat('y', 200) WHERE a % 2 = 0")
+        .ok();
+    let file = largest_relation(data);
+    server.kill();
+    for block in [7, 9] {
+        flip_byte(&file, block * PAGE + 4000);
+    }
+    file.file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// Waits until nothing is owed to any page.
+fn await_redo(server: &TestServer) {
+    let phase = "SELECT phase FROM pg_stat_recovery";
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while server.psql(phase).ok().trim() != "done" {
+        assert!(Instant::now() < deadline, "redo does not end");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn pages_damaged_in_a_crash_are_set_aside_until_a_command_zeroes_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let number = crashed_with_damage(&data);
+    let server = TestServer::start(&data, &PLAIN);
+    let scan = [
+        "-X",
+        "-v",
+        "VERBOSITY=verbose",
+        "-c",
+        "SELECT count(*) FROM t WHERE b >= 'x'",
+    ];
+    let out = server.psql_with(&scan);
+    assert!(!out.status.success());
+    let named = out.stderr.contains("XX001") && out.stderr.contains("block 7");
+    assert!(
+        named && out.stderr.contains("damaged/base-"),
+        "{}",
+        out.stderr
+    );
+    // The scan met block 7; block 9 is met when redo comes to it.
+    await_redo(&server);
+    let listed = "SELECT file, fork, block FROM evenkeel_damaged_pages ORDER BY block";
+    let both = format!("base/{number}|main|7\nbase/{number}|main|9");
+    assert_eq!(server.psql(listed).ok().trim(), both);
+    assert_eq!(server.psql("SELECT a FROM other").ok().trim(), "1");
+    server.psql("INSERT INTO t VALUES (20001, 'z')").ok();
+    let whole = server.psql(&format!(
+        "SELECT evenkeel_zero_damaged_page('base/{number}', 'main', 8)"
+    ));
+    assert!(!whole.status.success() && whole.stderr.contains("not damaged"));
+    server
+        .psql(&format!(
+            "SELECT evenkeel_zero_damaged_page('base/{number}', 'main', 9)"
+        ))
+        .ok();
+    server.psql("CHECKPOINT").ok();
+    assert!(server.stop().success());
+    let path = data.display().to_string();
+    let check = evenkeel(&["check", &path]);
+    let report = format!("{}{}", check.stdout, check.stderr);
+    assert!(
+        !check.status.success() && report.contains("block 7"),
+        "{report}"
+    );
+    let page = format!("base/{number}");
+    let list = evenkeel(&["damaged", &path]);
+    let line = format!("file {page} fork main block 7, LSN");
+    assert!(list.stdout.contains(&line), "{}", list.stdout);
+    assert_eq!(list.stdout.lines().count(), 1, "{}", list.stdout);
+    let zeroed = evenkeel(&["damaged", &path, "zero", &page, "main", "7"]);
+    assert!(zeroed.status.success(), "{}", zeroed.stderr);
+    let server = TestServer::start(&data, &PLAIN);
+    let left: u32 = server
+        .psql("SELECT count(*) FROM t")
+        .ok()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!((19_900..20_001).contains(&left), "{left}");
+    let none = server.psql("SELECT count(*) FROM evenkeel_damaged_pages");
+    assert_eq!(none.ok().trim(), "0");
+    assert!(server.stop().success());
+}
+
 #[test]
 fn a_truncated_file_is_an_error_of_its_table_and_not_fewer_rows() {
     let dir = tempfile::tempdir().unwrap();
@@ -148,7 +245,7 @@ fn a_truncated_file_is_an_error_of_its_table_and_not_fewer_rows() {
         .unwrap()
         .set_len(length / 2)
         .unwrap();
-    let name = file.display().to_string();
+    let name = file.strip_prefix(&data).unwrap().display().to_string();
     let check = evenkeel(&["check", &data.display().to_string()]);
     assert!(!check.status.success(), "{}", check.stdout);
     let report = format!("{}{}", check.stdout, check.stderr);
@@ -189,7 +286,7 @@ fn a_log_that_ends_in_rubbish_ends_there() {
         .collect();
     segments.sort_by_key(std::fs::DirEntry::file_name);
     for segment in segments {
-        // What was never written is zero up to the end of the segment: rubbish goes there.
+        // A segment is zero from the end of its log on: rubbish goes there.
         let mut bytes = std::fs::read(segment.path()).unwrap();
         let used = bytes
             .iter()
@@ -368,5 +465,29 @@ fn a_cancelled_statement_ends_and_leaves_nothing() {
             .await
             .unwrap();
         assert_eq!(row.get::<_, i64>(0), 0);
+    });
+}
+
+#[test]
+fn a_statement_under_way_is_told_that_the_server_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    server.psql("CREATE TABLE t (a bigint)").ok();
+    client_runtime().block_on(async {
+        let (client, driver) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+        tokio::spawn(driver);
+        let stop = tokio::task::spawn_blocking(move || {
+            std::thread::sleep(Duration::from_millis(500));
+            server.stop()
+        });
+        let long = "INSERT INTO t SELECT g FROM generate_series(1, 200000000) g";
+        let error = client.batch_execute(long).await.unwrap_err();
+        let error = error.as_db_error().unwrap();
+        assert_eq!((error.severity(), error.code().code()), ("FATAL", "57P01"));
+        assert_eq!(
+            error.message(),
+            "terminating connection due to administrator command"
+        );
+        assert!(stop.await.unwrap().success());
     });
 }

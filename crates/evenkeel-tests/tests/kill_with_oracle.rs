@@ -17,7 +17,7 @@ use tokio_postgres::{Client, NoTls};
 const CLIENTS: usize = 8;
 const KILLS: usize = 5;
 
-/// What one client knows of itself: how many transactions it began, and which of them were
+/// One client's knowledge of itself: how many transactions it began, and which of them were
 /// acknowledged.
 #[derive(Default)]
 struct Progress {

@@ -13,7 +13,7 @@ fn start(dir: &tempfile::TempDir, name: &str) -> TestServer {
     TestServer::start(&dir.path().join(name), &["fsync=off"])
 }
 
-/// What is in the tables, and what they are.
+/// The tables' definitions and rows.
 fn content(server: &TestServer) -> String {
     let mut all = server.psql("\\d").ok();
     for table in TABLES {
@@ -31,10 +31,6 @@ fn a_dump_restores_the_database_it_was_taken_of() {
     source.pgbench(&["-i", "-s", "1"]).ok();
     source.pgbench(&["-n", "-t", "20"]).ok();
     let dump = source.pg_dump(&[]);
-    if dump.stderr.contains("server version mismatch") {
-        // pg_dump refuses servers newer than itself, before it asks anything.
-        return;
-    }
     let file = dir.path().join("dump.sql");
     std::fs::write(&file, dump.ok()).unwrap();
     let file = file.to_str().unwrap();

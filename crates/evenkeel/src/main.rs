@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod damaged;
 mod lab;
 mod serve;
 mod waldump;
@@ -11,6 +12,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use evenkeel_engine::memory::counting::CountingAllocator;
+
+/// The memory budget looks at its total.
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// A transactional database engine of PostgreSQL's shape.
 #[derive(Parser)]
@@ -40,6 +46,13 @@ enum Command {
         /// The data directory
         data: PathBuf,
     },
+    /// List the pages that are set aside as damaged, or end that for one of them
+    Damaged {
+        /// The data directory
+        data: PathBuf,
+        #[command(subcommand)]
+        action: Option<damaged::Action>,
+    },
     /// Print the log's records
     Waldump {
         /// The data directory
@@ -63,6 +76,7 @@ fn main() -> ExitCode {
             settings,
         } => serve::serve(&data, port, &settings),
         Command::Check { data } => check::check(&data),
+        Command::Damaged { data, action } => damaged::damaged(&data, action.as_ref()),
         Command::Waldump { data, stats } => waldump::waldump(&data, stats),
         Command::Lab { command } => lab::lab(&command),
     };
@@ -75,5 +89,5 @@ fn main() -> ExitCode {
     }
 }
 
-/// What ends a command: the message for the user, complete.
+/// A command's failure: the message for the user, complete.
 type Failure = Box<dyn std::error::Error>;

@@ -4,17 +4,22 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use evenkeel_engine::memory::{self, counting};
 use evenkeel_engine::{Config, Database, EngineError};
-use evenkeel_io::{Disk, FileDisk};
-use evenkeel_server::{Reopen, Server, Settings};
+use evenkeel_io::{Disk, FileDisk, IoErrorKind};
+use evenkeel_server::{Descriptors, Reopen, Server, Settings};
 use evenkeel_sql::{ServerSetting, SqlConfig, SqlEngine};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::Failure;
+
+/// The server has not begun to serve.
+static STARTING: AtomicBool = AtomicBool::new(true);
 
 const SETTINGS_FILE: &str = "evenkeel.conf";
 /// How long a failed instance may keep its directory locked.
@@ -33,34 +38,56 @@ pub fn serve(data: &Path, port: Option<u16>, overrides: &[String]) -> Result<(),
         .with_target(false)
         .with_writer(std::io::stderr)
         .init();
-    let settings = read_settings(data, port, overrides)?;
-    allow_open_files();
+    end_on_panic_while_starting();
+    let mut settings = read_settings(data, port, overrides)?;
+    settings.settle_memory();
+    share_open_files(&mut settings);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
     // A page that not even the page cache has blocks the thread that reads it: the runtime moves
     // the other sessions off it first.
     evenkeel_io::set_blocking_hook(|work| tokio::task::block_in_place(work))?;
-    let disk: Arc<dyn Disk> = Arc::new(FileDisk::new(settings.io_method));
+    memory::set_gauge(counting::in_use);
+    let disk: Arc<dyn Disk> = Arc::new(FileDisk::new(settings.io_method()));
     let opener = Opener {
-        disk,
+        disk: Arc::clone(&disk),
         data: data.to_owned(),
         config: settings.database.clone(),
         sql: settings.sql.clone(),
     };
+    runtime.spawn(end_on_signal_while_starting());
     let engine = opener.open()?;
-    write_settings_file(data)?;
-    let engine = serve_database(&runtime, engine, opener, &settings)?;
-    engine.stop_autovacuum();
-    engine.close()?;
-    engine.database().close()?;
-    tracing::info!("database system is shut down");
-    Ok(())
+    write_settings_file(&*disk, data)?;
+    let served = serve_database(&runtime, engine, opener, &settings).and_then(|engine| {
+        engine.stop_autovacuum();
+        engine.close()?;
+        engine.database().close()?;
+        tracing::info!("database system is shut down");
+        Ok(())
+    });
+    // Not waiting for threads that nothing can interrupt.
+    runtime.shutdown_background();
+    served
 }
 
-/// A relation's files stay open until they are synced, so that no write-back error is missed:
-/// there may be as many as the system allows.
-fn allow_open_files() {
+/// A thread that the system does not give is a panic in the runtime, whose other threads would
+/// wait for ever. Until the server serves, a panic ends the process.
+fn end_on_panic_while_starting() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        if STARTING.load(Ordering::SeqCst) {
+            let reason = panic.payload_as_str().unwrap_or("a panic");
+            eprintln!("evenkeel: the server could not start: {reason}");
+            std::process::exit(1);
+        }
+    }));
+}
+
+/// Has the process allowed as many open files as the system lets it have, and shares them out
+/// between sessions and data files.
+fn share_open_files(settings: &mut Settings) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
@@ -69,6 +96,19 @@ fn allow_open_files() {
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
         tracing::warn!("could not raise the limit of open files: {error}");
     }
+    let limit = getrlimit(Resource::Nofile).current;
+    let wanted = settings.server.max_connections;
+    let shares = Descriptors::share(limit, wanted);
+    if shares.sessions < wanted {
+        let limit = limit.unwrap_or_default();
+        tracing::warn!(
+            "max_connections is lowered from {wanted} to {}: the process may have {limit} files open",
+            shares.sessions
+        );
+        settings.server.max_connections = shares.sessions;
+    }
+    settings.server.max_pending = shares.pending;
+    settings.database.storage.max_data_files = Some(shares.data_files);
 }
 
 /// Opens the database, at the start and after a failure.
@@ -143,6 +183,9 @@ fn serve_database(
         let stop = server.stop_handle();
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        // Once these hear of a signal: one that `end_on_signal_while_starting` passes over is not
+        // lost.
+        STARTING.store(false, Ordering::SeqCst);
         tokio::spawn(async move {
             let mut told = async || {
                 tokio::select! {
@@ -157,9 +200,44 @@ fn serve_database(
             tracing::warn!("received {name} again: ending at once, the next start will recover");
             std::process::exit(1);
         });
+        tokio::spawn(give_memory_back());
         let reopen: Reopen = Arc::new(move || opener.reopen());
         Ok(server.run(reopen).await?)
     })
+}
+
+/// Ends the process when it is told to before it serves. The next start finds a database that was
+/// not shut down, whatever this one has begun.
+async fn end_on_signal_while_starting() {
+    let terminate = signal(SignalKind::terminate());
+    let interrupt = signal(SignalKind::interrupt());
+    let (Ok(mut terminate), Ok(mut interrupt)) = (terminate, interrupt) else {
+        return;
+    };
+    let name = tokio::select! {
+        _ = terminate.recv() => "SIGTERM",
+        _ = interrupt.recv() => "SIGINT",
+    };
+    if STARTING.load(Ordering::SeqCst) {
+        tracing::info!("received {name} while starting: the next start will recover");
+        std::process::exit(0);
+    }
+}
+
+/// Gives memory back to the system when much of it has become free: the allocator would keep it.
+async fn give_memory_back() {
+    const LOOK: Duration = Duration::from_secs(1);
+    const MUCH: usize = 16 << 20;
+    let mut most = 0;
+    loop {
+        tokio::time::sleep(LOOK).await;
+        most = most.max(counting::most_in_use());
+        let in_use = counting::in_use();
+        if most.saturating_sub(in_use) >= MUCH {
+            most = in_use;
+            let _ = tokio::task::spawn_blocking(counting::trim).await;
+        }
+    }
 }
 
 /// Says where the server listens and how to get in, on standard output.
@@ -215,14 +293,20 @@ fn read_settings(
     Ok(settings)
 }
 
-/// A new directory gets a file with every setting, commented out.
-fn write_settings_file(data: &Path) -> Result<(), Failure> {
+/// A new directory gets a file with every setting, commented out; whole, or none.
+fn write_settings_file(disk: &dyn Disk, data: &Path) -> Result<(), Failure> {
     let file = data.join(SETTINGS_FILE);
-    if file.exists() {
+    if disk.exists(&file)? {
         return Ok(());
     }
     let head = "# Settings of this evenkeel database, read when the server starts.\n\
                 # Those commented out show their defaults.\n\n";
     let text = format!("{head}{}", Settings::describe("# "));
-    std::fs::write(&file, text).map_err(|e| format!("cannot write {}: {e}", file.display()).into())
+    match evenkeel_io::write_whole(disk, &file, text.as_bytes()) {
+        Err(error) if error.kind() == IoErrorKind::NoSpace => {
+            tracing::warn!("{error}; the settings have their defaults without it");
+            Ok(())
+        }
+        written => Ok(written?),
+    }
 }

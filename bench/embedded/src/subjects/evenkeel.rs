@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use evenkeel_engine::btree::BTree;
-use evenkeel_engine::heap::RowBatch;
+use evenkeel_engine::heap::{RowBatch, RowHandle};
 use evenkeel_engine::table::{
     Arbiter, IndexDef, Inserted, KeyExtractor, KeyHint, KeyKind, Modified, TableDef,
 };
-use evenkeel_engine::{Config, Database, Durability, Isolation, Table, Tid, Transaction, block_on};
+use evenkeel_engine::{Config, Database, Durability, Isolation, Table, Transaction, block_on};
 use evenkeel_io::{FileDisk, IoMethod};
 use evenkeel_storage::{FileId, Fork, StorageConfig};
 
@@ -60,6 +60,7 @@ fn open_table(db: &Database) -> Result<Arc<Table>> {
         unique: true,
         name: "key".into(),
         key: Arc::new(FirstBytes),
+        usable_after: None,
     };
     let def = TableDef {
         id: 1,
@@ -108,11 +109,12 @@ struct EvenkeelSession<'a> {
 impl EvenkeelSession<'_> {
     fn put_row(&self, txn: &mut Transaction, row: &[u8]) -> Result<()> {
         let table = &self.store.table;
+        let snapshot = txn.snapshot()?;
         loop {
-            match block_on(table.insert_or_conflict(txn, row, Arbiter::Any))? {
+            match block_on(table.insert_or_conflict(txn, &snapshot, row, Arbiter::Any))? {
                 Inserted::Done(_) => return Ok(()),
-                Inserted::Conflict { tid, .. } => {
-                    if Self::update(table, txn, tid, row)? {
+                Inserted::Conflict { row: there, .. } => {
+                    if Self::update(table, txn, there, row)? {
                         return Ok(());
                     }
                 }
@@ -121,11 +123,16 @@ impl EvenkeelSession<'_> {
     }
 
     /// Overwrites a version; `false` if the row has gone meanwhile.
-    fn update(table: &Table, txn: &mut Transaction, tid: Tid, row: &[u8]) -> Result<bool> {
-        let mut tid = tid;
+    fn update(
+        table: &Table,
+        txn: &mut Transaction,
+        there: RowHandle<'_>,
+        row: &[u8],
+    ) -> Result<bool> {
+        let mut there = there;
         loop {
-            match block_on(table.update(txn, tid, row, KeyHint::Unchanged))? {
-                Modified::Changed { newest } => tid = newest,
+            match block_on(table.update(txn, there, row, KeyHint::Unchanged))? {
+                Modified::Changed { newest } => there = newest,
                 // Twice in one batch.
                 Modified::SelfModified => {
                     txn.next_command()?;
@@ -159,6 +166,8 @@ impl Session for EvenkeelSession<'_> {
             return Ok(false);
         }
         found(&self.found.row(0)[KEY_BYTES..]);
+        // With the rows the snapshot goes, and the next one can have its place.
+        self.found.clear();
         Ok(true)
     }
 }

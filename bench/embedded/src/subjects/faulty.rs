@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::subject::{Key, Result, Row, Session, Store, Subject};
 
-/// What becomes of the commit with the fault in it, by number.
+/// Fate of the commit with the fault in it, by number.
 #[derive(Clone, Copy, PartialEq)]
 enum Fault {
     Lose,

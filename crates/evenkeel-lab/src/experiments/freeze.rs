@@ -52,7 +52,7 @@ static SEED: Seed = Seed {
     ],
 };
 
-/// What a subject may refuse comes last: a refused vacuum leaves its work to the next.
+/// Settings that a subject may refuse come last: a refused vacuum leaves its work to the next.
 const RINGS: [(&str, Option<&str>); 6] = [
     ("none", Some("0")),
     ("as shipped", None),

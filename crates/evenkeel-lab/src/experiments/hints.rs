@@ -50,7 +50,7 @@ const fn scans(label: &'static str) -> Reason {
         case: "",
         label,
         figures: &["ms"],
-        why: "A scan copies the visible rows out of each page and builds Arrow batches of them; a row costs more than in PostgreSQL's executor, which reads it in place.",
+        why: "A scan copies the visible rows out of each page and decodes the copies; a row costs more than in PostgreSQL's executor, which reads it in place.",
     }
 }
 

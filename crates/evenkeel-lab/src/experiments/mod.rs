@@ -42,7 +42,7 @@ const fn more(key: &'static str, label: &'static str, unit: &'static str) -> Fig
     }
 }
 
-/// What to know of experiments whose subjects are to take no checkpoint by themselves.
+/// Note for experiments whose subjects are to take no checkpoint by themselves.
 const NO_RECOVERY_BOUND: &str = "evenkeel's max_recovery_time is 0: it would make checkpoints \
                                  that max_wal_size does not ask for.";
 
@@ -74,7 +74,7 @@ const DIRTY_PAGES: Plot = Plot {
     unit: "pages",
 };
 
-/// What the machine did not have to give.
+/// Processor time that the hypervisor gave to others.
 const STOLEN: Plot = Plot {
     key: "stolen_pct",
     label: "stolen processor time",

@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use super::markdown::heading;
 use super::plot::{Curve, Group, bars, curves};
-use super::summary::{Line, OURS, Section, UNEXPLAINED, measurements};
+use super::selection::OURS;
+use super::summary::{Line, Section, UNEXPLAINED, measurements};
 use super::{Machines, number, origin};
 use crate::experiments::ALL;
 use crate::plan::{Better, Figure, Plot};
@@ -445,7 +446,7 @@ fn machine(machines: &Machines, body: &mut String) {
     let _ = writeln!(
         body,
         "<p>Written {}; {OURS}’s lab {}.</p></section>",
-        crate::run::now(),
+        crate::record::now(),
         env!("CARGO_PKG_VERSION")
     );
 }

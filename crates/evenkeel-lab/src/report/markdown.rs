@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::summary::{Line, OURS, Section, UNEXPLAINED};
+use super::selection::OURS;
+use super::summary::{Line, Section, UNEXPLAINED};
 use super::{Machines, number, origin};
 use crate::plan::Figure;
 

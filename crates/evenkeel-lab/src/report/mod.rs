@@ -16,7 +16,7 @@ use summary::{Section, sections};
 const BEGIN: &str = "<!-- lab:begin";
 const END: &str = "<!-- lab:end -->";
 
-/// What the machine is, by extent.
+/// Facts about the machine, by extent.
 type Machines = BTreeMap<Extent, BTreeMap<String, String>>;
 
 /// Renders whatever is in `out` into `report.html` and `report.md` there; gives the former's path.

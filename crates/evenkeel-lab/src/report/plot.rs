@@ -32,7 +32,7 @@ pub struct Curve<'a> {
 
 /// Bars of one measurement.
 pub struct Group {
-    /// What was measured.
+    /// The measurement.
     pub label: String,
     /// (colour, value) for each subject.
     pub bars: Vec<(usize, f64)>,

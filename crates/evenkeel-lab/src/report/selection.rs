@@ -2,8 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::summary::{OURS, REFERENCE};
 use crate::record::Record;
+
+/// The subject that evenkeel is compared with first.
+pub const REFERENCE: &str = "PostgreSQL 18";
+/// The subject that the report is about.
+pub const OURS: &str = "evenkeel";
 
 /// Per case: of each subject the records of its newest build, and of the two that are compared
 /// first only the rounds that both have, if they share any. Holes are told in any case.

@@ -1,21 +1,18 @@
 //! From records to tables: medians over rounds, ratios against the reference, holes.
 
-use super::selection::comparable;
+use super::selection::{OURS, REFERENCE, comparable};
 use crate::experiments::ALL;
 use crate::plan::{Better, Experiment, Figure, Work};
 use crate::record::{Extent, Record, Row, median};
 
-pub const REFERENCE: &str = "PostgreSQL 18";
-/// Where there is no newer one.
+/// Where there is no [`REFERENCE`].
 const FORMER_REFERENCE: &str = "PostgreSQL 15";
-/// The subject that the glance is about.
-pub const OURS: &str = "evenkeel";
 /// Below this ratio a measurement counts as behind.
 const LEVEL: f64 = 0.95;
-/// What is said where no cause was found.
+/// Text shown where no cause was found.
 pub const UNEXPLAINED: &str = "the cause is not known yet";
 
-/// What there is of one experiment.
+/// The results of one experiment.
 pub struct Section<'a> {
     /// The experiment.
     pub experiment: &'static Experiment,
@@ -27,7 +24,7 @@ pub struct Section<'a> {
     pub reference: Option<&'a str>,
     /// The measurements, in the order of the experiment.
     pub lines: Vec<Line<'a>>,
-    /// What has values over time, measured or only made as a load.
+    /// Measurements with values over time, of a run or of its load phase.
     pub drawn: Vec<Line<'a>>,
     /// Why something is missing.
     pub holes: Vec<Hole<'a>>,
@@ -38,7 +35,7 @@ pub struct Section<'a> {
 /// A missing result.
 #[derive(PartialEq, Eq)]
 pub struct Hole<'a> {
-    /// Whose.
+    /// The subject.
     pub subject: &'a str,
     /// Of what.
     pub what: String,

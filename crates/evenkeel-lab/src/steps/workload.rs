@@ -43,7 +43,7 @@ impl Bench<'_> {
         let checkpoint = checkpoint.map(|thread| thread.join().unwrap_or(Ok(())));
         let cuts = operation.as_mut().map(Operation::finish);
         let text = outcome?;
-        // What was to be measured has not happened without them.
+        // Without the checkpoint or the cuts the measurement did not take place.
         checkpoint.unwrap_or(Ok(()))?;
         let cuts = cuts.transpose()?;
         let mut log = Log::new(workload.limit_ms)?;

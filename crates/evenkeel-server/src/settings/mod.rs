@@ -1,5 +1,6 @@
 //! Settings: `evenkeel.conf` and `-c name=value`, with PostgreSQL's names and units.
 
+mod memory;
 mod table;
 
 use std::path::PathBuf;
@@ -8,14 +9,15 @@ use std::time::Duration;
 use evenkeel_engine::Config;
 use evenkeel_io::IoMethod;
 use evenkeel_sql::{AutovacuumConfig, ServerSetting, SqlConfig, SqlState};
-use evenkeel_storage::{StorageConfig, TornPageProtection};
+use evenkeel_storage::{RecoveryOpen, StorageConfig, TornPageProtection};
 
-use crate::ServerConfig;
+use crate::config::ServerConfig;
 use table::{MILLISECOND, SECOND, SETTINGS, Setting};
 
 const KIB: u64 = 1 << 10;
 const MIB: u64 = 1 << 20;
-const IO_WORKERS: usize = 4;
+/// Workers for page writes, of the cleaner and of a checkpoint, beside those for reads ahead.
+const IO_WRITERS: usize = 32;
 
 /// A setting that was not accepted.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -28,9 +30,9 @@ pub enum SettingError {
     Invalid {
         /// The setting.
         name: String,
-        /// What was given.
+        /// The value given.
         value: String,
-        /// What it takes.
+        /// The values it takes.
         expected: String,
     },
     /// A line of the file is not `name = value`.
@@ -46,13 +48,17 @@ pub struct Settings {
     pub sql: SqlConfig,
     /// The wire.
     pub server: ServerConfig,
-    /// How files are read and written.
-    pub io_method: IoMethod,
+    /// `io_method` is `worker`.
+    has_io_workers: bool,
+    /// `io_max_workers`; 0: as many as the depths of the queues need.
+    io_max_workers: usize,
+    /// `max_server_memory` and `max_session_memory`.
+    memory: memory::Budgets,
     /// Where values come from that are applied now.
     source: &'static str,
 }
 
-/// What kind of value a setting takes; numbers without a unit are in the one given here.
+/// Type of a setting's values; numbers without a unit are in the one given here.
 #[derive(Clone, Copy)]
 enum Kind {
     Bytes(u64),
@@ -89,9 +95,9 @@ impl Default for Settings {
             database: Config::default(),
             sql,
             server: ServerConfig::default(),
-            io_method: IoMethod::Worker {
-                threads: IO_WORKERS,
-            },
+            has_io_workers: true,
+            io_max_workers: 0,
+            memory: memory::Budgets::default(),
             source: "command line",
         }
     }
@@ -230,14 +236,8 @@ impl Settings {
             ("wal_consistency_checking", Value::Bool(on)) => {
                 storage.wal_consistency_checking = on;
             }
-            ("io_method", Value::Text(text)) => {
-                self.io_method = match &*text {
-                    "sync" => IoMethod::Sync,
-                    _ => IoMethod::Worker {
-                        threads: IO_WORKERS,
-                    },
-                };
-            }
+            ("io_method", Value::Text(text)) => self.has_io_workers = text != "sync",
+            ("io_max_workers", Value::Number(n)) => self.io_max_workers = concurrency(n)?,
             ("io_direct", Value::Text(text)) => {
                 let wanted: Vec<&str> = text
                     .split(',')
@@ -250,12 +250,8 @@ impl Settings {
                 storage.io_direct_data = wanted.contains(&"data");
                 storage.io_direct_wal = wanted.contains(&"wal");
             }
-            ("lock_timeout", Value::Time(t)) => {
-                self.database.lock_timeout = (!t.is_zero()).then_some(t);
-            }
-            ("work_mem", Value::Bytes(n)) => {
-                self.sql.work_memory = usize::try_from(n).map_err(|_| "too large")?;
-            }
+            ("max_server_memory", Value::Bytes(n)) => self.memory.server = memory::budget(n)?,
+            ("max_session_memory", Value::Bytes(n)) => self.memory.session = memory::budget(n)?,
             ("track_commit_timestamp", Value::Bool(on)) => {
                 self.database.track_commit_timestamp = on;
             }
@@ -265,6 +261,22 @@ impl Settings {
             _ => return Err("a value of another kind"),
         }
         Ok(())
+    }
+
+    /// How files are read and written.
+    #[must_use]
+    pub fn io_method(&self) -> IoMethod {
+        if !self.has_io_workers {
+            return IoMethod::Sync;
+        }
+        let storage = &self.database.storage;
+        let reads = storage.effective_io_concurrency + storage.maintenance_io_concurrency;
+        IoMethod::Worker {
+            threads: match self.io_max_workers {
+                0 => reads + IO_WRITERS,
+                most => most,
+            },
+        }
     }
 
     /// The settings with unit, default and effect, a line each: for `--help` and for the file
@@ -349,6 +361,16 @@ fn store_pool(
         ("maintenance_io_concurrency", &Value::Number(n)) => {
             storage.maintenance_io_concurrency = concurrency(n)?;
         }
+        ("recovery_open", Value::Text(text)) => {
+            storage.recovery_open = match text.as_str() {
+                "immediate" => RecoveryOpen::Immediate,
+                _ => RecoveryOpen::AfterRedo,
+            };
+        }
+        ("recovery_workers", &Value::Number(n)) => {
+            let n = usize::try_from(n).ok().filter(|n| *n <= 64);
+            storage.recovery_workers = n.ok_or("0 to 64")?;
+        }
         ("recovery_prefetch", Value::Text(text)) => storage.recovery_prefetch = text != "off",
         ("io_combine_limit", &Value::Bytes(n)) => storage.io_combine_limit = n,
         ("io_slow_threshold", &Value::Time(t)) => storage.io_slow_threshold = t,
@@ -397,7 +419,7 @@ fn store_autovacuum(
 }
 
 impl Kind {
-    /// What numbers without a unit count, as `pg_settings` names it.
+    /// Unit of numbers without one, as `pg_settings` names it.
     fn unit(self) -> Option<&'static str> {
         match self {
             Kind::Bytes(unit) if unit == 8 * KIB => Some("8kB"),
@@ -539,7 +561,7 @@ mod tests {
             settings.server.socket_directory,
             fresh.server.socket_directory
         );
-        assert_eq!(settings.sql.work_memory, fresh.sql.work_memory);
+        assert_eq!(settings.memory, fresh.memory);
         assert_eq!(settings.sql.autovacuum, fresh.sql.autovacuum);
         let (ours, theirs) = (&settings.database.storage, &fresh.database.storage);
         assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
@@ -560,6 +582,20 @@ mod tests {
         );
         settings.apply("shared_buffers", "16384").unwrap();
         assert_eq!(settings.database.storage.shared_buffers, 128 << 20);
+    }
+
+    #[test]
+    fn there_are_io_workers_for_the_depths_of_reading_ahead() {
+        let mut settings = Settings::default();
+        let workers = |threads| IoMethod::Worker { threads };
+        assert_eq!(settings.io_method(), workers(16 + 16 + IO_WRITERS));
+        settings.apply("maintenance_io_concurrency", "100").unwrap();
+        assert_eq!(settings.io_method(), workers(16 + 100 + IO_WRITERS));
+        settings.apply("io_max_workers", "3").unwrap();
+        assert_eq!(settings.io_method(), workers(3));
+        settings.apply("io_method", "sync").unwrap();
+        assert_eq!(settings.io_method(), IoMethod::Sync);
+        settings.apply("io_max_workers", "1001").unwrap_err();
     }
 
     #[test]
@@ -591,7 +627,6 @@ mod tests {
             "command line",
         );
         assert_eq!(shown("checkpoint_timeout"), timeout);
-        assert_eq!(shown("lock_timeout").0, "0");
         assert_eq!(shown("wal_writer_delay").0, "10ms");
         assert_eq!(shown("fsync").4, "default");
     }
@@ -602,6 +637,7 @@ mod tests {
         settings.apply("synchronous_commit", "off").unwrap();
         settings.apply("statement_timeout", "5s").unwrap();
         settings.apply("Statement_Timeout", "7s").unwrap();
+        settings.apply("lock_timeout", "2s").unwrap();
         let given = |name: &str| {
             let all = settings.sql.settings.iter();
             let of_name: Vec<_> = all.filter(|setting| setting.name == name).collect();
@@ -616,6 +652,7 @@ mod tests {
             given("statement_timeout"),
             ("7s".to_owned(), "command line")
         );
+        assert_eq!(given("lock_timeout").0, "2s");
         assert_eq!(
             settings.apply("statement_timeot", "5s").unwrap_err(),
             SettingError::Unknown("statement_timeot".to_owned())

@@ -8,11 +8,11 @@ use super::{KIB, Kind, MIB};
 pub struct Setting {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// Type of its values.
     pub kind: Kind,
     /// Its default, as shown.
     pub default: &'static str,
-    /// What it does.
+    /// Its description.
     pub effect: &'static str,
 }
 
@@ -50,6 +50,18 @@ pub const SETTINGS: &[Setting] = &[
         Kind::Time(SECOND),
         "1min",
         "time to complete start-up",
+    ),
+    setting(
+        "max_server_memory",
+        Kind::Bytes(MIB),
+        "0",
+        "memory of all sessions, besides shared_buffers, 0: half of what the machine has then",
+    ),
+    setting(
+        "max_session_memory",
+        Kind::Bytes(MIB),
+        "0",
+        "memory of one session, 0: a quarter of max_server_memory",
     ),
     setting(
         "shared_buffers",
@@ -142,6 +154,18 @@ pub const SETTINGS: &[Setting] = &[
         "the same for recovery, 0: none",
     ),
     setting(
+        "recovery_open",
+        Kind::Choice(&["immediate", "after_redo"]),
+        "immediate",
+        "after a crash: when the log has been read, or when every page is redone",
+    ),
+    setting(
+        "recovery_workers",
+        Kind::Number,
+        "0",
+        "threads of redo, 0: one for each processor, up to 8",
+    ),
+    setting(
         "recovery_prefetch",
         Kind::Choice(&["try", "on", "off"]),
         "try",
@@ -187,25 +211,19 @@ pub const SETTINGS: &[Setting] = &[
         "io_method",
         Kind::Choice(&["worker", "sync"]),
         "worker",
-        "who issues page writes: a pool of threads, or the writer itself",
+        "issues page writes and reads ahead of use: a pool of threads, or their owner's thread",
+    ),
+    setting(
+        "io_max_workers",
+        Kind::Number,
+        "0",
+        "most threads of io_method = worker, which end when idle, 0: what io_concurrency asks for",
     ),
     setting(
         "io_direct",
         Kind::Text,
         "''",
         "bypass the page cache for: data, wal",
-    ),
-    setting(
-        "lock_timeout",
-        Kind::Time(MILLISECOND),
-        "0",
-        "longest wait for a lock, 0: no limit",
-    ),
-    setting(
-        "work_mem",
-        Kind::Bytes(KIB),
-        "256MB",
-        "memory of one analytic statement",
     ),
     setting(
         "track_commit_timestamp",

@@ -1,0 +1,354 @@
+//! One client against all others: statements that are deep, long, large or slow end with an answer
+//! or an error of their own, soon after they are cancelled, while well-behaved sessions beside them
+//! are served as ever.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use evenkeel_tests::server::{TestServer, client_runtime};
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+
+/// Longer than that no well-behaved statement may take, whatever others do; unless the machine is
+/// so busy that one takes a twentieth of it when there are no others.
+const SLOWEST: Duration = Duration::from_secs(1);
+const BUSY: u32 = 20;
+/// A statement that was cancelled ends within a tenth of a second; with room for a busy machine.
+const CANCELLED_WITHIN: Duration = Duration::from_secs(1);
+
+async fn connect(server: &TestServer) -> Client {
+    let (client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// The SQLSTATE that a statement ends with, `00000` for an answer.
+///
+/// # Panics
+/// When the connection is lost.
+async fn outcome(client: &Client, sql: &str) -> String {
+    match client.simple_query(sql).await {
+        Ok(_) => "00000".to_owned(),
+        Err(error) => match error.code() {
+            Some(code) => code.code().to_owned(),
+            None => panic!("{error} at {}", head(sql)),
+        },
+    }
+}
+
+fn head(sql: &str) -> String {
+    sql.chars().take(60).collect()
+}
+
+async fn value(client: &Client, sql: &str) -> String {
+    let messages = client.simple_query(sql).await;
+    let messages = messages.unwrap_or_else(|error| panic!("{error:?} at {}", head(sql)));
+    for message in messages {
+        if let SimpleQueryMessage::Row(row) = message {
+            return row.get(0).unwrap_or("NULL").to_owned();
+        }
+    }
+    panic!("no row from {}", head(sql));
+}
+
+async fn prepare_tables(client: &Client) {
+    let setup = "CREATE TABLE t (a int PRIMARY KEY, b int, c text);
+         INSERT INTO t SELECT g, g % 100, 'row ' || g FROM generate_series(1, 20000) g;
+         CREATE TABLE quiet (id int PRIMARY KEY, n int);
+         INSERT INTO quiet SELECT g, 0 FROM generate_series(1, 100) g";
+    client.batch_execute(setup).await.unwrap();
+}
+
+fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
+    format!("{}{inner}{}", open.repeat(depth), close.repeat(depth))
+}
+
+fn chain(term: impl Fn(usize) -> String, between: &str, length: usize) -> String {
+    let terms: Vec<String> = (0..length).map(term).collect();
+    terms.join(between)
+}
+
+/// Queries of WITH each of which joins the one before with itself.
+fn doubling(length: usize) -> String {
+    let mut sql = "WITH c0 AS (SELECT 1 AS a)".to_owned();
+    for n in 1..length {
+        let before = n - 1;
+        sql += &format!(", c{n} AS (SELECT x.a FROM c{before} x JOIN c{before} y ON x.a = y.a)");
+    }
+    format!("{sql} SELECT count(*) FROM c{}", length - 1)
+}
+
+fn chained(length: usize) -> String {
+    let mut sql = "WITH c0 AS (SELECT 1 AS a)".to_owned();
+    for n in 1..length {
+        sql += &format!(", c{n} AS (SELECT a FROM c{})", n - 1);
+    }
+    format!("{sql} SELECT a FROM c{}", length - 1)
+}
+
+/// Statements that PostgreSQL answers, with its answers.
+fn answered() -> Vec<(String, &'static str)> {
+    let ones = |length| chain(|_| "1".to_owned(), "+", length);
+    let any = |length| chain(|n| format!("a = {n}"), " OR ", length);
+    let all = |length| chain(|n| format!("a <> {n}"), " AND ", length);
+    let sets = |length| chain(|n| format!("SELECT {n} AS n"), " UNION ALL ", length);
+    let subselects = |depth| {
+        let mut sql = "SELECT 7 AS a".to_owned();
+        for n in 0..depth {
+            sql = format!("SELECT a FROM ({sql}) s{n}");
+        }
+        sql
+    };
+    vec![
+        (format!("SELECT {}", ones(2000)), "2000"),
+        (
+            format!("SELECT count(*) FROM t WHERE {}", any(2000)),
+            "1999",
+        ),
+        (
+            format!("SELECT count(*) FROM t WHERE {}", any(10_000)),
+            "9999",
+        ),
+        (
+            format!("SELECT count(*) FROM t WHERE {}", all(2000)),
+            "18001",
+        ),
+        (format!("SELECT a + {} FROM t WHERE a = 5", ones(60)), "65"),
+        (format!("SELECT count(*) FROM ({}) s", sets(592)), "592"),
+        (chained(100), "1"),
+        (doubling(30), "1"),
+        (subselects(56), "7"),
+        (format!("SELECT {}", nested("abs(", "-3", ")", 60)), "3"),
+        (format!("SELECT {}", nested("(", "4", ")", 200)), "4"),
+        (format!("SELECT {}", nested("NOT ", "true", "", 60)), "t"),
+        (format!("SELECT {}", nested("(SELECT ", "6", ")", 10)), "6"),
+        (
+            format!("SELECT {}", nested("CASE WHEN true THEN ", "8", " END", 40)),
+            "8",
+        ),
+        (
+            format!("SELECT {}", chain(|_| "'x'".into(), " || ", 60)),
+            &X60,
+        ),
+        (
+            format!(
+                "SELECT length({})",
+                nested("replace(", "'xx'", ", 'x', 'xx')", 10)
+            ),
+            "2048",
+        ),
+        ("SELECT lpad('hi', -5, 'xy') || '.'".into(), "."),
+        ("SELECT rpad('hi', 0, 'xy') || '.'".into(), "."),
+        ("SELECT length(repeat('x', 10000000))".into(), "10000000"),
+    ]
+}
+
+static X60: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| "x".repeat(60));
+
+/// Statements that are refused, with their SQLSTATEs.
+fn refused() -> Vec<(String, &'static str)> {
+    vec![
+        ("SELECT $99999999999".into(), "42601"),
+        ("SELECT $999999999".into(), "42P02"),
+        ("SELECT $65536".into(), "42P02"),
+        ("SELECT $0".into(), "42P02"),
+        (
+            format!("SELECT {}", nested("(", "1", ")", 100_000)),
+            "54001",
+        ),
+        (format!("SELECT {}", "(".repeat(200_000)), "54001"),
+        (format!("SELECT {}1", "- ".repeat(100_000)), "54001"),
+        (format!("SELECT 1{}", "+1".repeat(100_000)), "54001"),
+        (format!("SELECT 1::int{}", "[]".repeat(100_000)), "54001"),
+        (
+            format!("SELECT 1{}", " UNION SELECT 1".repeat(50_000)),
+            "54001",
+        ),
+        (
+            format!("SELECT {}", nested("(SELECT ", "6", ")", 40)),
+            "54001",
+        ),
+        (format!("SELECT a{} FROM t", " + a".repeat(5000)), "54001"),
+        ("SELECT repeat('x', 2000000000)".into(), "54000"),
+        ("SELECT lpad('x', 2000000000)".into(), "54000"),
+        ("SELECT length(rpad('x', 1000000000, 'y'))".into(), "54000"),
+        (
+            "SELECT replace(repeat('x', 100000), 'x', repeat('y', 100000))".into(),
+            "54000",
+        ),
+        (
+            format!(
+                "SELECT length({})",
+                nested("replace(", "'xxxxxxxxxx'", ", 'x', 'xxxxxxxxxx')", 10)
+            ),
+            "54000",
+        ),
+        ("SELECT 1e1000000000".into(), "22003"),
+    ]
+}
+
+/// Statements that would take minutes.
+fn endless() -> Vec<&'static str> {
+    vec![
+        "SELECT * FROM t x, t y, t z ORDER BY x.c, y.c, z.c",
+        "SELECT count(*) FROM t x JOIN t y ON x.a + y.a < 0 JOIN t z ON x.b + y.b + z.b < 0",
+        "SELECT count(*) FROM t x, t y, t z WHERE x.a + y.b * z.a = -1",
+        "SELECT count(*) FROM generate_series(1, 1000000000000) g",
+        "SELECT x.b, sum(y.a) FROM t x, t y, t z GROUP BY x.b",
+        "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r",
+        "INSERT INTO t SELECT -(x.a * 20000 + y.a), 0, '' FROM t x, t y",
+        "UPDATE t SET b = s.n FROM (SELECT count(*)::int AS n FROM t x, t y, t z) s WHERE t.a = 1",
+    ]
+}
+
+/// Eight sessions that read and write rows of their own until they are told to stop; their slowest
+/// statement.
+struct Quiet {
+    stop: Arc<AtomicBool>,
+    sessions: Vec<tokio::task::JoinHandle<Duration>>,
+}
+
+impl Quiet {
+    async fn begin(server: &TestServer) -> Quiet {
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut sessions = Vec::new();
+        for number in 1..=8 {
+            let client = connect(server).await;
+            let stop = Arc::clone(&stop);
+            sessions.push(tokio::spawn(quiet(client, number, stop)));
+        }
+        Quiet { stop, sessions }
+    }
+
+    async fn end(self) -> Duration {
+        self.stop.store(true, Ordering::Relaxed);
+        let mut slowest = Duration::ZERO;
+        for session in self.sessions {
+            slowest = slowest.max(session.await.expect("a well-behaved session"));
+        }
+        slowest
+    }
+}
+
+async fn quiet(client: Client, number: i32, stop: Arc<AtomicBool>) -> Duration {
+    let update = "UPDATE quiet SET n = n + 1 WHERE id = $1";
+    let update = client.prepare(update).await.unwrap();
+    let mut slowest = Duration::ZERO;
+    let before = format!("SELECT n FROM quiet WHERE id = {number}");
+    let mut done: i32 = value(&client, &before).await.parse().unwrap();
+    while !stop.load(Ordering::Relaxed) {
+        let began = Instant::now();
+        assert_eq!(client.execute(&update, &[&number]).await.unwrap(), 1);
+        done += 1;
+        slowest = slowest.max(began.elapsed());
+        let began = Instant::now();
+        // Never seen before, so it is planned.
+        let sql = format!("SELECT n, {done} AS s{done} FROM quiet WHERE id = {number}");
+        assert_eq!(value(&client, &sql).await, done.to_string());
+        slowest = slowest.max(began.elapsed());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    slowest
+}
+
+/// How long the slowest well-behaved statement may take on this machine as it is now.
+async fn limit(server: &TestServer) -> Duration {
+    let quiet = Quiet::begin(server).await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    SLOWEST.max(quiet.end().await * BUSY)
+}
+
+fn start(dir: &tempfile::TempDir) -> TestServer {
+    TestServer::start(&dir.path().join("data"), &["fsync=off"])
+}
+
+#[test]
+fn what_postgresql_answers_is_answered_and_the_rest_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(&dir);
+    client_runtime().block_on(async {
+        let client = connect(&server).await;
+        prepare_tables(&client).await;
+        let limit = limit(&server).await;
+        let quiet = Quiet::begin(&server).await;
+        for (sql, expected) in answered() {
+            assert_eq!(value(&client, &sql).await, expected, "{}", head(&sql));
+        }
+        for (sql, sqlstate) in refused() {
+            assert_eq!(outcome(&client, &sql).await, sqlstate, "{}", head(&sql));
+        }
+        let slowest = quiet.end().await;
+        assert!(slowest < limit, "{slowest:?} of {limit:?}");
+    });
+    assert!(server.stop().success());
+}
+
+#[test]
+fn whatever_runs_ends_soon_after_it_is_cancelled() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(&dir);
+    client_runtime().block_on(async {
+        let client = connect(&server).await;
+        prepare_tables(&client).await;
+        let limit = limit(&server).await;
+        let quiet = Quiet::begin(&server).await;
+        for sql in endless() {
+            let cancel = client.cancel_token();
+            let canceller = tokio::spawn(async move {
+                tokio::time::sleep(Duration::from_millis(300)).await;
+                let sent = Instant::now();
+                cancel.cancel_query(NoTls).await.unwrap();
+                sent
+            });
+            let ended = outcome(&client, sql).await;
+            let took = canceller.await.unwrap().elapsed();
+            assert_eq!(ended, "57014", "{sql}");
+            assert!(took < CANCELLED_WITHIN, "{took:?} after its cancel: {sql}");
+        }
+        let slowest = quiet.end().await;
+        assert!(slowest < limit, "{slowest:?} of {limit:?}");
+    });
+    assert!(server.stop().success());
+}
+
+#[test]
+fn many_hostile_sessions_at_once_do_not_hold_up_the_others() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(&dir);
+    client_runtime().block_on(async {
+        let client = connect(&server).await;
+        prepare_tables(&client).await;
+        let limit = limit(&server).await;
+        let quiet = Quiet::begin(&server).await;
+        let mut hostile = Vec::new();
+        for sql in endless() {
+            let client = connect(&server).await;
+            hostile.push(tokio::spawn(async move {
+                outcome(&client, "SET statement_timeout = '2s'").await;
+                for _ in 0..2 {
+                    assert_eq!(outcome(&client, sql).await, "57014", "{sql}");
+                }
+            }));
+        }
+        let mut deep: Vec<String> = answered().into_iter().map(|(sql, _)| sql).collect();
+        deep.extend(refused().into_iter().map(|(sql, _)| sql));
+        for _ in 0..4 {
+            let client = connect(&server).await;
+            let deep = deep.clone();
+            hostile.push(tokio::spawn(async move {
+                outcome(&client, "SET statement_timeout = '2s'").await;
+                for sql in deep {
+                    outcome(&client, &sql).await;
+                }
+            }));
+        }
+        for session in hostile {
+            session
+                .await
+                .expect("a hostile session keeps its connection");
+        }
+        let slowest = quiet.end().await;
+        assert!(slowest < limit, "{slowest:?} of {limit:?}");
+    });
+    assert!(server.stop().success());
+}
