@@ -1,8 +1,12 @@
 //! `cargo xtask COMMAND`: what developers and CI run. See `COMMANDS` for the list.
 #![forbid(unsafe_code)]
 
+mod again;
 mod clients;
 mod miri;
+mod modules;
+mod prose;
+mod rules;
 mod run;
 mod test;
 mod tidy;
@@ -13,9 +17,11 @@ const COMMANDS: &str = "\
 cargo xtask COMMAND
 
   test            format, tidy, clippy, then every test; fetches the stock PostgreSQL
-                  clients (psql, pgbench) first where the machine has none
+                  clients (psql, pgbench) first where the machine has none; a test that
+                  fails runs once more, and is named at the end if it passes then
   test --fast     the same without the server's end-to-end tests and the loom models
-  tidy            file and function length, leftover markers, unenforced rules
+  tidy            file and function length, leftover markers, unenforced rules, import cycles
+  modules         draw the modules of each crate in ARCHITECTURE.md and list their import cycles
   miri            the tests of the small unsafe parts under Miri, some minutes; needs
                   `rustup component add miri rust-src --toolchain nightly`
   clients         print the directory of the stock PostgreSQL clients, fetching them if need be
@@ -27,6 +33,7 @@ fn main() -> ExitCode {
     let outcome = match args.first().map(String::as_str) {
         Some("test") => test::test(rest),
         Some("tidy") => tidy::tidy(),
+        Some("modules") => modules::write(),
         Some("miri") => miri::miri(),
         Some("clients") => clients::directory().map(|dir| println!("{}", dir.display())),
         _ => Err(format!("which command?\n\n{COMMANDS}")),

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::run;
 
-/// Which tests of which crate. What maps memory or calls the system is out of Miri's reach.
+/// Which tests of which crate. Code that maps memory or calls the system is out of Miri's reach.
 const PARTS: [(&str, &[&str]); 2] = [
     ("evenkeel-io", &["buffer::"]),
     ("evenkeel-storage", &["wal::ring::", "writeout::staging::"]),

@@ -1,14 +1,26 @@
 //! Checks on the text of the sources that neither the compiler nor clippy makes.
 
+use crate::modules;
+use crate::prose;
+use crate::rules::{Items, Rules, check_names};
 use crate::run;
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 const FILE_LINES_MAX: usize = 1_200;
 const FUNCTION_LINES_MAX: usize = 70;
 const COLUMNS_MAX: usize = 100;
+/// The pages that describe formats and protocols, and name the tests that show them.
+const DESIGN: &str = "docs/design";
+/// The documents at the root.
+const DOCUMENTS: [&str; 5] = [
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "GLOSSARY.md",
+    "README.md",
+];
 
-/// What marks unfinished work. Spelled in two halves so that this list does not find itself.
+/// Marks of unfinished work. Spelled in two halves so that this list does not find itself.
 const LEFTOVERS: [(&str, &str); 9] = [
     ("todo", "!("),
     ("unimplemented", "!("),
@@ -24,13 +36,18 @@ const LEFTOVERS: [(&str, &str); 9] = [
 /// Walks the sources and READMEs; an error lists every finding.
 pub fn tidy() -> Result<(), String> {
     let mut files = Vec::new();
-    for dir in ["bench", "crates", "xtask"] {
+    for dir in ["bench", "crates", DESIGN, "fuzz", "xtask"] {
         collect(&run::root().join(dir), &mut files)?;
     }
     let mut findings = Vec::new();
-    let mut words = HashSet::new();
-    let mut readmes = Vec::new();
+    let mut items = Items::default();
+    let mut texts = Vec::new();
     for path in &files {
+        if path.extension().is_some_and(|e| e == "slt") {
+            let file = path.file_name().unwrap_or_default();
+            items.add_statements(&file.to_string_lossy());
+            continue;
+        }
         let text = std::fs::read_to_string(path)
             .map_err(|e| format!("reading {}: {e}", path.display()))?;
         let name = path
@@ -40,15 +57,29 @@ pub fn tidy() -> Result<(), String> {
             .to_string();
         if name.ends_with(".rs") {
             source(&name, &text, &mut findings);
-            let code = text.lines().map(without_comment);
-            words.extend(code.flat_map(identifiers).map(str::to_owned));
+            items.add(&text);
+        }
+        prose::check(&name, &text, &mut findings);
+        texts.push((name, text));
+    }
+    for name in DOCUMENTS {
+        let text = std::fs::read_to_string(run::root().join(name))
+            .map_err(|e| format!("reading {name}: {e}"))?;
+        prose::check(name, &text, &mut findings);
+    }
+    let mut rules = Rules::default();
+    for (name, text) in texts.iter().filter(|(name, _)| name.ends_with(".md")) {
+        if name.starts_with(DESIGN) {
+            check_names(name, text, &items, &mut findings);
         } else {
-            readmes.push((name, text));
+            rules.add(name, text, &items, &mut findings);
         }
     }
-    for (name, text) in &readmes {
-        rules(name, text, &words, &mut findings);
+    for (name, text) in texts.iter().filter(|(name, _)| !name.starts_with("xtask")) {
+        rules.check_citations(name, text, &mut findings);
     }
+    rules.check_catch_alls(&mut findings);
+    modules::check(&mut findings)?;
     if findings.is_empty() {
         return Ok(());
     }
@@ -68,7 +99,10 @@ fn collect(dir: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
             if !path.ends_with("target") {
                 collect(&path, files)?;
             }
-        } else if path.extension().is_some_and(|e| e == "rs") || path.ends_with("README.md") {
+        } else if path.extension().is_some_and(|e| e == "rs" || e == "slt")
+            || path.ends_with("README.md")
+            || path.starts_with(run::root().join(DESIGN))
+        {
             files.push(path);
         }
     }
@@ -110,7 +144,7 @@ fn function_length(lines: &[&str]) -> Option<usize> {
     let code = first.trim_start();
     let is_function = code.split_whitespace().take(6).any(|word| word == "fn")
         && !code.starts_with("//")
-        && !code.ends_with(';');
+        && !code.ends_with([';', '}']);
     if !is_function {
         return None;
     }
@@ -121,80 +155,4 @@ fn function_length(lines: &[&str]) -> Option<usize> {
         .iter()
         .any(|line| line.trim_end() == format!("{indent};"));
     (!header_only).then_some(end + 1)
-}
-
-/// A line up to its comment. (A `//` within a string ends it too.)
-fn without_comment(line: &str) -> &str {
-    line.split_once("//").map_or(line, |(code, _)| code)
-}
-
-fn identifiers(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|c: char| !c.is_alphanumeric() && c != '_')
-        .filter(|word| word.len() > 2)
-}
-
-/// Every numbered rule (`1. **…**`) names, in backticks, what enforces it.
-fn rules(name: &str, text: &str, words: &HashSet<String>, findings: &mut Vec<String>) {
-    let mut rule: Option<(usize, String)> = None;
-    for (i, line) in text.lines().chain(["# end"]).enumerate() {
-        let starts = line
-            .split_once(". **")
-            .is_some_and(|(n, _)| n.parse::<u32>().is_ok());
-        let continues = line.starts_with("   ") || line.trim().is_empty();
-        if let Some((at, rule_text)) = rule.take() {
-            if continues {
-                rule = Some((at, rule_text + "\n" + line));
-            } else {
-                enforced(name, at, &rule_text, words, findings);
-            }
-        }
-        if starts {
-            rule = Some((i + 1, line.to_owned()));
-        }
-    }
-}
-
-fn enforced(
-    name: &str,
-    at: usize,
-    rule: &str,
-    words: &HashSet<String>,
-    findings: &mut Vec<String>,
-) {
-    let Some((_, by)) = rule.split_once("Enforced by:") else {
-        findings.push(format!("{name}:{at}: a rule without `Enforced by:`"));
-        return;
-    };
-    let mut named = by.split('`').skip(1).step_by(2).peekable();
-    if named.peek().is_none() {
-        findings.push(format!("{name}:{at}: a rule that names no type or test"));
-    }
-    for item in named {
-        if let Some(missing) = identifiers(item).find(|word| !words.contains(*word)) {
-            findings.push(format!(
-                "{name}:{at}: `{item}`: no `{missing}` in the sources"
-            ));
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rule_is_not_enforced_by_a_comment() {
-        let code = ["fn kept() {} // dropped", "/// `documented`"];
-        let words = code.map(without_comment).into_iter().flat_map(identifiers);
-        let words = words.map(str::to_owned).collect();
-        let found = |item: &str| {
-            let mut findings = Vec::new();
-            let rule = format!("1. **It holds.** Enforced by: `{item}`.");
-            rules("README.md", &rule, &words, &mut findings);
-            findings.is_empty()
-        };
-        assert!(found("kept"));
-        assert!(!found("dropped"));
-        assert!(!found("documented"));
-    }
 }
