@@ -184,8 +184,8 @@ impl SyncTable {
         }
     }
 
-    /// As [`Disk::sync_dir`], if syncs are done at all. A failed sync poisons the instance; one that
-    /// found no descriptor has not begun, and leaves everything to the next.
+    /// As [`Disk::sync_dir`], if syncs are done at all. A failed sync poisons the instance; one
+    /// that found no descriptor has not begun, and leaves everything to the next.
     pub(super) fn sync_entries(&self, dir: &Path) -> StorageResult<()> {
         if !self.fsync {
             return Ok(());

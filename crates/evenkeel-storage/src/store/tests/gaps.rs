@@ -77,6 +77,13 @@ fn lose_log(disk: &SimDisk, lsn: Lsn) {
     }
 }
 
+/// A thread makes segments ahead of use, sooner or later.
+fn wait_for_segments_ahead(disk: &SimDisk) {
+    while layout(SEGMENT).list(disk).expect("list").len() < 3 {
+        std::thread::yield_now();
+    }
+}
+
 /// A database that crashed, and has lost its log behind some steps, with the victim's page home as
 /// a lost record left it.
 fn with_a_page_of_lost_log(seed: u64, config: StorageConfig) -> (SimDisk, Lsn) {
@@ -425,9 +432,7 @@ fn the_log_goes_on_behind_a_gap_only_with_its_announcement() {
     run(&store, &disk, 1, 9, 0).expect("steps");
     store.log().flush_all().expect("flush");
     // The gap ends behind the segments that are made ahead: it is to be longer than one.
-    while layout(SEGMENT).list(&disk).expect("list").len() < 3 {
-        std::thread::yield_now();
-    }
+    wait_for_segments_ahead(&disk);
     let image = disk.crash_with(Outcome::Everything, 1);
     drop(store);
     let (store, _) = open_with(&image, quiet()).expect("opens");
@@ -501,6 +506,7 @@ fn a_fresh_segment_is_found_on_a_full_disk() {
         run(&store, &disk, 1, 30, 10).expect("steps");
         store.log().flush_all().expect("flush");
         let end = store.log().insert_lsn();
+        wait_for_segments_ahead(&disk);
         let image = disk.crash_with(Outcome::Everything, 1);
         drop(store);
         let layout = layout(SEGMENT);
