@@ -147,10 +147,12 @@ async fn a_database_that_cannot_come_back_ends_the_server() {
         .batch_execute("CREATE TABLE t (a int)")
         .await
         .expect("creates");
-    let fault = Fault::nth(1, FaultKind::Eio).path("wal").sticky();
+    // Not the segments that are made ahead: without one a statement is refused, and no more.
+    let fault = Fault::nth(1, FaultKind::Eio).path("wal/0").sticky();
     running.disk.inject(fault);
     let error = writer.batch_execute("INSERT INTO t VALUES (1)").await;
-    assert!(ended(&error.expect_err("fails")));
+    let error = error.expect_err("fails");
+    assert!(ended(&error), "{error:?}");
     let outcome = tokio::time::timeout(PATIENCE, running.server).await;
     let error = outcome.expect("it ends").expect("no panic");
     let text = error
