@@ -31,7 +31,15 @@ fn shown(text: &str, error: &PlanError) -> String {
 
 #[test]
 fn statements_are_taken_and_refused_as_postgresql_does() {
-    let path = std::env::var("EVENKEEL_SYNTAX").unwrap_or("tests/syntax.txt".to_owned());
+    compare("tests/syntax.txt", 1_000);
+}
+
+#[test]
+fn commands_are_taken_and_refused_as_postgresql_does() {
+    compare("tests/commands.txt", 500);
+}
+
+fn compare(path: &str, least: usize) {
     let corpus = std::fs::read_to_string(path).unwrap();
     let mut differences = Vec::new();
     let mut count = 0;
@@ -56,7 +64,7 @@ fn statements_are_taken_and_refused_as_postgresql_does() {
             ));
         }
     }
-    assert!(count > 1_000, "{count} statements");
+    assert!(count > least, "{count} statements");
     assert!(
         differences.is_empty(),
         "{} of {count} statements:\n{}",

@@ -2,6 +2,8 @@
 //! folded to lower case unless quoted and cut to 63 bytes; nothing is resolved. Every node that an
 //! error may point at carries its byte position.
 
+mod command;
+mod define;
 mod expr;
 mod json;
 mod query;
@@ -10,6 +12,8 @@ mod statement;
 use std::cell::Cell;
 use std::cmp::Ordering;
 
+pub use command::*;
+pub use define::*;
 pub use expr::*;
 pub use json::*;
 pub use query::*;

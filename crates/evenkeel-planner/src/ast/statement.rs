@@ -1,10 +1,11 @@
 //! Statements.
 
 use super::{
-    Alias, Expr, FromItem, Name, Pos, QualifiedName, Query, SortDirection, Subscript, Target, With,
+    Alias, Command, Expr, FromItem, Name, Pos, QualifiedName, Query, SortDirection, Subscript,
+    Target, With,
 };
 
-/// A statement that has a plan.
+/// A statement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Statement {
     /// `SELECT`, `VALUES`, `TABLE`
@@ -17,8 +18,8 @@ pub enum Statement {
     Delete(Box<Delete>),
     /// `MERGE`
     Merge(Box<Merge>),
-    /// Any other command, which has no plan: the keyword that it begins with.
-    Other(String),
+    /// A command, which has no plan.
+    Command(Box<Command>),
 }
 
 /// The table that a statement changes.

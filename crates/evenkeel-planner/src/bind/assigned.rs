@@ -10,11 +10,10 @@ use evenkeel_types::{SqlState, SqlType};
 use super::params::Params;
 use super::scope::{Place, Scope};
 use super::{Binder, place, types};
-use crate::ast::{self, Distinct, Pos, QueryBody, Statement};
+use crate::ast::{self, Pos};
 use crate::bound::{Bound, BoundStatement, Query, Target};
 use crate::catalog::Catalog;
 use crate::error::{PlanError, PlanResult};
-use crate::parser;
 
 /// Target of the assignment of expressions.
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +32,7 @@ impl AssignedTo<'_> {
         }
     }
 
-    fn mismatch(self, number: usize, from: SqlType, to: SqlType) -> PlanError {
+    fn mismatch(self, number: usize, (from, at): (SqlType, Pos), to: SqlType) -> PlanError {
         let (from, to) = (types::name(from), types::name(to));
         let message = match self {
             AssignedTo::Column(name) => format!(
@@ -45,36 +44,27 @@ impl AssignedTo<'_> {
             ),
         };
         let hint = "You will need to rewrite or cast the expression.";
-        PlanError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint)
+        let error = PlanError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint);
+        match self {
+            // As in PostgreSQL.
+            AssignedTo::Column(_) => error,
+            AssignedTo::Parameters => error.at(at),
+        }
     }
 }
 
-/// The select list of `SELECT …`, with nothing else in the text.
-///
-/// # Errors
-/// PostgreSQL's of the parser; 42601 for any other text.
-pub fn value_list(text: &str) -> PlanResult<Vec<ast::Target>> {
-    let parsed = parser::parse_one(text)?;
-    match parsed.map(|parsed| parsed.statement) {
-        Some(Statement::Query(query)) => list_of(*query),
-        _ => Err(not_a_list()),
-    }
-}
-
-/// Binds a [`value_list`] as values of these types, one each, in one row.
+/// Binds expressions as values of these types, one each, in one row. Positions are of the text that
+/// they were read from.
 ///
 /// # Errors
 /// PostgreSQL's of the binder; 42804 for a value of another type.
 pub fn bind_assigned(
-    list: &[ast::Target],
+    list: &[ast::Expr],
     wanted: &[SqlType],
     to: AssignedTo<'_>,
     catalog: &dyn Catalog,
     session: &dyn Session,
 ) -> PlanResult<Bound> {
-    if list.len() != wanted.len() {
-        return Err(not_a_list());
-    }
     let mut binder = Binder {
         catalog,
         session,
@@ -85,10 +75,10 @@ pub fn bind_assigned(
     binder.scope().place = to.place();
     let mut targets = Vec::with_capacity(list.len());
     for (number, (item, wanted)) in list.iter().zip(wanted).enumerate() {
-        let value = binder.bind_expr(&item.value)?;
+        let value = binder.bind_expr(item)?;
         let (from, at) = (value.ty, place::of(&value));
         let value = binder.coerce_to_target(value, *wanted, CastContext::Assignment, Pos::NONE)?;
-        let expr = value.ok_or_else(|| to.mismatch(number, from, *wanted).at(at))?;
+        let expr = value.ok_or_else(|| to.mismatch(number, (from, at), *wanted))?;
         targets.push(Target {
             expr,
             name: Arc::from("value"),
@@ -104,34 +94,4 @@ pub fn bind_assigned(
         params: binder.params.finish()?,
         statement: BoundStatement::Query(Arc::new(query)),
     })
-}
-
-fn not_a_list() -> PlanError {
-    PlanError::new(SqlState::SYNTAX_ERROR, "syntax error in a list of values")
-}
-
-/// The select list of a query that has nothing else.
-fn list_of(query: ast::Query) -> PlanResult<Vec<ast::Target>> {
-    let bare = query.with.is_none()
-        && query.order_by.is_empty()
-        && query.limit.is_none()
-        && query.offset.is_none()
-        && query.locking.is_empty();
-    match query.body {
-        QueryBody::Select(select) if bare => {
-            let bare = select.distinct == Distinct::All
-                && select.from.is_empty()
-                && select.filter.is_none()
-                && select.group_by.is_empty()
-                && select.having.is_none()
-                && select.windows.is_empty()
-                && select.into.is_none();
-            if bare {
-                Ok(select.targets)
-            } else {
-                Err(not_a_list())
-            }
-        }
-        _ => Err(not_a_list()),
-    }
 }

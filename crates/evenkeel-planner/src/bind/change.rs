@@ -316,18 +316,9 @@ impl Binder<'_> {
             let message = format!("the default of column \"{}\" is no expression", column.name);
             PlanError::new(SqlState::INTERNAL_ERROR, message)
         };
-        let parsed = parser::parse_one(&format!("SELECT {text}"))?.ok_or_else(broken)?;
-        let ast::Statement::Query(query) = parsed.statement else {
-            return Err(broken());
-        };
-        let QueryBody::Select(select) = &query.body else {
-            return Err(broken());
-        };
-        let [target] = select.targets.as_slice() else {
-            return Err(broken());
-        };
+        let parsed = parser::parse_expr(text)?;
         self.scopes.push(Scope::default());
-        let bound = self.bind_expr(&target.value);
+        let bound = self.bind_expr(&parsed);
         self.scopes.pop();
         let value = self.coerce_to_target(bound?, column.ty, CastContext::Assignment, Pos::NONE)?;
         value.map(Some).ok_or_else(broken)

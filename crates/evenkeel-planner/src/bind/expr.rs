@@ -402,8 +402,7 @@ impl Binder<'_> {
 
     /// 3F000
     pub(super) fn no_schema(&self, schema: &str, at: Pos) -> PlanError {
-        let message = format!("schema \"{schema}\" does not exist");
-        PlanError::new(SqlState::INVALID_SCHEMA_NAME, message).at(at)
+        super::names::no_schema(schema, at)
     }
 
     /// A call of a function of `pg_catalog` that syntax stands for.

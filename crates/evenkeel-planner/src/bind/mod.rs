@@ -59,7 +59,8 @@ use crate::error::{PlanError, PlanResult};
 use params::Params;
 use scope::Scope;
 
-pub use assigned::{AssignedTo, bind_assigned, value_list};
+pub use assigned::{AssignedTo, bind_assigned};
+pub use type_name::type_of;
 
 /// Expressions and queries within one another beyond which a statement is refused.
 const MAX_DEPTH: usize = 5000;
@@ -102,7 +103,7 @@ pub fn bind(
         Statement::Update(update) => BoundStatement::Change(Arc::new(binder.bind_update(update)?)),
         Statement::Delete(delete) => BoundStatement::Change(Arc::new(binder.bind_delete(delete)?)),
         Statement::Merge(merge) => BoundStatement::Change(Arc::new(binder.bind_merge(merge)?)),
-        Statement::Other(keyword) => return Err(not_built(keyword)),
+        Statement::Command(_) => return Err(not_built("a command")),
     };
     match &statement {
         BoundStatement::Query(query) => binder.params.check(query)?,

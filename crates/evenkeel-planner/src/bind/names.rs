@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use evenkeel_types::SqlType;
+use evenkeel_types::{SqlState, SqlType};
 
 use super::scope::Scope;
 use super::tables;
+use crate::PlanError;
+use crate::ast::Pos;
 use crate::bound::{Expr, ExprKind, Query, RangeKind, WHOLE_ROW};
 
 type Fields = Vec<(Arc<str>, SqlType)>;
@@ -80,4 +82,10 @@ pub(super) fn fields_of_target(expr: &Expr) -> Option<Fields> {
         }
         _ => None,
     }
+}
+
+/// 3F000
+pub(super) fn no_schema(schema: &str, at: Pos) -> PlanError {
+    let message = format!("schema \"{schema}\" does not exist");
+    PlanError::new(SqlState::INVALID_SCHEMA_NAME, message).at(at)
 }

@@ -124,81 +124,87 @@ fn numeric(given: &[i64], at: Pos) -> PlanResult<NumericMod> {
 impl Binder<'_> {
     /// The type that a name means.
     pub(super) fn bind_type(&self, ty: &TypeName) -> PlanResult<SqlType> {
-        let at = ty.at;
-        let undefined = |name: String| {
-            let message = format!("type \"{name}\" does not exist");
-            PlanError::new(SqlState::UNDEFINED_OBJECT, message).at(at)
-        };
-        if ty.name.parts.len() > 2 {
-            let message = format!(
-                "improper qualified name (too many dotted names): {}",
-                ty.name.display()
-            );
+        type_of(ty, &|schema| self.catalog.schema_exists(schema))
+    }
+}
+
+/// The type that a name means.
+///
+/// # Errors
+/// 42704 for a name that is none; those of its modifiers.
+pub fn type_of(ty: &TypeName, schema_exists: &dyn Fn(&str) -> bool) -> PlanResult<SqlType> {
+    let at = ty.at;
+    let undefined = |name: String| {
+        let message = format!("type \"{name}\" does not exist");
+        PlanError::new(SqlState::UNDEFINED_OBJECT, message).at(at)
+    };
+    if ty.name.parts.len() > 2 {
+        let message = format!(
+            "improper qualified name (too many dotted names): {}",
+            ty.name.display()
+        );
+        return Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at));
+    }
+    if ty.setof {
+        let message = "SETOF is not supported here";
+        return Err(PlanError::unsupported(message).at(at));
+    }
+    let named = match ty.name.schema() {
+        None | Some("pg_catalog") => by_name(ty.name.last()),
+        Some(schema) => {
+            if !schema_exists(schema) {
+                return Err(super::names::no_schema(schema, at));
+            }
+            None
+        }
+    };
+    let Some(named) = named else {
+        if super::tables::is_unbuilt_type(ty.name.last()) {
+            let message = format!("type {} is not supported", ty.name.last());
+            return Err(PlanError::unsupported(message).at(at));
+        }
+        let mut shown = ty.name.display();
+        if !ty.dimensions.is_empty() {
+            shown.push_str("[]");
+        }
+        return Err(undefined(shown));
+    };
+    let named = with_modifiers(named, ty)?;
+    if ty.dimensions.is_empty() {
+        return Ok(named);
+    }
+    if named != named.without_modifier() {
+        let message = "arrays of a type with a modifier are not supported";
+        return Err(PlanError::unsupported(message).at(at));
+    }
+    match named {
+        SqlType::Array(_) => Ok(named),
+        _ => named
+            .array_of()
+            .ok_or_else(|| undefined(format!("{}[]", ty.name.display()))),
+    }
+}
+
+fn with_modifiers(named: SqlType, ty: &TypeName) -> PlanResult<SqlType> {
+    let at = ty.at;
+    if ty.modifiers.is_empty() && ty.interval_fields.is_none() {
+        return Ok(named);
+    }
+    let given: PlanResult<Vec<i64>> = ty.modifiers.iter().map(|m| modifier(m, at)).collect();
+    let given = given?;
+    Ok(match named {
+        SqlType::Varchar(_) => SqlType::Varchar(Some(length("varchar", &given, at)?)),
+        SqlType::Char(_) => SqlType::Char(Some(length("char", &given, at)?)),
+        SqlType::Timestamp(_) => SqlType::Timestamp(Some(digits("TIMESTAMP", &given, at)?)),
+        SqlType::Timestamptz(_) => SqlType::Timestamptz(Some(digits("TIMESTAMP", &given, at)?)),
+        SqlType::Numeric(_) => SqlType::Numeric(Some(numeric(&given, at)?)),
+        SqlType::Time(_) => SqlType::Time(Some(digits("TIME", &given, at)?)),
+        SqlType::Timetz(_) => SqlType::Timetz(Some(digits("TIME", &given, at)?)),
+        SqlType::Interval(_) => SqlType::Interval(Some(interval(ty.interval_fields, &given, at)?)),
+        _ => {
+            let shown = ty.name.last();
+            let message = format!("type modifier is not allowed for type \"{shown}\"");
             return Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at));
         }
-        if ty.setof {
-            let message = "SETOF is not supported here";
-            return Err(PlanError::unsupported(message).at(at));
-        }
-        let named = match ty.name.schema() {
-            None | Some("pg_catalog") => by_name(ty.name.last()),
-            Some(schema) => {
-                if !self.catalog.schema_exists(schema) {
-                    return Err(self.no_schema(schema, at));
-                }
-                None
-            }
-        };
-        let Some(named) = named else {
-            if super::tables::is_unbuilt_type(ty.name.last()) {
-                let message = format!("type {} is not supported", ty.name.last());
-                return Err(PlanError::unsupported(message).at(at));
-            }
-            let mut shown = ty.name.display();
-            if !ty.dimensions.is_empty() {
-                shown.push_str("[]");
-            }
-            return Err(undefined(shown));
-        };
-        let named = self.with_modifiers(named, ty)?;
-        if ty.dimensions.is_empty() {
-            return Ok(named);
-        }
-        if named != named.without_modifier() {
-            let message = "arrays of a type with a modifier are not supported";
-            return Err(PlanError::unsupported(message).at(at));
-        }
-        match named {
-            SqlType::Array(_) => Ok(named),
-            _ => named
-                .array_of()
-                .ok_or_else(|| undefined(format!("{}[]", ty.name.display()))),
-        }
-    }
-
-    fn with_modifiers(&self, named: SqlType, ty: &TypeName) -> PlanResult<SqlType> {
-        let at = ty.at;
-        if ty.modifiers.is_empty() && ty.interval_fields.is_none() {
-            return Ok(named);
-        }
-        let given: PlanResult<Vec<i64>> = ty.modifiers.iter().map(|m| modifier(m, at)).collect();
-        let given = given?;
-        Ok(match named {
-            SqlType::Varchar(_) => SqlType::Varchar(Some(length("varchar", &given, at)?)),
-            SqlType::Char(_) => SqlType::Char(Some(length("char", &given, at)?)),
-            SqlType::Timestamp(_) => SqlType::Timestamp(Some(digits("TIMESTAMP", &given, at)?)),
-            SqlType::Timestamptz(_) => SqlType::Timestamptz(Some(digits("TIMESTAMP", &given, at)?)),
-            SqlType::Numeric(_) => SqlType::Numeric(Some(numeric(&given, at)?)),
-            SqlType::Time(_) => SqlType::Time(Some(digits("TIME", &given, at)?)),
-            SqlType::Timetz(_) => SqlType::Timetz(Some(digits("TIME", &given, at)?)),
-            SqlType::Interval(_) => {
-                SqlType::Interval(Some(interval(ty.interval_fields, &given, at)?))
-            }
-            _ => {
-                let shown = ty.name.last();
-                let message = format!("type modifier is not allowed for type \"{shown}\"");
-                return Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at));
-            }
-        })
-    }
+    })
 }

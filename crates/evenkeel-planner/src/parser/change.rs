@@ -140,7 +140,7 @@ impl Parser<'_> {
     }
 
     /// `index_elem`
-    fn index_element(&mut self) -> PlanResult<IndexElement> {
+    pub(super) fn index_element(&mut self) -> PlanResult<IndexElement> {
         let at = self.pos();
         let called = matches!(self.peek_at(1), Tok::Char(b'(' | b'.'));
         let value = if self.accept_char(b'(') {

@@ -83,6 +83,21 @@ impl<'a> Parser<'a> {
         last.map_or(0, |token| token.end as usize)
     }
 
+    /// The last token that was taken, if it is a keyword.
+    pub(super) fn last_key(&self) -> Option<Kw> {
+        let last = self.tokens.list.get(self.at.checked_sub(1)?)?;
+        match last.tok {
+            Tok::Key(keyword) => Some(keyword),
+            _ => None,
+        }
+    }
+
+    /// The text from a place to the end of the last token that was taken.
+    pub(super) fn text_since(&self, from: Pos) -> &'a str {
+        let range = from.0 as usize..self.last_end();
+        self.text.get(range).unwrap_or_default()
+    }
+
     pub(super) fn is_key(&self, keyword: Kw) -> bool {
         self.peek() == Tok::Key(keyword)
     }

@@ -9,7 +9,7 @@ use super::cursor::Parser;
 use super::keywords::Kw;
 use super::lexer::tokens;
 use super::token::{Tok, Tokens};
-use crate::ast::Statement;
+use crate::ast::{Expr, QualifiedName, Statement, TypeName};
 use crate::error::{PlanError, PlanResult};
 
 /// A statement and the bytes of the text that it stands in, without its semicolon.
@@ -114,17 +114,44 @@ fn statements(text: &str, tokens: Tokens) -> PlanResult<Vec<Parsed>> {
     }
 }
 
-impl Parser<'_> {
-    fn statement(&mut self) -> PlanResult<Statement> {
-        if let Some(keyword) = self.peek_key()
-            && is_command(keyword)
-        {
-            self.skip_command(keyword)?;
-            return Ok(Statement::Other(keyword.text().to_owned()));
-        }
-        self.preparable()
+/// Reads all of a text as one part of SQL.
+fn part<'a, T>(
+    text: &'a str,
+    read: impl FnOnce(&mut Parser<'a>) -> PlanResult<T>,
+) -> PlanResult<T> {
+    let mut parser = Parser::new(text, measure(text)?.tokens);
+    let part = read(&mut parser)?;
+    match parser.peek() {
+        Tok::End => Ok(part),
+        _ => Err(parser.unexpected()),
     }
+}
 
+/// The expression that a text is.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_expr(text: &str) -> PlanResult<Expr> {
+    part(text, Parser::expr)
+}
+
+/// The name of a type that a text is.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_type(text: &str) -> PlanResult<TypeName> {
+    part(text, Parser::type_name)
+}
+
+/// The name of an object that a text is.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_name(text: &str) -> PlanResult<QualifiedName> {
+    part(text, Parser::any_name)
+}
+
+impl Parser<'_> {
     /// `PreparableStmt` without the commands: a query or a change.
     pub(super) fn preparable(&mut self) -> PlanResult<Statement> {
         let with = self.with()?;
@@ -136,81 +163,4 @@ impl Parser<'_> {
             _ => Statement::Query(Box::new(self.query_with(with)?)),
         })
     }
-
-    /// Skips a command up to its end: a semicolon outside of parentheses and of a function's body
-    /// between BEGIN ATOMIC and END.
-    fn skip_command(&mut self, keyword: Kw) -> PlanResult<()> {
-        let mut parentheses = 0_usize;
-        let mut blocks = 0_usize;
-        loop {
-            match self.peek() {
-                Tok::End => return Ok(()),
-                Tok::Bad => return Err(self.unexpected()),
-                Tok::Char(b'(') => parentheses += 1,
-                Tok::Char(b')') => parentheses = parentheses.saturating_sub(1),
-                Tok::Char(b';') if parentheses == 0 && blocks == 0 => return Ok(()),
-                Tok::Key(Kw::Begin)
-                    if keyword == Kw::Create && self.peek_at(1) == Tok::Key(Kw::Atomic) =>
-                {
-                    blocks += 1;
-                }
-                Tok::Key(Kw::Case) if blocks > 0 => blocks += 1,
-                Tok::Key(Kw::End) => blocks = blocks.saturating_sub(1),
-                _ => {}
-            }
-            self.bump();
-        }
-    }
-}
-
-/// Whether a keyword begins a statement that has no plan.
-fn is_command(keyword: Kw) -> bool {
-    matches!(
-        keyword,
-        Kw::Abort
-            | Kw::Alter
-            | Kw::Analyse
-            | Kw::Analyze
-            | Kw::Begin
-            | Kw::Call
-            | Kw::Checkpoint
-            | Kw::Close
-            | Kw::Cluster
-            | Kw::Comment
-            | Kw::Commit
-            | Kw::Copy
-            | Kw::Create
-            | Kw::Deallocate
-            | Kw::Declare
-            | Kw::Discard
-            | Kw::Do
-            | Kw::Drop
-            | Kw::End
-            | Kw::Execute
-            | Kw::Explain
-            | Kw::Fetch
-            | Kw::Grant
-            | Kw::Import
-            | Kw::Listen
-            | Kw::Load
-            | Kw::Lock
-            | Kw::Move
-            | Kw::Notify
-            | Kw::Prepare
-            | Kw::Reassign
-            | Kw::Refresh
-            | Kw::Reindex
-            | Kw::Release
-            | Kw::Reset
-            | Kw::Revoke
-            | Kw::Rollback
-            | Kw::Savepoint
-            | Kw::Security
-            | Kw::Set
-            | Kw::Show
-            | Kw::Start
-            | Kw::Truncate
-            | Kw::Unlisten
-            | Kw::Vacuum
-    )
 }

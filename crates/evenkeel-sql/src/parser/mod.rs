@@ -1,12 +1,7 @@
-//! From the text of a command to its meaning: PostgreSQL's dialect of definitions, and the other
-//! commands.
+//! Texts before and behind the grammar, which is `evenkeel-planner`'s: where statements end, and
+//! the options of commands.
 
-pub mod cursor;
-pub mod dialect;
 pub mod lexer;
 pub mod names;
+pub mod options;
 pub mod parse;
-mod type_names;
-pub mod utility;
-
-pub use type_names::type_from_ast;

@@ -1,13 +1,12 @@
 //! Objects as SQL spells them.
 
-use sqlparser::ast::{Expr, FunctionArguments, Value};
-use sqlparser::parser::Parser;
+use evenkeel_planner::ast::{ExprKind, Literal};
+use evenkeel_planner::parser::parse_expr;
 
 use super::builtin;
 use super::quote::quote_ident;
 use super::snapshot::{Constraint, Index, KeyPart, Table};
-use crate::parser::parse;
-use crate::parser::type_from_ast;
+use crate::parser::parse::type_of;
 use crate::types::SqlType;
 
 /// As `format_type`: of a type that is not known, `???`.
@@ -112,26 +111,24 @@ pub fn constraint(table: &Table, constraint: &Constraint) -> String {
 /// A column's default as PostgreSQL shows it: a string literal with its type, functions and
 /// types in small letters; anything else as it was written.
 pub fn default(text: &str, ty: SqlType) -> String {
-    let Ok(expr) = parse::part(text, Parser::parse_expr) else {
+    let Ok(expr) = parse_expr(text) else {
         return text.to_owned();
     };
-    match &expr {
-        Expr::Value(value) if matches!(value.value, Value::SingleQuotedString(_)) => {
-            format!("{expr}::{}", ty.base_name())
+    match &expr.kind {
+        ExprKind::Literal(Literal::String(value)) => {
+            format!("'{}'::{}", value.replace('\'', "''"), ty.base_name())
         }
-        Expr::Cast {
-            expr: inner,
-            data_type,
-            ..
-        } => match type_from_ast(data_type) {
-            Ok(ty) => format!("{inner}::{}", ty.name()),
-            Err(_) => text.to_owned(),
+        ExprKind::Literal(Literal::Bool(value)) => value.to_string(),
+        ExprKind::Cast { arg, ty } => match (&arg.kind, type_of(ty, text, &|_| true)) {
+            (ExprKind::Literal(Literal::String(value)), Ok(ty)) => {
+                format!("'{}'::{}", value.replace('\'', "''"), ty.name())
+            }
+            _ => text.to_owned(),
         },
-        Expr::Function(function) if matches!(function.args, FunctionArguments::None) => {
+        ExprKind::Call(_) if text.ends_with("()") => text.to_ascii_lowercase(),
+        _ if text.bytes().all(|b| b.is_ascii_alphabetic() || b == b'_') => {
             text.to_ascii_uppercase()
         }
-        Expr::Function(function) if function.args.to_string() == "()" => text.to_ascii_lowercase(),
-        Expr::Value(value) if matches!(value.value, Value::Boolean(_)) => text.to_ascii_lowercase(),
         _ => text.to_owned(),
     }
 }

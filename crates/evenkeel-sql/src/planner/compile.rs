@@ -2,39 +2,16 @@
 
 use std::sync::Arc;
 
-use evenkeel_planner::ast;
-use evenkeel_planner::parser::Measured;
+use evenkeel_planner::ast::{Command, Define, DropKind, TransactionCommand};
 use evenkeel_planner::plan::Plan;
-use sqlparser::ast::Statement;
 
-use super::rows::{self, RowQuery};
+use super::rows::RowQuery;
 use crate::catalog::TableInfo;
 use crate::deep::Deep;
-use crate::error::{SqlError, SqlResult};
-use crate::parser::parse::{self, Parsed};
-use crate::parser::utility::{TransactionCommand, Utility};
+use crate::error::{SqlError, SqlResult, planner_error};
+use crate::parser::parse;
 use crate::protocol::Column;
 use crate::types::SqlType;
-
-/// A statement that has been parsed.
-pub enum Read {
-    /// A query or a change.
-    Query(ast::Statement),
-    /// A command.
-    Command(Parsed),
-}
-
-/// Parses exactly one statement.
-///
-/// # Errors
-/// PostgreSQL's of syntax, with positions; 54001 for a definition that is too deep.
-pub fn read<T: AsRef<str> + Clone>(measured: Measured<T>) -> SqlResult<Read> {
-    let (text, shape) = (measured.text().clone(), measured.shape());
-    Ok(match rows::parse(measured)? {
-        Some(statement) => Read::Query(statement),
-        None => Read::Command(parse::parse(text.as_ref(), shape)?),
-    })
-}
 
 /// A statement ready to run, valid for one catalog version.
 #[derive(Debug)]
@@ -92,10 +69,10 @@ pub enum Kind {
     Rows(Arc<Plan>),
     /// A change, or a query that locks rows; its verb.
     RowChange(Arc<Plan>, &'static str),
-    /// A command of our own grammar.
-    Utility(Arc<Deep<Utility>>),
+    /// Any other command.
+    Utility(Arc<Deep<Command>>),
     /// A definition.
-    Command(Arc<Deep<Statement>>),
+    Define(Arc<Deep<Define>>),
 }
 
 impl Kind {
@@ -107,16 +84,16 @@ impl Kind {
             Kind::Rows(_) => "SELECT",
             Kind::RowChange(_, verb) => verb,
             Kind::Utility(utility) => utility_tag(utility),
-            Kind::Command(statement) => command_tag(statement),
+            Kind::Define(define) => define_tag(define),
         }
     }
 
     /// Whether it changes data, so that a read-only transaction refuses it.
     pub fn writes(&self) -> bool {
         match self {
-            Kind::RowChange(..) | Kind::Command(_) => true,
+            Kind::RowChange(..) | Kind::Define(_) => true,
             Kind::Utility(utility) => match &***utility {
-                Utility::Copy(copy) => copy.from,
+                Command::Copy(copy) => copy.from,
                 _ => false,
             },
             _ => false,
@@ -136,83 +113,76 @@ pub fn transaction_tag(command: &TransactionCommand) -> &'static str {
     }
 }
 
-fn utility_tag(utility: &Utility) -> &'static str {
-    match utility {
-        Utility::Transaction(command) => transaction_tag(command),
-        Utility::Set { .. } => "SET",
-        Utility::Reset(_) => "RESET",
-        Utility::Show(_) => "SHOW",
-        Utility::Discard(_) => "DISCARD ALL",
-        Utility::Prepare { .. } => "PREPARE",
-        Utility::Execute { .. } => "EXECUTE",
-        Utility::Explain(_) => "EXPLAIN",
-        Utility::Deallocate(None) => "DEALLOCATE ALL",
-        Utility::Deallocate(Some(_)) => "DEALLOCATE",
-        Utility::Declare(_) => "DECLARE CURSOR",
-        Utility::Fetch(fetch) if fetch.rows => "FETCH",
-        Utility::Fetch(_) => "MOVE",
-        Utility::Close(None) => "CLOSE CURSOR ALL",
-        Utility::Close(Some(_)) => "CLOSE CURSOR",
-        Utility::Copy(_) => "COPY",
-        Utility::Vacuum { .. } => "VACUUM",
-        Utility::Analyze { .. } => "ANALYZE",
-        Utility::ResetParameters { .. } => "ALTER TABLE",
-        Utility::Checkpoint => "CHECKPOINT",
-        Utility::LockTable { .. } => "LOCK TABLE",
+fn utility_tag(command: &Command) -> &'static str {
+    match command {
+        Command::Transaction(command) => transaction_tag(command),
+        Command::Set(_) => "SET",
+        Command::Reset(_) => "RESET",
+        Command::Show(_) => "SHOW",
+        Command::Discard(_) => "DISCARD ALL",
+        Command::Prepare(_) => "PREPARE",
+        Command::Execute { .. } => "EXECUTE",
+        Command::Explain(_) => "EXPLAIN",
+        Command::Deallocate(None) => "DEALLOCATE ALL",
+        Command::Deallocate(Some(_)) => "DEALLOCATE",
+        Command::Declare(_) => "DECLARE CURSOR",
+        Command::Fetch(fetch) if fetch.rows => "FETCH",
+        Command::Fetch(_) => "MOVE",
+        Command::Close(None) => "CLOSE CURSOR ALL",
+        Command::Close(Some(_)) => "CLOSE CURSOR",
+        Command::Copy(_) => "COPY",
+        Command::Vacuum(_) => "VACUUM",
+        Command::Analyze(_) => "ANALYZE",
+        Command::Checkpoint => "CHECKPOINT",
+        Command::Lock { .. } => "LOCK TABLE",
+        Command::Define(define) => define_tag(define),
+        Command::Unbuilt(name) => name,
     }
 }
 
-/// The tag of a command.
-pub fn command_tag(statement: &Statement) -> &'static str {
-    use sqlparser::ast::ObjectType;
-    match statement {
-        Statement::CreateTable(_) => "CREATE TABLE",
-        Statement::CreateIndex(_) => "CREATE INDEX",
-        Statement::AlterTable(_) => "ALTER TABLE",
-        Statement::Drop {
-            object_type: ObjectType::Table,
-            ..
-        } => "DROP TABLE",
-        Statement::Drop {
-            object_type: ObjectType::Index,
-            ..
-        } => "DROP INDEX",
-        Statement::Truncate(_) => "TRUNCATE TABLE",
-        Statement::CreateExtension(_) => "CREATE EXTENSION",
-        _ => "",
+/// The tag of a definition.
+pub fn define_tag(define: &Define) -> &'static str {
+    match define {
+        Define::CreateTable(_) => "CREATE TABLE",
+        Define::CreateTableAs(_) => "CREATE TABLE AS",
+        Define::CreateIndex(_) => "CREATE INDEX",
+        Define::CreateExtension { .. } => "CREATE EXTENSION",
+        Define::AlterTable(_) => "ALTER TABLE",
+        Define::Drop(drop) => match drop.kind {
+            DropKind::Table => "DROP TABLE",
+            DropKind::Index => "DROP INDEX",
+            DropKind::Extension => "DROP EXTENSION",
+        },
+        Define::Truncate { .. } => "TRUNCATE TABLE",
     }
 }
 
 /// A command in the shape that runs.
 ///
 /// # Errors
-/// 0A000 for a definition that is not built.
-pub fn command(parsed: Parsed) -> SqlResult<Compiled> {
-    match parsed {
-        Parsed::Utility(Utility::Transaction(command)) => Ok(plain(Kind::Transaction(command))),
-        Parsed::Utility(utility) => {
-            let explains = matches!(utility, Utility::Explain(_));
-            let mut compiled = plain(Kind::Utility(Arc::new(Deep::new(utility))));
+/// 0A000 for one that is not built; 54001 for a definition whose expressions are too deep to be
+/// walked on ordinary stacks.
+pub fn command(command: Command, text: &str) -> SqlResult<Compiled> {
+    match command {
+        Command::Transaction(command) => Ok(plain(Kind::Transaction(command))),
+        Command::Unbuilt(name) => Err(SqlError::unsupported(name)),
+        Command::Define(define) => {
+            let shallow = parse::measure(text)?.shape().shallow();
+            shallow.map_err(|error| planner_error(error, text))?;
+            Ok(plain(Kind::Define(Arc::new(Deep::new(*define)))))
+        }
+        command => {
+            let explains = matches!(command, Command::Explain(_));
+            let mut compiled = plain(Kind::Utility(Arc::new(Deep::new(command))));
             compiled.columns = explains.then(explain_columns);
             Ok(compiled)
         }
-        Parsed::Sql(statement) if command_tag(&statement).is_empty() => {
-            Err(SqlError::unsupported(statement_name(&statement)))
-        }
-        Parsed::Sql(statement) => Ok(plain(Kind::Command(Arc::new(Deep::new(*statement))))),
     }
 }
 
 /// EXPLAIN's column.
 pub fn explain_columns() -> Arc<[Column]> {
     Arc::from([Column::of("QUERY PLAN".into(), SqlType::Text)])
-}
-
-/// The first words of a statement that is not supported.
-fn statement_name(statement: &Statement) -> String {
-    let text = statement.to_string();
-    let words: Vec<&str> = text.split_whitespace().take(2).collect();
-    words.join(" ")
 }
 
 fn plain(kind: Kind) -> Compiled {

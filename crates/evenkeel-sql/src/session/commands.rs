@@ -1,13 +1,13 @@
-//! The commands of our own grammar.
+//! Commands that have no plan.
 
 use std::sync::Arc;
 
 use bytes::BytesMut;
 use evenkeel_engine::{TableLockMode, WaitPolicy};
+use evenkeel_planner::ast::{
+    Command, Define, Discarded, LockMode, Prepare, QualifiedName, SetSetting,
+};
 use evenkeel_planner::bind::AssignedTo;
-use sqlparser::ast::{DataType, ObjectName, Statement};
-use sqlparser::keywords::Keyword;
-use sqlparser::tokenizer::Location;
 
 use super::api::Prepared;
 use super::run::{Arguments, Source};
@@ -16,9 +16,8 @@ use crate::deep::Deep;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{RowStream, row};
 
-use crate::parser::type_from_ast;
-use crate::parser::utility::{Span, Utility};
-use crate::planner::compile::{Compiled, Kind, command_tag};
+use crate::parser::parse::type_of;
+use crate::planner::compile::{Compiled, Kind, define_tag};
 use crate::planner::rows;
 use crate::protocol::{Column, Format};
 use crate::types::{Datum, SqlType};
@@ -28,22 +27,22 @@ fn done(tag: &str) -> SqlResult<StatementResult> {
 }
 
 impl Session {
-    /// Runs a command of our own grammar.
+    /// Runs a command.
     pub(super) async fn utility(
         &mut self,
-        utility: &Utility,
+        command: &Arc<Deep<Command>>,
         formats: &[Format],
     ) -> SqlResult<StatementResult> {
-        match utility {
-            Utility::Transaction(command) => {
+        match &***command {
+            Command::Transaction(command) => {
                 let tag = self.transaction_command(command).await?;
                 done(tag)
             }
-            Utility::Set { name, value, local } => {
+            Command::Set(SetSetting { name, value, local }) => {
                 self.set_setting(name, value.as_deref(), *local)?;
                 done("SET")
             }
-            Utility::Reset(name) => {
+            Command::Reset(name) => {
                 match name {
                     Some(name) => self.settings.set(name, None, false)?,
                     None => self.settings.reset_all(),
@@ -51,40 +50,39 @@ impl Session {
                 self.refresh()?;
                 done("RESET")
             }
-            Utility::Show(name) => self.show(name),
-            Utility::Discard(what) => self.discard(*what),
-            Utility::Prepare { name, types, at } => self.prepare_sql(name, types, *at).await,
-            Utility::Execute { name, args } => self.execute_sql(name, *args, formats).await,
-            Utility::Explain(explain) => self.explain(explain).await,
-            Utility::Deallocate(name) => self.deallocate(name.as_deref()),
-            Utility::Declare(declare) => self.declare(declare).await,
-            Utility::Fetch(fetch) => self.fetch(fetch, formats).await,
-            Utility::Close(name) => self.close_cursor(name.as_deref()),
-            Utility::Copy(copy) => self.copy(copy).await,
-            Utility::Vacuum { flags, tables } => self.vacuum(flags, tables).await,
-            Utility::Analyze { flags, tables } => self.analyze(flags, tables).await,
-            Utility::ResetParameters { table, names } => {
-                self.reset_parameters(table, names).await?;
-                done("ALTER TABLE")
-            }
-            Utility::Checkpoint => self.checkpoint().await,
-            Utility::LockTable {
+            Command::Show(name) => self.show(name),
+            Command::Discard(what) => self.discard(*what),
+            Command::Prepare(prepare) => self.prepare_sql(prepare).await,
+            Command::Execute { .. } => self.execute_sql(command, formats).await,
+            Command::Explain(explain) => self.explain(explain).await,
+            Command::Deallocate(name) => self.deallocate(name.as_deref()),
+            Command::Declare(declare) => self.declare(declare).await,
+            Command::Fetch(fetch) => self.fetch(fetch, formats).await,
+            Command::Close(name) => self.close_cursor(name.as_deref()),
+            Command::Copy(copy) => self.copy(copy).await,
+            Command::Vacuum(maintain) => self.vacuum(maintain).await,
+            Command::Analyze(maintain) => self.analyze(maintain).await,
+            Command::Checkpoint => self.checkpoint().await,
+            Command::Lock {
                 tables,
                 mode,
                 nowait,
-            } => self.lock_table_command(tables, mode, *nowait).await,
+            } => self.lock_table_command(tables, *mode, *nowait).await,
+            Command::Define(_) | Command::Unbuilt(_) => {
+                Err(SqlError::internal("a command that is run elsewhere"))
+            }
         }
     }
 
     /// Runs a definition.
-    pub(super) async fn command(
+    pub(super) async fn define(
         &mut self,
-        statement: &Arc<Deep<Statement>>,
+        define: &Arc<Deep<Define>>,
     ) -> SqlResult<StatementResult> {
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
-        self.ddl(statement).await?;
-        done(command_tag(statement))
+        self.ddl(define).await?;
+        done(define_tag(define))
     }
 
     fn set_setting(&mut self, name: &str, value: Option<&str>, local: bool) -> SqlResult<()> {
@@ -133,46 +131,39 @@ impl Session {
         ))
     }
 
-    fn discard(&mut self, what: Keyword) -> SqlResult<StatementResult> {
-        if what == Keyword::ALL {
-            self.refuse_in_block("DISCARD ALL")?;
-            self.settings.reset_all();
-            self.sql_prepared.clear();
-            self.cursors.clear();
-            self.refresh()?;
-            return done("DISCARD ALL");
+    fn discard(&mut self, what: Discarded) -> SqlResult<StatementResult> {
+        match what {
+            Discarded::All => {
+                self.refuse_in_block("DISCARD ALL")?;
+                self.settings.reset_all();
+                self.sql_prepared.clear();
+                self.cursors.clear();
+                self.refresh()?;
+                done("DISCARD ALL")
+            }
+            Discarded::Plans => done("DISCARD PLANS"),
+            Discarded::Sequences => done("DISCARD SEQUENCES"),
+            Discarded::Temp => done("DISCARD TEMP"),
         }
-        if what == Keyword::PLANS {
-            return done("DISCARD PLANS");
-        }
-        done(if what == Keyword::SEQUENCES {
-            "DISCARD SEQUENCES"
-        } else {
-            "DISCARD TEMP"
-        })
     }
 
-    async fn prepare_sql(
-        &mut self,
-        name: &str,
-        types: &[DataType],
-        at: Location,
-    ) -> SqlResult<StatementResult> {
+    /// A prepared statement's parameter types and all else are found when it is prepared.
+    async fn prepare_sql(&mut self, prepare: &Prepare) -> SqlResult<StatementResult> {
+        let name = &prepare.name.text;
         if self.sql_prepared.contains_key(name) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        let types = types
-            .iter()
-            .map(type_from_ast)
-            .collect::<SqlResult<Vec<_>>>()?;
-        let oids: Vec<u32> = types.iter().map(|ty| ty.oid()).collect();
-        let text = self.current_text.clone();
-        let start = offset_of(&text, at);
-        let prepared = self.prepare_text(&text[start..], &oids).await?;
-        self.sql_prepared.insert(name.to_owned(), prepared);
+        let (text, view) = (self.current_text.clone(), self.view());
+        let schema_exists = |schema: &str| view.schema_oid(schema).is_some();
+        let types = prepare.types.iter();
+        let types = types.map(|ty| Ok(type_of(ty, &text, &schema_exists)?.oid()));
+        let oids = types.collect::<SqlResult<Vec<u32>>>()?;
+        let body = text.get(prepare.body.0 as usize..).unwrap_or_default();
+        let prepared = self.prepare_text(body, &oids).await?;
+        self.sql_prepared.insert(name.clone(), prepared);
         done("PREPARE")
     }
 
@@ -187,12 +178,16 @@ impl Session {
 
     async fn execute_sql(
         &mut self,
-        name: &str,
-        args: Option<Span>,
+        command: &Arc<Deep<Command>>,
         formats: &[Format],
     ) -> SqlResult<StatementResult> {
-        let prepared = self.sql_statement(name)?;
-        let data = self.execute_arguments(name, &prepared, args).await?;
+        let Command::Execute { name, .. } = &***command else {
+            return Err(SqlError::internal("EXECUTE of another command"));
+        };
+        let prepared = self.sql_statement(&name.text)?;
+        let data = self
+            .execute_arguments(&name.text, &prepared, command)
+            .await?;
         let source = Source::Prepared(&prepared);
         Box::pin(self.run(source, Arguments::Data(data), formats)).await
     }
@@ -201,27 +196,20 @@ impl Session {
         &mut self,
         name: &str,
         prepared: &Prepared,
-        args: Option<Span>,
+        command: &Arc<Deep<Command>>,
     ) -> SqlResult<Vec<Datum>> {
         let types = prepared.param_types.iter();
         let types = types.map(|oid| SqlType::from_oid(*oid, -1).unwrap_or(SqlType::Text));
         let types: Vec<SqlType> = types.collect();
-        let Some(args) = args else {
-            check_number(name, types.len(), 0)?;
+        check_number(name, types.len(), execute_args(command).len())?;
+        if types.is_empty() {
             return Ok(Vec::new());
-        };
-        let list = self.part(args.from, Some(args.to));
-        // EXECUTE, a name and a parenthesis were there.
-        let text = list.replacen("       ", "SELECT ", 1);
-        let name = name.to_owned();
+        }
         let cx = Arc::new(self.statement_cx(self.view()));
+        let (text, command) = (self.current_text.clone(), Arc::clone(command));
         let values = move || {
-            let list = rows::value_list(&text)?;
-            check_number(&name, types.len(), list.len())?;
-            if list.is_empty() {
-                return Ok(Vec::new());
-            }
-            let programs = rows::assigned(&text, &list, &types, AssignedTo::Parameters, &cx)?;
+            let args = execute_args(&command);
+            let programs = rows::assigned(&text, args, &types, AssignedTo::Parameters, &cx)?;
             row::values(&programs, &cx)
         };
         self.engine.planners().run(&self.cancel, values).await
@@ -239,8 +227,8 @@ impl Session {
 
     async fn lock_table_command(
         &mut self,
-        tables: &[ObjectName],
-        mode: &str,
+        tables: &[QualifiedName],
+        mode: LockMode,
         nowait: bool,
     ) -> SqlResult<StatementResult> {
         if self.tx.block != super::Block::Explicit {
@@ -250,15 +238,14 @@ impl Session {
             ));
         }
         let mode = match mode {
-            "access share" => TableLockMode::AccessShare,
-            "row share" => TableLockMode::RowShare,
-            "row exclusive" => TableLockMode::RowExclusive,
-            "share update exclusive" => TableLockMode::ShareUpdateExclusive,
-            "share" => TableLockMode::Share,
-            "share row exclusive" => TableLockMode::ShareRowExclusive,
-            "exclusive" => TableLockMode::Exclusive,
-            "access exclusive" => TableLockMode::AccessExclusive,
-            other => return Err(SqlError::syntax(format!("no such lock mode: {other}"))),
+            LockMode::AccessShare => TableLockMode::AccessShare,
+            LockMode::RowShare => TableLockMode::RowShare,
+            LockMode::RowExclusive => TableLockMode::RowExclusive,
+            LockMode::ShareUpdateExclusive => TableLockMode::ShareUpdateExclusive,
+            LockMode::Share => TableLockMode::Share,
+            LockMode::ShareRowExclusive => TableLockMode::ShareRowExclusive,
+            LockMode::Exclusive => TableLockMode::Exclusive,
+            LockMode::AccessExclusive => TableLockMode::AccessExclusive,
         };
         let policy = if nowait {
             WaitPolicy::NoWait
@@ -273,13 +260,13 @@ impl Session {
 
     /// The result columns of commands that have some.
     pub(super) fn complete_columns(&self, compiled: &mut Compiled) -> SqlResult<()> {
-        let Kind::Utility(utility) = &compiled.kind else {
+        let Kind::Utility(command) = &compiled.kind else {
             return Ok(());
         };
-        compiled.columns = match &***utility {
-            Utility::Show(name) => Some(show_columns(name)),
-            Utility::Fetch(fetch) if fetch.rows => self.cursor_columns(&fetch.name),
-            Utility::Execute { name, .. } => self.sql_statement(name)?.columns.clone(),
+        compiled.columns = match &***command {
+            Command::Show(name) => Some(show_columns(name)),
+            Command::Fetch(fetch) if fetch.rows => self.cursor_columns(&fetch.name),
+            Command::Execute { name, .. } => self.sql_statement(&name.text)?.columns.clone(),
             _ => None,
         };
         Ok(())
@@ -319,19 +306,10 @@ pub(super) fn text_row(texts: &[&str]) -> BytesMut {
     body
 }
 
-/// The byte offset of a parser's location; the end of the text if it lies outside.
-pub(super) fn offset_of(text: &str, at: Location) -> usize {
-    let line = usize::try_from(at.line)
-        .unwrap_or(usize::MAX)
-        .saturating_sub(1);
-    let column = usize::try_from(at.column)
-        .unwrap_or(usize::MAX)
-        .saturating_sub(1);
-    let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
-    let rest = text.get(start..).unwrap_or("");
-    start
-        + rest
-            .char_indices()
-            .nth(column)
-            .map_or(rest.len(), |(offset, _)| offset)
+/// The arguments of EXECUTE.
+fn execute_args(command: &Command) -> &[evenkeel_planner::ast::Expr] {
+    match command {
+        Command::Execute { args, .. } => args,
+        _ => &[],
+    }
 }

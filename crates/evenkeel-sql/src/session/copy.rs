@@ -6,7 +6,8 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use evenkeel_engine::table::InsertOptions;
 use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
-use sqlparser::ast::{Ident, ObjectName};
+use evenkeel_planner::ast::{Copy, CopyFile, CopyTarget, Name, QualifiedName};
+use evenkeel_planner::quote::identifier;
 
 use super::run::Timeout;
 use super::{Block, Session, StatementResult};
@@ -14,8 +15,8 @@ use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState, lock_error};
 use crate::exec::copy::{CopyIn, CopyShape, Defaults, TextWriter};
 use crate::exec::{CopyOutStream, StatementCx};
-use crate::parser::names::{ident_text, split_name, undefined_table};
-use crate::parser::utility::{Copy, CopyOptions, CopyTarget};
+use crate::parser::names::{split_name, undefined_table};
+use crate::parser::options::CopyOptions;
 use crate::pg_catalog;
 use crate::planner::rows;
 use crate::protocol::CopyFormat;
@@ -99,35 +100,43 @@ impl CopyInSink {
 impl Session {
     /// Runs COPY.
     pub(super) async fn copy(&mut self, copy: &Copy) -> SqlResult<StatementResult> {
-        check_options(&copy.options, copy.from)?;
+        if copy.file == CopyFile::Server {
+            return Err(SqlError::unsupported("COPY with a file of the server"));
+        }
+        if copy.filter.is_some() {
+            return Err(SqlError::unsupported("COPY FROM with WHERE"));
+        }
+        let options = CopyOptions::of(&copy.options, &self.current_text)?;
+        check_options(&options, copy.from)?;
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
         match (&copy.target, copy.from) {
             (CopyTarget::Table { name, columns }, true) => {
-                self.copy_in(name, columns, &copy.options).await
+                self.copy_in(name, columns, &options).await
             }
-            (CopyTarget::Query(_), true) => Err(SqlError::syntax("COPY FROM needs a table")),
+            (CopyTarget::Query(..), true) => Err(SqlError::syntax("COPY FROM needs a table")),
             (CopyTarget::Table { name, columns }, false) => {
                 let list = if columns.is_empty() {
                     "*".to_owned()
                 } else {
-                    let names: Vec<String> = columns.iter().map(ToString::to_string).collect();
+                    let names = columns.iter().map(|name| identifier(&name.text));
+                    let names: Vec<String> = names.collect();
                     names.join(", ")
                 };
-                self.copy_out(&format!("SELECT {list} FROM {name}"), &copy.options)
+                self.copy_out(&format!("SELECT {list} FROM {}", quoted(name)), &options)
                     .await
             }
-            (CopyTarget::Query(query), false) => {
-                let text = self.part(query.from, Some(query.to));
-                self.copy_out(&text, &copy.options).await
+            (CopyTarget::Query(from, to), false) => {
+                let text = self.part(*from, Some(*to));
+                self.copy_out(&text, &options).await
             }
         }
     }
 
     async fn copy_in(
         &mut self,
-        name: &ObjectName,
-        columns: &[Ident],
+        name: &QualifiedName,
+        columns: &[Name],
         options: &CopyOptions,
     ) -> SqlResult<StatementResult> {
         let table = self
@@ -183,7 +192,7 @@ impl Session {
     /// A table, locked, as the catalog has it once the lock is there.
     pub(super) async fn locked_table(
         &mut self,
-        name: &ObjectName,
+        name: &QualifiedName,
         mode: TableLockMode,
         policy: WaitPolicy,
     ) -> SqlResult<Arc<TableInfo>> {
@@ -202,7 +211,7 @@ impl Session {
     }
 
     /// The table called `name`; 42P01 if there is none, 42501 if it is one of the system's.
-    pub(super) fn find_table(&self, name: &ObjectName) -> SqlResult<Arc<TableInfo>> {
+    pub(super) fn find_table(&self, name: &QualifiedName) -> SqlResult<Arc<TableInfo>> {
         let (schema, table) = split_name(name)?;
         let path = &self.effective.search_path;
         if let Some(found) = self.view().resolve(schema.as_deref(), &table, path) {
@@ -215,6 +224,12 @@ impl Session {
         }
         Err(undefined_table(schema.as_deref(), &table))
     }
+}
+
+/// A name as SQL has to spell it.
+fn quoted(name: &QualifiedName) -> String {
+    let parts: Vec<String> = name.parts.iter().map(|n| identifier(&n.text)).collect();
+    parts.join(".")
 }
 
 /// The defaults of the columns that are not among those of the lines.
@@ -232,15 +247,15 @@ fn defaults(table: &TableInfo, columns: &[usize], cx: &Arc<StatementCx>) -> SqlR
     Ok(defaults)
 }
 
-fn copy_columns(table: &TableInfo, names: &[Ident]) -> SqlResult<Vec<usize>> {
+fn copy_columns(table: &TableInfo, names: &[Name]) -> SqlResult<Vec<usize>> {
     if names.is_empty() {
         return Ok((0..table.columns.len()).collect());
     }
     let mut seen = HashSet::new();
     let mut columns = Vec::with_capacity(names.len());
     for name in names {
-        let name = ident_text(name);
-        let found = table.column(&name);
+        let name = &name.text;
+        let found = table.column(name);
         let column = found.ok_or_else(|| {
             SqlError::new(
                 SqlState::UNDEFINED_COLUMN,

@@ -5,16 +5,14 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use evenkeel_engine::WaitPolicy;
 use evenkeel_engine::memory::Reservation;
-use evenkeel_planner::ast;
-use sqlparser::tokenizer::Location;
+use evenkeel_planner::ast::{Declare, Direction, Fetch, Pos, Statement};
 
-use super::commands::offset_of;
 use super::run::plan_lock_mode;
 use super::{Block, Session, StatementResult};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::row::PlanRows;
 use crate::exec::{RowBuffer, RowStream, StatementCx};
-use crate::parser::cursor::{Declare, Direction, Fetch};
+use crate::parser::parse;
 use crate::planner::rows::{self, RowQuery};
 use crate::protocol::{Column, Format};
 use crate::types::{Datum, TypeContext};
@@ -201,16 +199,14 @@ struct Query {
 
 impl Query {
     fn plan(self) -> SqlResult<RowQuery> {
-        let statement = rows::parse(rows::measure(&*self.text)?)?;
-        let planned = match (&statement, self.of) {
-            (Some(ast::Statement::Query(_)), _) | (Some(_), None) => statement,
+        let statement = match (parse::parse(&self.text)?, self.of) {
+            (Some(Statement::Command(_)) | None, None) => {
+                return Err(SqlError::unsupported("EXPLAIN of this statement"));
+            }
+            (Some(statement @ Statement::Query(_)), _) | (Some(statement), None) => statement,
             (_, Some(command)) => {
                 return Err(SqlError::syntax(format!("{command} needs a query")));
             }
-            (None, None) => return Err(SqlError::unsupported("EXPLAIN of this statement")),
-        };
-        let Some(statement) = planned else {
-            return Err(SqlError::internal("a statement that is not there"));
         };
         let query = rows::plan(&self.text, &statement, &self.cx, &[], self.of.is_none())?;
         match self.of {
@@ -243,12 +239,13 @@ fn no_cursor(name: &str) -> SqlError {
 impl Session {
     /// A part of the current statement's text, behind as many blanks as there are characters before
     /// it: errors in it are placed as in the whole.
-    pub(super) fn part(&self, from: Location, to: Option<Location>) -> String {
+    pub(super) fn part(&self, from: Pos, to: Option<Pos>) -> String {
         let text = &*self.current_text;
-        let from = offset_of(text, from);
-        let to = to.map_or(text.len(), |to| offset_of(text, to).max(from));
-        let before = text[..from].chars().count();
-        format!("{}{}", " ".repeat(before), &text[from..to])
+        let from = from.0 as usize;
+        let to = to.map_or(text.len(), |to| to.0 as usize);
+        let before = text.get(..from).unwrap_or_default().chars().count();
+        let part = text.get(from..to).unwrap_or_default();
+        format!("{}{part}", " ".repeat(before))
     }
 
     /// Plans a statement of a text of its own, with its tables locked; planned anew as long as the
@@ -290,13 +287,13 @@ impl Session {
                 "DECLARE CURSOR can only be used in transaction blocks",
             ));
         }
-        if self.cursors.contains_key(&declare.name) {
+        if self.cursors.contains_key(&declare.name.text) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_CURSOR,
-                format!("cursor \"{}\" already exists", declare.name),
+                format!("cursor \"{}\" already exists", declare.name.text),
             ));
         }
-        let text = self.part(declare.at, None);
+        let text = self.part(declare.body, None);
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
         let (query, cx) = self.planned(&text, Some("DECLARE CURSOR")).await?;
@@ -311,12 +308,12 @@ impl Session {
             forgotten: 0,
             read: 0,
             position: 0,
-            scroll: declare.scroll,
+            scroll: declare.scroll == Some(true),
             hold: declare.hold,
             binary: declare.binary,
             level: self.tx.level(),
         };
-        self.cursors.insert(declare.name.clone(), cursor);
+        self.cursors.insert(declare.name.text.clone(), cursor);
         Ok(StatementResult::Command("DECLARE CURSOR".to_owned()))
     }
 

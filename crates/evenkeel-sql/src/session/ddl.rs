@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy, block_on};
-use sqlparser::ast::{
-    self, AlterTable, AlterTableOperation, ColumnOption, CreateExtension, CreateIndex,
-    CreateTableOptions, Expr, IndexColumn, IndexType, NullsDistinctOption, ObjectName, ObjectType,
-    Owner, SqlOption, Statement, TableConstraint, Truncate,
+use evenkeel_planner::ast::{
+    self, AlterAction, AlterTable, CommandOption, Constraint, CreateIndex, Define, DropKind,
+    ExprKind, FieldPart, IndexElement, KeyConstraint, Persistence, QualifiedName, Role,
+    SortDirection, TableElement,
 };
 
 use super::Session;
@@ -15,34 +15,41 @@ use crate::catalog::{
     Relation, StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parser::names::{ident_text, split_name, undefined_table};
-use crate::parser::type_from_ast;
+use crate::parser::names::{split_name, undefined_table};
+use crate::parser::parse::type_of;
 use crate::planner::rows;
+use crate::types::SqlType;
 
 impl Session {
-    /// Runs a DDL statement within the current transaction.
-    pub(super) async fn ddl(&mut self, statement: &Statement) -> SqlResult<()> {
-        self.ddl_statement(statement).await.map_err(of_index_build)
+    /// Runs a definition within the current transaction.
+    pub(super) async fn ddl(&mut self, define: &Define) -> SqlResult<()> {
+        self.define_statement(define).await.map_err(of_index_build)
     }
 
-    async fn ddl_statement(&mut self, statement: &Statement) -> SqlResult<()> {
-        match statement {
-            Statement::CreateTable(create) => self.create_table(create).await,
-            Statement::CreateIndex(create) => self.create_index(create).await,
-            Statement::AlterTable(alter) => self.alter_table(alter).await,
-            Statement::Drop {
-                object_type,
-                if_exists,
-                names,
-                cascade,
-                ..
+    async fn define_statement(&mut self, define: &Define) -> SqlResult<()> {
+        match define {
+            Define::CreateTable(create) => self.create_table(create).await,
+            Define::CreateTableAs(_) => Err(SqlError::unsupported("CREATE TABLE AS")),
+            Define::CreateIndex(create) => self.create_index(create).await,
+            Define::AlterTable(alter) => self.alter_table(alter).await,
+            Define::Drop(drop) => self.drop_relations(drop).await,
+            Define::Truncate {
+                tables, restart, ..
             } => {
-                self.drop_relations(*object_type, *if_exists, names, *cascade)
-                    .await
+                if *restart {
+                    return Err(SqlError::unsupported("TRUNCATE RESTART IDENTITY"));
+                }
+                self.truncate(tables).await
             }
-            Statement::Truncate(truncate) => self.truncate(truncate).await,
-            Statement::CreateExtension(create) => self.create_extension(create).await,
-            other => Err(SqlError::unsupported(other.to_string())),
+            Define::CreateExtension {
+                unbuilt: Some(clause),
+                ..
+            } => Err(SqlError::unsupported(clause)),
+            Define::CreateExtension {
+                name,
+                if_not_exists,
+                ..
+            } => self.create_extension(&name.text, *if_not_exists).await,
         }
     }
 
@@ -78,7 +85,7 @@ impl Session {
     }
 
     /// The schema that a new relation goes into, and its name.
-    fn new_name(&self, name: &ObjectName) -> SqlResult<(String, String)> {
+    fn new_name(&self, name: &QualifiedName) -> SqlResult<(String, String)> {
         let (schema, name) = split_name(name)?;
         if let Some(schema) = schema {
             return Ok((schema, name));
@@ -100,15 +107,24 @@ impl Session {
     async fn create_table(&mut self, create: &ast::CreateTable) -> SqlResult<()> {
         refuse_table_features(create)?;
         let (schema, name) = self.new_name(&create.name)?;
-        let mut columns = Vec::with_capacity(create.columns.len());
+        let mut columns = Vec::with_capacity(create.elements.len());
         let mut constraints = Vec::new();
-        for column in &create.columns {
-            columns.push(self.new_column(column, &mut constraints)?);
+        for element in &create.elements {
+            match element {
+                TableElement::Column(column) => {
+                    columns.push(self.new_column(&name, column, &mut constraints)?);
+                }
+                TableElement::Like(_) => return Err(SqlError::unsupported("CREATE TABLE LIKE")),
+                TableElement::Constraint(_) => {}
+            }
         }
-        for constraint in &create.constraints {
-            constraints.push(new_constraint(constraint)?);
+        for element in &create.elements {
+            if let TableElement::Constraint(constraint) = element {
+                table_constraint(&name, constraint, &mut columns, &mut constraints)?;
+            }
         }
-        let (fillfactor, parameters) = table_options(&create.table_options)?;
+        let (mut fillfactor, mut parameters) = (None, StorageParameters::default());
+        set_options(&create.options, &mut fillfactor, &mut parameters)?;
         let new = CreateTable {
             schema,
             name,
@@ -128,71 +144,113 @@ impl Session {
 
     fn new_column(
         &self,
-        column: &ast::ColumnDef,
+        table: &str,
+        column: &ast::TableColumn,
         constraints: &mut Vec<NewConstraint>,
     ) -> SqlResult<NewColumn> {
-        let name = ident_text(&column.name);
-        let ty = type_from_ast(&column.data_type)?;
+        let name = column.name.text.clone();
         let mut new = NewColumn {
+            ty: self.column_type(&column.ty)?,
             name: name.clone(),
-            ty,
             not_null: false,
             default: None,
         };
-        for option in &column.options {
-            let label = option.name.as_ref().map(ident_text);
-            match &option.option {
-                ColumnOption::Null => {}
-                ColumnOption::NotNull => new.not_null = true,
-                ColumnOption::Default(expr) => {
-                    let text = expr.to_string();
-                    self.check_default(&text, &new)?;
-                    new.default = Some(text);
+        if column.collation.is_some() {
+            return Err(SqlError::unsupported("COLLATE of a column"));
+        }
+        if let Some(clause) = column.unbuilt {
+            return Err(SqlError::unsupported(clause));
+        }
+        if let Some((clause, at)) = column.misplaced {
+            let error = SqlError::syntax(format!("misplaced {clause} clause"));
+            return Err(self.placed(error, at));
+        }
+        let mut null = None;
+        for constraint in &column.constraints {
+            refuse_attributes(constraint)?;
+            match &constraint.kind {
+                ast::ConstraintKind::Null | ast::ConstraintKind::NotNull(_) => {
+                    let not_null = constraint.kind != ast::ConstraintKind::Null;
+                    if null.is_some_and(|null: bool| null != not_null) {
+                        return Err(self.conflicting("NULL/NOT NULL", table, &name, constraint));
+                    }
+                    null = Some(not_null);
+                    new.not_null |= not_null;
                 }
-                ColumnOption::PrimaryKey(_) => {
-                    new.not_null = true;
-                    constraints.push(NewConstraint {
-                        name: label,
-                        kind: ConstraintKind::Primary,
-                        columns: vec![name.clone()],
-                        nulls_not_distinct: false,
-                    });
+                ast::ConstraintKind::Default(value) => {
+                    if new.default.is_some() {
+                        return Err(self.twice("default values", table, &name, constraint));
+                    }
+                    self.check_default(value, &new)?;
+                    new.default = Some(value.text.clone());
                 }
-                ColumnOption::Unique(unique) => constraints.push(NewConstraint {
-                    name: label,
-                    kind: ConstraintKind::Unique,
-                    columns: vec![name.clone()],
-                    nulls_not_distinct: unique.nulls_distinct == NullsDistinctOption::NotDistinct,
-                }),
-                other => return Err(SqlError::unsupported(format!("column option {other}"))),
+                ast::ConstraintKind::Key(key) => {
+                    new.not_null |= key.primary;
+                    constraints.push(new_key(constraint, key, vec![name.clone()])?);
+                }
+                ast::ConstraintKind::Check(_) => {
+                    return Err(SqlError::unsupported("a CHECK constraint"));
+                }
+                ast::ConstraintKind::Identity { .. } => {
+                    return Err(SqlError::unsupported("GENERATED AS IDENTITY"));
+                }
+                ast::ConstraintKind::Unbuilt(clause) => {
+                    return Err(SqlError::unsupported(clause));
+                }
             }
         }
         Ok(new)
     }
 
-    /// A default must be an expression without columns that fits the column's type.
-    fn check_default(&self, text: &str, column: &NewColumn) -> SqlResult<()> {
-        let cx = Arc::new(self.statement_cx(self.view()));
-        let made = rows::default_of(text, &column.name, column.ty, &cx);
-        made.map(drop).map_err(|mut error| {
-            error.fields.position = None;
-            error
+    /// The type of a column.
+    fn column_type(&self, ty: &ast::TypeName) -> SqlResult<SqlType> {
+        let view = self.view();
+        type_of(ty, &self.current_text, &|schema| {
+            view.schema_oid(schema).is_some()
         })
+    }
+
+    /// An error at a place of the command.
+    fn placed(&self, error: SqlError, at: ast::Pos) -> SqlError {
+        let before = self.current_text.get(..at.0 as usize).unwrap_or_default();
+        error.at(u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX))
+    }
+
+    fn conflicting(
+        &self,
+        what: &str,
+        table: &str,
+        column: &str,
+        constraint: &Constraint,
+    ) -> SqlError {
+        let message =
+            format!("conflicting {what} declarations for column \"{column}\" of table \"{table}\"");
+        self.placed(SqlError::syntax(message), constraint.at)
+    }
+
+    fn twice(&self, what: &str, table: &str, column: &str, constraint: &Constraint) -> SqlError {
+        let message =
+            format!("multiple {what} specified for column \"{column}\" of table \"{table}\"");
+        self.placed(SqlError::syntax(message), constraint.at)
+    }
+
+    /// A default must be an expression without columns that fits the column's type.
+    fn check_default(&self, value: &ast::WrittenExpr, column: &NewColumn) -> SqlResult<()> {
+        let cx = Arc::new(self.statement_cx(self.view()));
+        let (text, name) = (&self.current_text, &column.name);
+        rows::default_program(text, &value.expr, name, column.ty, &cx).map(drop)
     }
 
     async fn create_index(&mut self, create: &CreateIndex) -> SqlResult<()> {
         refuse_index_features(create)?;
         let table = self
             .locked_table(
-                &create.table_name,
+                &create.table,
                 TableLockMode::ShareRowExclusive,
                 WaitPolicy::Block,
             )
             .await?;
-        let name = match &create.name {
-            Some(name) => Some(split_name(name)?.1),
-            None => None,
-        };
+        let name = create.name.as_ref().map(|name| name.text.clone());
         let mut columns = Vec::with_capacity(create.columns.len());
         for column in &create.columns {
             let (name, descending, nulls_first) = index_column(column)?;
@@ -202,7 +260,7 @@ impl Session {
             name,
             columns,
             unique: create.unique,
-            nulls_not_distinct: create.nulls_distinct == Some(false),
+            nulls_not_distinct: create.nulls_not_distinct,
             if_not_exists: create.if_not_exists,
         };
         let name = new.name.clone().unwrap_or_default();
@@ -227,42 +285,42 @@ impl Session {
         {
             Ok(table) => table,
             Err(error) if alter.if_exists && error.sqlstate == SqlState::UNDEFINED_TABLE => {
-                let message = format!("relation \"{}\" does not exist, skipping", alter.name);
+                let message = format!(
+                    "relation \"{}\" does not exist, skipping",
+                    alter.name.last()
+                );
                 self.notice("NOTICE", SqlState::UNDEFINED_TABLE, message);
                 return Ok(());
             }
             Err(error) => return Err(error),
         };
         let oid = table.oid;
-        for operation in &alter.operations {
+        for action in &alter.actions {
             // Each action is applied to what those before it have made of the table.
             let view = self.view();
             let table = view.table(oid).ok_or_else(|| {
                 SqlError::internal("a table that is being altered is not there any more")
             })?;
-            self.alter(table, operation).await?;
+            self.alter(table, action).await?;
         }
         Ok(())
     }
 
     /// Everything belongs to one role, and can be given to no other.
-    fn check_owner(&self, owner: &Owner) -> SqlResult<()> {
+    fn check_owner(&self, owner: &Role) -> SqlResult<()> {
         match owner {
-            Owner::Ident(name) if ident_text(name) != self.params.user => {
-                let message = format!("role \"{}\" does not exist", ident_text(name));
+            Role::Named(name) if name.text != self.params.user => {
+                let message = format!("role \"{}\" does not exist", name.text);
                 Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
             }
             _ => Ok(()),
         }
     }
 
-    async fn alter(&mut self, table: &TableInfo, operation: &AlterTableOperation) -> SqlResult<()> {
-        match operation {
-            AlterTableOperation::AddConstraint {
-                constraint,
-                not_valid: false,
-            } => {
-                let new = new_constraint(constraint)?;
+    async fn alter(&mut self, table: &TableInfo, action: &AlterAction) -> SqlResult<()> {
+        match action {
+            AlterAction::AddConstraint(constraint) => {
+                let new = added_constraint(constraint)?;
                 let oid = table.oid;
                 self.off_runtime(move |catalog, txn, ddl| {
                     block_on(catalog.add_constraint(txn, ddl, oid, &new))
@@ -270,25 +328,29 @@ impl Session {
                 .await?;
                 Ok(())
             }
-            AlterTableOperation::OwnerTo { new_owner } => self.check_owner(new_owner),
-            AlterTableOperation::SetOptionsParens { options } => {
+            AlterAction::Owner(role) => self.check_owner(role),
+            AlterAction::SetOptions(options) => {
                 let mut parameters = StorageParameters::clone(&table.parameters);
                 let mut fillfactor = table.fillfactor_declared.then_some(table.fillfactor);
                 set_options(options, &mut fillfactor, &mut parameters)?;
-                let (catalog, txn, ddl) = self.ddl_parts()?;
-                catalog
-                    .set_parameters(txn, ddl, table.oid, fillfactor, parameters)
-                    .await?;
-                Ok(())
+                self.set_parameters(table, fillfactor, parameters).await
             }
-            AlterTableOperation::DropConstraint {
-                if_exists, name, ..
-            } => {
-                let name = ident_text(name);
-                let there = table
-                    .constraints
+            AlterAction::ResetOptions(options) => {
+                let mut parameters = StorageParameters::clone(&table.parameters);
+                options
                     .iter()
-                    .any(|constraint| *constraint.name == *name);
+                    .for_each(|option| parameters.reset(&option.name));
+                let declared = table.fillfactor_declared.then_some(table.fillfactor);
+                let reset = options.iter().any(|option| option.name == "fillfactor");
+                let fillfactor = declared.filter(|_| !reset);
+                self.set_parameters(table, fillfactor, parameters).await
+            }
+            AlterAction::DropConstraint {
+                name, if_exists, ..
+            } => {
+                let name = &name.text;
+                let mut constraints = table.constraints.iter();
+                let there = constraints.any(|constraint| *constraint.name == **name);
                 if !there && *if_exists {
                     let message = format!(
                         "constraint \"{name}\" of relation \"{}\" does not exist, skipping",
@@ -298,70 +360,19 @@ impl Session {
                     return Ok(());
                 }
                 let (catalog, txn, ddl) = self.ddl_parts()?;
-                catalog.drop_constraint(txn, ddl, table.oid, &name).await?;
+                catalog.drop_constraint(txn, ddl, table.oid, name).await?;
                 Ok(())
             }
-            other => Err(SqlError::unsupported(format!("ALTER TABLE {other}"))),
+            AlterAction::Unbuilt(name) => Err(SqlError::unsupported(name)),
         }
     }
 
-    async fn drop_relations(
+    async fn set_parameters(
         &mut self,
-        object: ObjectType,
-        if_exists: bool,
-        names: &[ObjectName],
-        _cascade: bool,
+        table: &TableInfo,
+        fillfactor: Option<u8>,
+        parameters: StorageParameters,
     ) -> SqlResult<()> {
-        let mut found = Vec::new();
-        for name in names {
-            let (schema, table) = split_name(name)?;
-            let path = &self.effective.search_path;
-            let relation = self.view().find(schema.as_deref(), &table, path);
-            match relation {
-                Some(relation) => found.push(relation),
-                None if if_exists => {
-                    let kind = if object == ObjectType::Table {
-                        "table"
-                    } else {
-                        "index"
-                    };
-                    let message = format!("{kind} \"{table}\" does not exist, skipping");
-                    self.notice("NOTICE", SqlState::SUCCESS, message);
-                }
-                None => return Err(missing(object, schema.as_deref(), &table)),
-            }
-        }
-        for relation in found {
-            let (catalog, txn, ddl) = self.ddl_parts()?;
-            match (object, &relation) {
-                (ObjectType::Table, Relation::Table(table)) => {
-                    catalog.drop_table(txn, ddl, table.oid).await?;
-                }
-                (ObjectType::Index, Relation::Index(_, index)) => {
-                    catalog.drop_index(txn, ddl, index.oid).await?;
-                }
-                (ObjectType::Table, Relation::Index(_, index)) => {
-                    return Err(wrong_object(&index.name, "a table"));
-                }
-                (_, Relation::Table(table)) => return Err(wrong_object(&table.name, "an index")),
-                (other, _) => return Err(SqlError::unsupported(format!("DROP {other}"))),
-            }
-        }
-        Ok(())
-    }
-
-    /// ALTER TABLE … RESET.
-    pub(super) async fn reset_parameters(
-        &mut self,
-        name: &ObjectName,
-        names: &[String],
-    ) -> SqlResult<()> {
-        let mode = TableLockMode::ShareUpdateExclusive;
-        let table = self.locked_table(name, mode, WaitPolicy::Block).await?;
-        let mut parameters = StorageParameters::clone(&table.parameters);
-        names.iter().for_each(|name| parameters.reset(name));
-        let declared = table.fillfactor_declared.then_some(table.fillfactor);
-        let fillfactor = declared.filter(|_| !names.iter().any(|name| name == "fillfactor"));
         let (catalog, txn, ddl) = self.ddl_parts()?;
         catalog
             .set_parameters(txn, ddl, table.oid, fillfactor, parameters)
@@ -369,13 +380,72 @@ impl Session {
         Ok(())
     }
 
-    async fn truncate(&mut self, truncate: &Truncate) -> SqlResult<()> {
-        let mut tables: Vec<Oid> = Vec::with_capacity(truncate.table_names.len());
-        for target in &truncate.table_names {
+    async fn drop_relations(&mut self, drop: &ast::Drop) -> SqlResult<()> {
+        match drop.kind {
+            DropKind::Extension => return self.drop_extensions(drop).await,
+            DropKind::Index if drop.concurrently => {
+                return Err(SqlError::unsupported("DROP INDEX CONCURRENTLY"));
+            }
+            DropKind::Table | DropKind::Index => {}
+        }
+        let mut found = Vec::new();
+        for name in &drop.names {
+            let (schema, table) = split_name(name)?;
+            let path = &self.effective.search_path;
+            let relation = self.view().find(schema.as_deref(), &table, path);
+            match relation {
+                Some(relation) => found.push(relation),
+                None if drop.if_exists => {
+                    let kind = if drop.kind == DropKind::Table {
+                        "table"
+                    } else {
+                        "index"
+                    };
+                    let message = format!("{kind} \"{table}\" does not exist, skipping");
+                    self.notice("NOTICE", SqlState::SUCCESS, message);
+                }
+                None => return Err(missing(drop.kind, schema.as_deref(), &table)),
+            }
+        }
+        for relation in found {
+            let (catalog, txn, ddl) = self.ddl_parts()?;
+            match (drop.kind, &relation) {
+                (DropKind::Table, Relation::Table(table)) => {
+                    catalog.drop_table(txn, ddl, table.oid).await?;
+                }
+                (DropKind::Index, Relation::Index(_, index)) => {
+                    catalog.drop_index(txn, ddl, index.oid).await?;
+                }
+                (_, Relation::Index(_, index)) => {
+                    return Err(wrong_object(&index.name, "a table"));
+                }
+                (_, Relation::Table(table)) => return Err(wrong_object(&table.name, "an index")),
+            }
+        }
+        Ok(())
+    }
+
+    async fn drop_extensions(&mut self, drop: &ast::Drop) -> SqlResult<()> {
+        for name in &drop.names {
+            let name = name.last();
+            let (catalog, txn, ddl) = self.ddl_parts()?;
+            if catalog.drop_extension(txn, ddl, name).await? {
+                continue;
+            }
+            let message = format!("extension \"{name}\" does not exist");
+            if !drop.if_exists {
+                return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+            }
+            self.notice("NOTICE", SqlState::SUCCESS, format!("{message}, skipping"));
+        }
+        Ok(())
+    }
+
+    async fn truncate(&mut self, names: &[QualifiedName]) -> SqlResult<()> {
+        let mut tables: Vec<Oid> = Vec::with_capacity(names.len());
+        for name in names {
             let mode = TableLockMode::AccessExclusive;
-            let table = self
-                .locked_table(&target.name, mode, WaitPolicy::Block)
-                .await?;
+            let table = self.locked_table(name, mode, WaitPolicy::Block).await?;
             if !tables.contains(&table.oid) {
                 tables.push(table.oid);
             }
@@ -387,11 +457,10 @@ impl Session {
         Ok(())
     }
 
-    async fn create_extension(&mut self, create: &CreateExtension) -> SqlResult<()> {
-        let name = ident_text(&create.name);
+    async fn create_extension(&mut self, name: &str, if_not_exists: bool) -> SqlResult<()> {
         let (catalog, txn, ddl) = self.ddl_parts()?;
         if !catalog
-            .create_extension(txn, ddl, &name, create.if_not_exists)
+            .create_extension(txn, ddl, name, if_not_exists)
             .await?
         {
             let message = format!("extension \"{name}\" already exists, skipping");
@@ -418,19 +487,14 @@ fn of_index_build(error: SqlError) -> SqlError {
     }
 }
 
-fn missing(object: ObjectType, schema: Option<&str>, name: &str) -> SqlError {
-    match object {
-        ObjectType::Table => {
-            let error = undefined_table(schema, name);
-            let message = error.message.replacen("relation", "table", 1);
-            SqlError::new(error.sqlstate, message)
-        }
-        ObjectType::Index => SqlError::new(
-            SqlState::UNDEFINED_OBJECT,
-            format!("index \"{name}\" does not exist"),
-        ),
-        other => SqlError::unsupported(format!("DROP {other}")),
+fn missing(kind: DropKind, schema: Option<&str>, name: &str) -> SqlError {
+    if kind == DropKind::Table {
+        let error = undefined_table(schema, name);
+        let message = error.message.replacen("relation", "table", 1);
+        return SqlError::new(error.sqlstate, message);
     }
+    let message = format!("index \"{name}\" does not exist");
+    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }
 
 fn wrong_object(name: &str, wanted: &str) -> SqlError {
@@ -441,69 +505,61 @@ fn wrong_object(name: &str, wanted: &str) -> SqlError {
 }
 
 fn refuse_table_features(create: &ast::CreateTable) -> SqlResult<()> {
-    let features = [
-        (create.temporary, "CREATE TEMPORARY TABLE"),
-        (create.query.is_some(), "CREATE TABLE AS"),
-        (create.like.is_some(), "CREATE TABLE LIKE"),
-        (create.inherits.is_some(), "INHERITS"),
-        (
-            create.partition_by.is_some() || create.partition_of.is_some(),
-            "partitioning",
-        ),
-        (create.on_commit.is_some(), "ON COMMIT"),
-        (
-            create.or_replace || create.external,
-            "this form of CREATE TABLE",
-        ),
-    ];
-    match features.iter().find(|(used, _)| *used) {
-        Some((_, name)) => Err(SqlError::unsupported(name)),
-        None => Ok(()),
+    match create.persistence {
+        Persistence::Permanent => {}
+        Persistence::Temporary => return Err(SqlError::unsupported("CREATE TEMPORARY TABLE")),
+        Persistence::Unlogged => return Err(SqlError::unsupported("CREATE UNLOGGED TABLE")),
     }
+    create
+        .unbuilt
+        .map_or(Ok(()), |clause| Err(SqlError::unsupported(clause)))
 }
 
 fn refuse_index_features(create: &CreateIndex) -> SqlResult<()> {
-    if let Some(method) = &create.using
-        && !matches!(method, IndexType::BTree)
+    if let Some(method) = &create.method
+        && method.text != "btree"
     {
-        return Err(SqlError::unsupported(format!("access method {method}")));
+        let known = ["hash", "gist", "spgist", "gin", "brin"];
+        return Err(match known.contains(&method.text.as_str()) {
+            true => SqlError::unsupported(format!("access method {}", method.text)),
+            false => SqlError::new(
+                SqlState::UNDEFINED_OBJECT,
+                format!("access method \"{}\" does not exist", method.text),
+            ),
+        });
     }
-    let features = [
-        (create.concurrently, "CREATE INDEX CONCURRENTLY"),
-        (!create.include.is_empty(), "INCLUDE"),
-        (create.predicate.is_some(), "a partial index"),
+    if !create.options.is_empty() {
+        return Err(SqlError::unsupported("WITH of an index"));
+    }
+    create
+        .unbuilt
+        .map_or(Ok(()), |clause| Err(SqlError::unsupported(clause)))
+}
+
+/// 0A000 for an attribute of a constraint that is not built.
+fn refuse_attributes(constraint: &Constraint) -> SqlResult<()> {
+    let attributes = [
+        (constraint.deferrable, "a DEFERRABLE constraint"),
+        (constraint.not_valid, "a NOT VALID constraint"),
+        (constraint.no_inherit, "a NO INHERIT constraint"),
+        (constraint.not_enforced, "a NOT ENFORCED constraint"),
     ];
-    match features.iter().find(|(used, _)| *used) {
+    match attributes.iter().find(|(given, _)| *given) {
         Some((_, name)) => Err(SqlError::unsupported(name)),
         None => Ok(()),
     }
-}
-
-/// The storage parameters of CREATE TABLE.
-fn table_options(options: &CreateTableOptions) -> SqlResult<(Option<u8>, StorageParameters)> {
-    let mut parameters = StorageParameters::default();
-    let mut fillfactor = None;
-    if let CreateTableOptions::With(options) | CreateTableOptions::Options(options) = options {
-        set_options(options, &mut fillfactor, &mut parameters)?;
-    }
-    Ok((fillfactor, parameters))
 }
 
 /// Applies `name = value` items.
 fn set_options(
-    options: &[SqlOption],
+    options: &[CommandOption],
     fillfactor: &mut Option<u8>,
     parameters: &mut StorageParameters,
 ) -> SqlResult<()> {
     for option in options {
-        let (name, text) = match option {
-            SqlOption::KeyValue { key, value } => (ident_text(key), value.to_string()),
-            SqlOption::Ident(name) => (ident_text(name), "true".into()),
-            _ => return Err(SqlError::unsupported(format!("storage parameter {option}"))),
-        };
-        let text = text.trim_matches('\'');
-        if name != "fillfactor" {
-            parameters.set(&name, text)?;
+        let text = option.value.text().unwrap_or("true");
+        if option.name != "fillfactor" {
+            parameters.set(&option.name, text)?;
             continue;
         }
         let number = text.parse::<u8>().ok();
@@ -518,48 +574,87 @@ fn set_options(
     Ok(())
 }
 
-fn new_constraint(constraint: &TableConstraint) -> SqlResult<NewConstraint> {
-    let (name, kind, columns, nulls_not_distinct) = match constraint {
-        TableConstraint::PrimaryKey(primary) => (
-            &primary.name,
-            ConstraintKind::Primary,
-            &primary.columns,
-            false,
-        ),
-        TableConstraint::Unique(unique) => {
-            let not_distinct = unique.nulls_distinct == NullsDistinctOption::NotDistinct;
-            (
-                &unique.name,
-                ConstraintKind::Unique,
-                &unique.columns,
-                not_distinct,
-            )
+/// A constraint of the table in CREATE TABLE.
+fn table_constraint(
+    table: &str,
+    constraint: &Constraint,
+    columns: &mut [NewColumn],
+    constraints: &mut Vec<NewConstraint>,
+) -> SqlResult<()> {
+    refuse_attributes(constraint)?;
+    if let ast::ConstraintKind::NotNull(Some(name)) = &constraint.kind {
+        let column = columns.iter_mut().find(|column| column.name == name.text);
+        let Some(column) = column else {
+            let message = format!(
+                "column \"{}\" of relation \"{table}\" does not exist",
+                name.text
+            );
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+        };
+        column.not_null = true;
+        return Ok(());
+    }
+    constraints.push(added_constraint(constraint)?);
+    Ok(())
+}
+
+/// A constraint of a table.
+fn added_constraint(constraint: &Constraint) -> SqlResult<NewConstraint> {
+    refuse_attributes(constraint)?;
+    match &constraint.kind {
+        ast::ConstraintKind::Key(key) => {
+            let columns = key.columns.iter().map(|name| name.text.clone());
+            new_key(constraint, key, columns.collect())
         }
-        other => return Err(SqlError::unsupported(format!("constraint {other}"))),
-    };
-    let columns = columns
-        .iter()
-        .map(|column| Ok(index_column(column)?.0))
-        .collect::<SqlResult<_>>()?;
+        ast::ConstraintKind::Check(_) => Err(SqlError::unsupported("a CHECK constraint")),
+        ast::ConstraintKind::NotNull(_) => Err(SqlError::unsupported("ADD NOT NULL")),
+        ast::ConstraintKind::Unbuilt(clause) => Err(SqlError::unsupported(clause)),
+        ast::ConstraintKind::Null
+        | ast::ConstraintKind::Default(_)
+        | ast::ConstraintKind::Identity { .. } => {
+            Err(SqlError::internal("a constraint of a column"))
+        }
+    }
+}
+
+fn new_key(
+    constraint: &Constraint,
+    key: &KeyConstraint,
+    columns: Vec<String>,
+) -> SqlResult<NewConstraint> {
+    if let Some(clause) = key.unbuilt {
+        return Err(SqlError::unsupported(clause));
+    }
+    if !key.options.is_empty() {
+        return Err(SqlError::unsupported("WITH of a constraint"));
+    }
     Ok(NewConstraint {
-        name: name.as_ref().map(ident_text),
-        kind,
+        name: constraint.name.as_ref().map(|name| name.text.clone()),
+        kind: match key.primary {
+            true => ConstraintKind::Primary,
+            false => ConstraintKind::Unique,
+        },
         columns,
-        nulls_not_distinct,
+        nulls_not_distinct: key.nulls_not_distinct,
     })
 }
 
-fn index_column(column: &IndexColumn) -> SqlResult<(String, bool, Option<bool>)> {
+fn index_column(column: &IndexElement) -> SqlResult<(String, bool, Option<bool>)> {
     if column.operator_class.is_some() {
         return Err(SqlError::unsupported("an operator class"));
     }
-    let Expr::Identifier(ident) = &column.column.expr else {
+    if column.collation.is_some() {
+        return Err(SqlError::unsupported("COLLATE of an index"));
+    }
+    let ExprKind::Column(parts) = &column.value.kind else {
         return Err(SqlError::unsupported("an index on an expression"));
     };
-    let options = &column.column.options;
+    let [FieldPart::Name(name)] = parts.as_slice() else {
+        return Err(SqlError::unsupported("an index on an expression"));
+    };
     Ok((
-        ident_text(ident),
-        options.asc == Some(false),
-        options.nulls_first,
+        name.text.clone(),
+        column.direction == SortDirection::Desc,
+        column.nulls_first,
     ))
 }

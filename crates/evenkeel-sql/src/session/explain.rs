@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evenkeel_exec::Measure;
+use evenkeel_planner::ast::{CommandOption, Explain};
 use evenkeel_planner::explain;
 use evenkeel_planner::plan::{Node, Plan};
 
@@ -12,14 +13,14 @@ use super::{Session, StatementResult};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::row::{self, PlanRows};
 use crate::exec::{RowStream, StatementCx};
-use crate::parser::utility::Explain;
+use crate::parser::options::{flag, placed};
 use crate::planner::compile::explain_columns;
 
 impl Session {
     /// EXPLAIN.
     pub(super) async fn explain(&mut self, explain: &Explain) -> SqlResult<StatementResult> {
-        let shown = Shown::of(&explain.options)?;
-        let text = self.part(explain.at, None);
+        let shown = Shown::of(&explain.options, &self.current_text)?;
+        let text = self.part(explain.body, None);
         let began = Instant::now();
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
@@ -74,7 +75,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn of(options: &[(String, Option<String>)]) -> SqlResult<Shown> {
+    fn of(options: &[CommandOption], text: &str) -> SqlResult<Shown> {
         let mut shown = Shown {
             analyze: false,
             costs: true,
@@ -82,17 +83,18 @@ impl Shown {
             summary: true,
             json: false,
         };
-        for (name, value) in options {
-            let value = value.as_deref();
-            match name.as_str() {
-                "analyze" => shown.analyze = is_on(name, value)?,
-                "costs" => shown.costs = is_on(name, value)?,
-                "timing" => shown.timing = is_on(name, value)?,
-                "summary" => shown.summary = is_on(name, value)?,
+        for option in options {
+            let name = option.name.as_str();
+            let value = option.value.text();
+            match name {
+                "analyze" => shown.analyze = flag(option)?,
+                "costs" => shown.costs = flag(option)?,
+                "timing" => shown.timing = flag(option)?,
+                "summary" => shown.summary = flag(option)?,
                 "format" => shown.json = is_json(value.unwrap_or_default())?,
                 "verbose" | "buffers" | "wal" | "settings" | "generic_plan" | "memory"
                 | "serialize" => {
-                    if value == Some("none") || !is_on(name, value)? {
+                    if value == Some("none") || !flag(option)? {
                         continue;
                     }
                     let option = name.to_ascii_uppercase();
@@ -100,7 +102,7 @@ impl Shown {
                 }
                 _ => {
                     let message = format!("unrecognized EXPLAIN option \"{name}\"");
-                    return Err(SqlError::syntax(message));
+                    return Err(placed(SqlError::syntax(message), option, text));
                 }
             }
         }
@@ -157,15 +159,6 @@ fn actual(measure: &Measure) -> explain::Actual {
             measure.merged.updated,
             measure.merged.deleted,
         ],
-    }
-}
-
-/// The value of a Boolean option; the name alone switches it on.
-fn is_on(name: &str, value: Option<&str>) -> SqlResult<bool> {
-    match value.map(str::to_ascii_lowercase).as_deref() {
-        None | Some("on" | "true" | "1") => Ok(true),
-        Some("off" | "false" | "0") => Ok(false),
-        Some(_) => Err(SqlError::syntax(format!("{name} requires a Boolean value"))),
     }
 }
 

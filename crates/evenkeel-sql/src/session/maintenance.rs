@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use evenkeel_engine::vacuum::{CostBalance, CostLimits, IndexCleanup, VacuumOptions};
 use evenkeel_engine::{TableLockMode, WaitPolicy, block_on};
+use evenkeel_planner::ast::{Maintain, Name, QualifiedName};
 
 use super::{Session, SqlEngine, StatementResult};
 use crate::catalog::{Oid, TableInfo};
@@ -12,7 +13,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::maintenance::analyze::{AnalyzeReport, AnalyzeRequest, analyze, analyze_in};
 use crate::maintenance::vacuum::{VacuumReport, VacuumRequest, truncate_status, vacuum};
 use crate::maintenance::{Request, report};
-use crate::parser::utility::{MaintainedTable, VacuumFlags};
+use crate::parser::options::VacuumFlags;
 use crate::settings::defs::parse_size;
 
 /// Range of BUFFER_USAGE_LIMIT in bytes; 0 is also allowed.
@@ -20,16 +21,14 @@ const USAGE_LIMITS: std::ops::RangeInclusive<u64> = (128 << 10)..=(16 << 30);
 
 impl Session {
     /// Runs VACUUM: each table in a transaction of its own, off the runtime's threads.
-    pub(super) async fn vacuum(
-        &mut self,
-        flags: &VacuumFlags,
-        tables: &[MaintainedTable],
-    ) -> SqlResult<StatementResult> {
+    pub(super) async fn vacuum(&mut self, maintain: &Maintain) -> SqlResult<StatementResult> {
+        let flags = &VacuumFlags::of(&maintain.options, true, &self.current_text)?;
+        let tables = &maintain.tables;
         self.refuse_in_block("VACUUM")?;
         if flags.full {
             return Err(SqlError::unsupported("VACUUM FULL"));
         }
-        if !flags.analyze && tables.iter().any(|table| !table.columns.is_empty()) {
+        if !flags.analyze && tables.iter().any(|(_, columns)| !columns.is_empty()) {
             let message = "ANALYZE option must be specified when a column list is provided";
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
@@ -181,14 +180,15 @@ impl Session {
     /// The tables named with their columns, or all that there are.
     async fn maintained(
         &mut self,
-        named: &[MaintainedTable],
+        named: &[(QualifiedName, Vec<Name>)],
     ) -> SqlResult<Vec<(Arc<TableInfo>, Vec<String>)>> {
         if named.is_empty() {
             let view = self.view();
             return Ok(view.tables().map(|t| (Arc::clone(t), Vec::new())).collect());
         }
         let mut tables = Vec::with_capacity(named.len());
-        for MaintainedTable { name, columns } in named {
+        for (name, columns) in named {
+            let columns: Vec<String> = columns.iter().map(|c| c.text.clone()).collect();
             let table = self.find_table(name)?;
             if let Some(column) = columns.iter().find(|name| table.column(name).is_none()) {
                 let message = format!(
@@ -197,18 +197,15 @@ impl Session {
                 );
                 return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
             }
-            tables.push((table, columns.clone()));
+            tables.push((table, columns));
         }
         Ok(tables)
     }
 
     /// ANALYZE: within the transaction, if there is a block; else each table by itself.
-    pub(super) async fn analyze(
-        &mut self,
-        flags: &VacuumFlags,
-        tables: &[MaintainedTable],
-    ) -> SqlResult<StatementResult> {
-        let targets = self.maintained(tables).await?;
+    pub(super) async fn analyze(&mut self, maintain: &Maintain) -> SqlResult<StatementResult> {
+        let flags = &VacuumFlags::of(&maintain.options, false, &self.current_text)?;
+        let targets = self.maintained(&maintain.tables).await?;
         let alone = self.refuse_in_block("ANALYZE").is_ok();
         if alone {
             self.commit().await?;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::{CancelFlag, TableLockMode, WaitPolicy};
+use evenkeel_planner::ast::Statement;
 use evenkeel_planner::parser::Measured;
 use evenkeel_planner::plan::Plan;
 use parking_lot::Mutex;
@@ -19,7 +20,7 @@ use crate::exec::row::{self, Changed, PlanRows, RowSession};
 use crate::exec::{RowStream, StatementCx};
 use crate::parser::parse;
 use crate::planner::cache::{CacheKey, compiled_bytes};
-use crate::planner::compile::{self, Compiled, Kind, Read};
+use crate::planner::compile::{self, Compiled, Kind};
 use crate::planner::rows;
 use crate::protocol::{Column, Format, Oid};
 use crate::types::{Datum, SqlType, TypeContext, text_from_bytes};
@@ -91,7 +92,7 @@ impl Session {
         self.take_wishes()?;
         let timeout = self.start_timeout();
         let compiled = self.ready(&source).await?;
-        if let Kind::Utility(_) = &compiled.kind {
+        if let Kind::Utility(_) | Kind::Define(_) = &compiled.kind {
             self.current_text = match source {
                 Source::Simple(text) => Arc::from(text),
                 Source::Prepared(prepared) => Arc::clone(&prepared.text),
@@ -212,7 +213,7 @@ impl Session {
         let view = self.view();
         let version = view.version;
         let measured = match text.len() <= SHORT_BYTES {
-            true => Some(rows::measure(Arc::clone(text))?),
+            true => Some(parse::measure(Arc::clone(text))?),
             false => None,
         };
         let here = measured.as_ref().is_some_and(|m| m.shape().is_small());
@@ -306,8 +307,8 @@ impl Session {
         }
         self.check_read_only(compiled)?;
         match &compiled.kind {
-            Kind::Utility(utility) => return self.utility(utility, formats).await,
-            Kind::Command(statement) => return self.command(statement).await,
+            Kind::Utility(command) => return self.utility(command, formats).await,
+            Kind::Define(define) => return self.define(define).await,
             _ => {}
         }
         let cx = self.statement_cx(self.view());
@@ -382,18 +383,20 @@ impl Compilation {
     fn run(mut self) -> SqlResult<Compiled> {
         let measured = match self.measured.take() {
             Some(measured) => measured,
-            None => rows::measure(Arc::clone(&self.text))?,
+            None => parse::measure(Arc::clone(&self.text))?,
         };
-        match compile::read(measured)? {
-            Read::Query(_) if self.in_failed_block => Err(in_failed_block()),
-            Read::Query(statement) => {
+        let Some(statement) = parse::parse_measured(measured)? else {
+            return Ok(Compiled::empty());
+        };
+        if self.in_failed_block && !parse::ends_failure(&statement) {
+            return Err(in_failed_block());
+        }
+        match statement {
+            Statement::Command(command) => compile::command(*command, &self.text),
+            statement => {
                 let planned = rows::plan(&self.text, &statement, &self.cx, &self.types, false)?;
                 Ok(Compiled::from(planned))
             }
-            Read::Command(parsed) if self.in_failed_block && !parse::ends_failure(&parsed) => {
-                Err(in_failed_block())
-            }
-            Read::Command(parsed) => compile::command(parsed),
         }
     }
 }

@@ -10,8 +10,7 @@ use super::run::{Arguments, Source};
 use super::{Session, StatementResult};
 use crate::deep::on_deep_stack;
 use crate::error::SqlResult;
-use crate::parser::lexer;
-use crate::planner::{compile, rows};
+use crate::parser::{lexer, parse};
 
 /// Where the statements of a text are.
 type Statements = SmallVec<[Range<usize>; 2]>;
@@ -119,7 +118,7 @@ impl Session {
         let short = text.len() <= SHORT_TEXT;
         let check = move || {
             for range in &statements {
-                compile::read(rows::measure(&text[range.clone()])?)?;
+                drop(parse::parse(&text[range.clone()])?);
             }
             Ok(())
         };

@@ -4,13 +4,29 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use evenkeel_engine::{Isolation, Transaction};
+use evenkeel_planner::ast::{IsolationLevel, TransactionCommand, TransactionModes};
 
 use super::Session;
 use crate::catalog::{DdlLog, DdlMark};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parser::utility::{TransactionCommand, TransactionModes};
 use crate::protocol::TransactionStatus;
 use crate::settings::{SettingsMark, isolation_name};
+
+fn isolation_of(level: IsolationLevel) -> Isolation {
+    match level {
+        IsolationLevel::ReadCommitted => Isolation::ReadCommitted,
+        IsolationLevel::RepeatableRead => Isolation::RepeatableRead,
+        IsolationLevel::Serializable => Isolation::Serializable,
+    }
+}
+
+fn level_of(isolation: Isolation) -> IsolationLevel {
+    match isolation {
+        Isolation::ReadCommitted => IsolationLevel::ReadCommitted,
+        Isolation::RepeatableRead => IsolationLevel::RepeatableRead,
+        Isolation::Serializable => IsolationLevel::Serializable,
+    }
+}
 
 /// Where the block stands (SESS-1).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,7 +235,7 @@ impl Session {
             }
             self.tx.read_only = read_only;
         }
-        if let Some(isolation) = modes.isolation
+        if let Some(isolation) = modes.isolation.map(isolation_of)
             && isolation != self.tx.isolation
         {
             if self.tx.used {
@@ -242,7 +258,7 @@ impl Session {
     }
 
     fn set_session_modes(&mut self, modes: TransactionModes) -> SqlResult<()> {
-        if let Some(isolation) = modes.isolation {
+        if let Some(isolation) = modes.isolation.map(isolation_of) {
             if isolation == Isolation::Serializable {
                 return Err(SqlError::unsupported("isolation level SERIALIZABLE"));
             }
@@ -306,7 +322,7 @@ impl Session {
     fn chain(&mut self, (isolation, read_only): (Isolation, bool)) -> SqlResult<()> {
         self.ensure_transaction()?;
         let modes = TransactionModes {
-            isolation: Some(isolation),
+            isolation: Some(level_of(isolation)),
             read_only: Some(read_only),
         };
         self.set_modes(modes)?;

@@ -16,7 +16,7 @@ use super::StatementCx;
 use super::row;
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parser::utility::CopyOptions;
+use crate::parser::options::CopyOptions;
 use crate::protocol::CopyFormat;
 use crate::types::{Datum, text_from_bytes};
 use maker::{RowMaker, RowMemory};

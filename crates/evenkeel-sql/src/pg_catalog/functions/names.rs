@@ -2,14 +2,12 @@
 
 use super::{Definition, arg, lax, number_arg, oid_arg, strict, text_arg};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parser::parse;
-use crate::parser::type_from_ast;
+use crate::parser::parse::type_named;
 use crate::pg_catalog::deparse::format_type;
 use crate::pg_catalog::quote::quote_ident;
 use crate::pg_catalog::snapshot::{DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, Relation, Snapshot};
 use crate::pg_catalog::{builtin, globals};
 use crate::types::Datum;
-use sqlparser::parser::Parser;
 
 pub(super) const FUNCTIONS: &[Definition] = &[
     lax("format_type", type_name),
@@ -195,20 +193,8 @@ fn visible(_: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
 /// A name's parts, folded as PostgreSQL folds them.
 fn name_parts(text: &str) -> SqlResult<Vec<String>> {
     let invalid = || SqlError::new(SqlState::INVALID_NAME, "invalid name syntax");
-    let name = parse::part(text, |parser| parser.parse_object_name(false));
-    let name = name.map_err(|_| invalid())?;
-    let part = |part: &sqlparser::ast::ObjectNamePart| {
-        let ident = part.as_ident()?;
-        Some(match ident.quote_style {
-            Some(_) => ident.value.clone(),
-            None => ident.value.to_lowercase(),
-        })
-    };
-    name.0
-        .iter()
-        .map(part)
-        .collect::<Option<Vec<_>>>()
-        .ok_or_else(invalid)
+    let name = evenkeel_planner::parser::parse_name(text).map_err(|_| invalid())?;
+    Ok(name.parts.into_iter().map(|part| part.text).collect())
 }
 
 /// A name in a schema of PostgreSQL's own, or without one.
@@ -257,8 +243,7 @@ fn type_oid(text: &str) -> SqlResult<u32> {
     if let Some(oid) = named(text) {
         return Ok(oid);
     }
-    let parsed = parse::part(text, Parser::parse_data_type);
-    if let Some(ty) = parsed.ok().and_then(|ast| type_from_ast(&ast).ok()) {
+    if let Ok(ty) = type_named(text) {
         return Ok(ty.oid());
     }
     let name = system_name(text)?;

@@ -1,18 +1,17 @@
 //! Queries and changes by the planner of `evenkeel-planner`, which says what they mean; the row
-//! executor runs them. Entry points: [`parse`], [`plan`].
+//! executor runs them. Entry point: [`plan`].
 
 mod names;
 
 use std::sync::Arc;
 
 use evenkeel_expr::program::Program;
-use evenkeel_planner::PlanResult;
-use evenkeel_planner::ast::{Statement, Target};
+use evenkeel_planner::ast::{Expr, Statement};
 use evenkeel_planner::bind::{self, AssignedTo};
 use evenkeel_planner::bound::Bound;
-use evenkeel_planner::parser::{self, Measured};
 use evenkeel_planner::plan::{OutputColumn, Plan};
 use evenkeel_planner::planning::{self, Planning};
+use evenkeel_planner::{PlanResult, parser};
 
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, planner_error};
@@ -36,26 +35,6 @@ pub struct RowQuery {
     pub verb: &'static str,
     /// Whether it may be kept: no constant in it depends on when it was planned.
     pub keep: bool,
-}
-
-/// Cuts a text into tokens and measures them, once for all that reads it.
-///
-/// # Errors
-/// 54001 beyond the bounds, 22003.
-pub fn measure<T: AsRef<str>>(text: T) -> SqlResult<Measured<T>> {
-    parser::measure(text).map_err(|error| planner_error(error, ""))
-}
-
-/// The statement of a text, if it is a query or a change.
-///
-/// # Errors
-/// PostgreSQL's of syntax, with positions.
-pub fn parse<T: AsRef<str> + Clone>(measured: Measured<T>) -> SqlResult<Option<Statement>> {
-    let text = measured.text().clone();
-    let parsed = measured.parse_one();
-    let parsed = parsed.map_err(|error| planner_error(error, text.as_ref()))?;
-    let statement = parsed.map(|parsed| parsed.statement);
-    Ok(statement.filter(|statement| !matches!(statement, Statement::Other(_))))
 }
 
 /// Binds and plans a statement. `notes` is for EXPLAIN.
@@ -87,28 +66,21 @@ pub fn plan(
     })
 }
 
-/// The values of `SELECT …`, in a text that stands outside of any query.
-///
-/// # Errors
-/// 42601.
-pub fn value_list(text: &str) -> SqlResult<Vec<Target>> {
-    bind::value_list(text).map_err(|error| planner_error(error, text))
-}
-
-/// The programs of the values of `text`, one of each type.
+/// The programs of values that stand outside of any query, one of each type; `text` is the one that
+/// the expressions were read from.
 ///
 /// # Errors
 /// As [`plan`]; 42804 for a value of another type.
 pub fn assigned(
     text: &str,
-    list: &[Target],
+    values: &[Expr],
     types: &[SqlType],
     to: AssignedTo<'_>,
     cx: &Arc<StatementCx>,
 ) -> SqlResult<Vec<Program>> {
     let names = Names::new(Arc::clone(cx));
     let session = RowSession::new(Arc::clone(cx));
-    let planned = bind::bind_assigned(list, types, to, &names, &session)
+    let planned = bind::bind_assigned(values, types, to, &names, &session)
         .and_then(|bound| planned(&bound, &session, cx, false));
     let plan = planned.map_err(|error| planner_error(error, text))?;
     match plan.root.project {
@@ -117,7 +89,7 @@ pub fn assigned(
     }
 }
 
-/// The program of a column's default.
+/// The program of a column's default, as it is stored.
 ///
 /// # Errors
 /// As [`assigned`]; positions count from the beginning of the default.
@@ -127,9 +99,23 @@ pub fn default_of(
     ty: SqlType,
     cx: &Arc<StatementCx>,
 ) -> SqlResult<Program> {
-    let text = format!("SELECT {text}");
-    let list = value_list(&text)?;
-    let made = assigned(&text, &list, &[ty], AssignedTo::Column(column), cx)?;
+    let value = parser::parse_expr(text).map_err(|error| planner_error(error, text))?;
+    default_program(text, &value, column, ty, cx)
+}
+
+/// The program of a column's default in a command of this text.
+///
+/// # Errors
+/// As [`assigned`].
+pub fn default_program(
+    text: &str,
+    value: &Expr,
+    column: &str,
+    ty: SqlType,
+    cx: &Arc<StatementCx>,
+) -> SqlResult<Program> {
+    let values = std::slice::from_ref(value);
+    let made = assigned(text, values, &[ty], AssignedTo::Column(column), cx)?;
     let missing = || SqlError::internal("a default without a program");
     made.into_iter().next().ok_or_else(missing)
 }
@@ -164,7 +150,7 @@ fn verb(statement: &Statement) -> &'static str {
         Statement::Update(_) => "UPDATE",
         Statement::Delete(_) => "DELETE",
         Statement::Merge(_) => "MERGE",
-        Statement::Query(_) | Statement::Other(_) => "SELECT",
+        Statement::Query(_) | Statement::Command(_) => "SELECT",
     }
 }
 

@@ -1,0 +1,314 @@
+//! Definitions: tables, indexes, extensions.
+
+use std::ops::Range;
+
+use super::{CommandOption, Expr, IndexElement, Name, Pos, QualifiedName, TypeName};
+
+/// A definition.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Define {
+    /// `CREATE TABLE`
+    CreateTable(CreateTable),
+    /// `CREATE TABLE AS`
+    CreateTableAs(CreateTableAs),
+    /// `CREATE INDEX`
+    CreateIndex(CreateIndex),
+    /// `CREATE EXTENSION`
+    CreateExtension {
+        /// Its name.
+        name: Name,
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+        /// Its options are known; those that are not built are refused by this name.
+        unbuilt: Option<&'static str>,
+    },
+    /// `ALTER TABLE`
+    AlterTable(AlterTable),
+    /// `DROP TABLE`, `DROP INDEX`
+    Drop(Drop),
+    /// `TRUNCATE`
+    Truncate {
+        /// The tables.
+        tables: Vec<QualifiedName>,
+        /// `RESTART IDENTITY`
+        restart: bool,
+        /// `CASCADE`
+        cascade: bool,
+    },
+}
+
+/// How long a relation lives.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Persistence {
+    /// Until it is dropped.
+    #[default]
+    Permanent,
+    /// `TEMPORARY`
+    Temporary,
+    /// `UNLOGGED`
+    Unlogged,
+}
+
+/// `CREATE TABLE`
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateTable {
+    /// Its name.
+    pub name: QualifiedName,
+    /// `TEMPORARY`, `UNLOGGED`
+    pub persistence: Persistence,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// Columns and constraints, in order.
+    pub elements: Vec<TableElement>,
+    /// `WITH (…)`
+    pub options: Vec<CommandOption>,
+    /// A clause that is not built.
+    pub unbuilt: Option<&'static str>,
+}
+
+/// `CREATE TABLE AS query`
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateTableAs {
+    /// Its name.
+    pub name: QualifiedName,
+    /// `TEMPORARY`, `UNLOGGED`
+    pub persistence: Persistence,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// The names of its columns, as many as are given.
+    pub columns: Vec<Name>,
+    /// `WITH (…)`
+    pub options: Vec<CommandOption>,
+    /// The query's place in the text.
+    pub body: Range<Pos>,
+    /// Whether the query is run: not with `WITH NO DATA`.
+    pub with_data: bool,
+    /// A clause that is not built.
+    pub unbuilt: Option<&'static str>,
+}
+
+/// A part of a table's definition.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableElement {
+    /// A column.
+    Column(TableColumn),
+    /// A constraint.
+    Constraint(Constraint),
+    /// `LIKE table`
+    Like(QualifiedName),
+}
+
+/// A column of CREATE TABLE.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableColumn {
+    /// Its name.
+    pub name: Name,
+    /// Its type.
+    pub ty: TypeName,
+    /// `COLLATE`
+    pub collation: Option<QualifiedName>,
+    /// Its constraints, in order.
+    pub constraints: Vec<Constraint>,
+    /// A clause as `DEFERRABLE` that does not belong to the constraint before it.
+    pub misplaced: Option<(&'static str, Pos)>,
+    /// A clause that is not built.
+    pub unbuilt: Option<&'static str>,
+}
+
+/// A constraint of a column or a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Constraint {
+    /// `CONSTRAINT name`
+    pub name: Option<Name>,
+    /// Its kind.
+    pub kind: ConstraintKind,
+    /// `DEFERRABLE`, `INITIALLY DEFERRED`
+    pub deferrable: bool,
+    /// `NOT VALID`
+    pub not_valid: bool,
+    /// `NO INHERIT`
+    pub no_inherit: bool,
+    /// `NOT ENFORCED`
+    pub not_enforced: bool,
+    /// Where it begins.
+    pub at: Pos,
+}
+
+/// An expression with the bytes of the text that it stands in.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WrittenExpr {
+    /// The expression.
+    pub expr: Expr,
+    /// As it was written.
+    pub text: String,
+    /// Where it begins.
+    pub at: Pos,
+}
+
+/// The kinds of constraints.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ConstraintKind {
+    /// `NULL`
+    Null,
+    /// `NOT NULL`; of a table, the column.
+    NotNull(Option<Name>),
+    /// `DEFAULT`
+    Default(WrittenExpr),
+    /// `CHECK`
+    Check(WrittenExpr),
+    /// `PRIMARY KEY`, `UNIQUE`
+    Key(KeyConstraint),
+    /// `GENERATED … AS IDENTITY`
+    Identity {
+        /// `ALWAYS`, or else `BY DEFAULT`
+        always: bool,
+        /// The options of its sequence.
+        options: Vec<SequenceOption>,
+    },
+    /// One that is not built: its name.
+    Unbuilt(&'static str),
+}
+
+/// `PRIMARY KEY`, `UNIQUE`
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyConstraint {
+    /// `PRIMARY KEY`, or else `UNIQUE`
+    pub primary: bool,
+    /// The columns; none for a column's own constraint.
+    pub columns: Vec<Name>,
+    /// `NULLS NOT DISTINCT`
+    pub nulls_not_distinct: bool,
+    /// `WITH (…)`
+    pub options: Vec<CommandOption>,
+    /// A clause that is not built.
+    pub unbuilt: Option<&'static str>,
+}
+
+/// An option of a sequence.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SequenceOption {
+    /// The option.
+    pub kind: SequenceOptionKind,
+    /// Where it begins.
+    pub at: Pos,
+}
+
+/// The options of sequences.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SequenceOptionKind {
+    /// `AS type`
+    As(TypeName),
+    /// `INCREMENT [BY] n`
+    Increment(String),
+    /// `MINVALUE n`, `NO MINVALUE`
+    Min(Option<String>),
+    /// `MAXVALUE n`, `NO MAXVALUE`
+    Max(Option<String>),
+    /// `START [WITH] n`
+    Start(String),
+    /// `RESTART [[WITH] n]`
+    Restart(Option<String>),
+    /// `CACHE n`
+    Cache(String),
+    /// `CYCLE`, `NO CYCLE`
+    Cycle(bool),
+    /// `OWNED BY table.column`, `OWNED BY NONE`
+    OwnedBy(QualifiedName),
+    /// `SEQUENCE NAME name`
+    Name(QualifiedName),
+    /// `LOGGED`, `UNLOGGED`
+    Logged(bool),
+}
+
+/// `CREATE INDEX`
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateIndex {
+    /// Its name.
+    pub name: Option<Name>,
+    /// The table.
+    pub table: QualifiedName,
+    /// `UNIQUE`
+    pub unique: bool,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// `USING method`
+    pub method: Option<Name>,
+    /// The columns.
+    pub columns: Vec<IndexElement>,
+    /// `NULLS NOT DISTINCT`
+    pub nulls_not_distinct: bool,
+    /// `WITH (…)`
+    pub options: Vec<CommandOption>,
+    /// A clause that is not built.
+    pub unbuilt: Option<&'static str>,
+}
+
+/// `ALTER TABLE`
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlterTable {
+    /// The table.
+    pub name: QualifiedName,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// The actions, in order.
+    pub actions: Vec<AlterAction>,
+}
+
+/// An action of ALTER TABLE.
+#[derive(Debug, Clone, PartialEq)]
+pub enum AlterAction {
+    /// `ADD constraint`
+    AddConstraint(Constraint),
+    /// `DROP CONSTRAINT`
+    DropConstraint {
+        /// Its name.
+        name: Name,
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// `CASCADE`
+        cascade: bool,
+    },
+    /// `OWNER TO`
+    Owner(Role),
+    /// `SET (…)`
+    SetOptions(Vec<CommandOption>),
+    /// `RESET (…)`
+    ResetOptions(Vec<CommandOption>),
+    /// One that is not built: its name.
+    Unbuilt(&'static str),
+}
+
+/// A role, as the grammar has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// By its name.
+    Named(Name),
+    /// `CURRENT_USER`, `CURRENT_ROLE`, `SESSION_USER`
+    Current,
+}
+
+/// The kinds of objects that DROP knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DropKind {
+    /// `TABLE`
+    Table,
+    /// `INDEX`
+    Index,
+    /// `EXTENSION`
+    Extension,
+}
+
+/// `DROP`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Drop {
+    /// Their kind.
+    pub kind: DropKind,
+    /// Their names.
+    pub names: Vec<QualifiedName>,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// `CASCADE`
+    pub cascade: bool,
+    /// `CONCURRENTLY`
+    pub concurrently: bool,
+}

@@ -1,0 +1,365 @@
+//! Definitions: CREATE, DROP, TRUNCATE.
+
+use super::cursor::Parser;
+use super::keywords::Kw;
+use super::token::Tok;
+use crate::ast::{
+    Command, CommandOption, CreateIndex, CreateTable, CreateTableAs, Define, Drop, DropKind,
+    Persistence, Pos, QualifiedName, Statement,
+};
+use crate::error::PlanResult;
+
+impl Parser<'_> {
+    /// A definition that is built; `None`, with nothing taken, for any other.
+    pub(super) fn define(&mut self, verb: Kw) -> PlanResult<Option<Define>> {
+        let second = self.peek_at(1);
+        match (verb, second) {
+            (Kw::Truncate, _) => {
+                self.bump();
+                self.truncate().map(Some)
+            }
+            (Kw::Alter, Tok::Key(Kw::Table)) if self.peek_at(2) != Tok::Key(Kw::All) => {
+                self.bump();
+                self.bump();
+                self.alter_table().map(Some)
+            }
+            (Kw::Drop, Tok::Key(Kw::Table | Kw::Index | Kw::Extension)) => {
+                self.bump();
+                self.drop().map(Some)
+            }
+            (Kw::Create, Tok::Key(Kw::Unique | Kw::Index)) => {
+                self.bump();
+                self.create_index().map(Some)
+            }
+            (Kw::Create, Tok::Key(Kw::Extension)) => {
+                self.bump();
+                self.bump();
+                self.create_extension().map(Some)
+            }
+            (Kw::Create, _) => match self.table_words() {
+                Some((words, persistence)) => {
+                    for _ in 0..words {
+                        self.bump();
+                    }
+                    self.create_table(persistence, false).map(Some)
+                }
+                None => Ok(None),
+            },
+            _ => Ok(None),
+        }
+    }
+
+    /// The number of words before the name of CREATE TABLE, if that is what the text begins.
+    fn table_words(&self) -> Option<(usize, Persistence)> {
+        let (words, persistence) = match self.peek_at(1) {
+            Tok::Key(Kw::Table) => (1, Persistence::Permanent),
+            Tok::Key(Kw::Temp | Kw::Temporary) => (2, Persistence::Temporary),
+            Tok::Key(Kw::Unlogged) => (2, Persistence::Unlogged),
+            Tok::Key(Kw::Local | Kw::Global)
+                if matches!(self.peek_at(2), Tok::Key(Kw::Temp | Kw::Temporary)) =>
+            {
+                (3, Persistence::Temporary)
+            }
+            _ => return None,
+        };
+        (self.peek_at(words) == Tok::Key(Kw::Table)).then_some((words + 1, persistence))
+    }
+
+    /// `IF NOT EXISTS`
+    pub(super) fn if_not_exists(&mut self) -> PlanResult<bool> {
+        if !self.is_key(Kw::If) || self.peek_at(1) != Tok::Key(Kw::Not) {
+            return Ok(false);
+        }
+        self.bump();
+        self.bump();
+        self.expect_key(Kw::Exists)?;
+        Ok(true)
+    }
+
+    /// `IF EXISTS`
+    pub(super) fn if_exists(&mut self) -> bool {
+        let exists = self.is_key(Kw::If) && self.peek_at(1) == Tok::Key(Kw::Exists);
+        if exists {
+            self.bump();
+            self.bump();
+        }
+        exists
+    }
+
+    /// `opt_drop_behavior`: whether CASCADE.
+    pub(super) fn cascade(&mut self) -> bool {
+        let cascade = self.accept_key(Kw::Cascade);
+        if !cascade {
+            self.accept_key(Kw::Restrict);
+        }
+        cascade
+    }
+
+    /// CREATE TABLE AS, of which alone there is a plan.
+    pub(super) fn explained_create(&mut self) -> PlanResult<Statement> {
+        let Some((words, persistence)) = self.table_words() else {
+            self.bump();
+            return Err(self.unexpected());
+        };
+        for _ in 0..words {
+            self.bump();
+        }
+        let define = self.create_table(persistence, true)?;
+        Ok(Statement::Command(Box::new(Command::Define(Box::new(
+            define,
+        )))))
+    }
+
+    fn create_table(&mut self, persistence: Persistence, with_query: bool) -> PlanResult<Define> {
+        let if_not_exists = self.if_not_exists()?;
+        let name = self.qualified_name()?;
+        let unbuilt = match self.peek() {
+            _ if with_query => None,
+            Tok::Key(Kw::Of) => Some("CREATE TABLE OF"),
+            Tok::Key(Kw::Partition) => Some("CREATE TABLE PARTITION OF"),
+            _ => None,
+        };
+        let mut create = CreateTable {
+            name,
+            persistence,
+            if_not_exists,
+            elements: Vec::new(),
+            options: Vec::new(),
+            unbuilt,
+        };
+        if unbuilt.is_some() {
+            self.skip_command(Kw::Create)?;
+            return Ok(Define::CreateTable(create));
+        }
+        let names =
+            Self::is_col_id(self.peek_at(1)) && matches!(self.peek_at(2), Tok::Char(b',' | b')'));
+        if !self.is_char(b'(') || names || with_query {
+            return self.create_table_as(create);
+        }
+        self.bump();
+        if !self.is_char(b')') {
+            create.elements = self.list(Self::table_element)?;
+        }
+        self.expect_char(b')')?;
+        if self.accept_key(Kw::Inherits) {
+            self.expect_char(b'(')?;
+            self.list(Self::qualified_name)?;
+            self.expect_char(b')')?;
+            create.unbuilt = Some("INHERITS");
+        }
+        if self.is_key(Kw::Partition) {
+            create.unbuilt = Some("PARTITION BY");
+            self.skip_command(Kw::Create)?;
+            return Ok(Define::CreateTable(create));
+        }
+        create.unbuilt = self.table_clauses(&mut create.options)?.or(create.unbuilt);
+        Ok(Define::CreateTable(create))
+    }
+
+    /// `table_access_method_clause OptWith OnCommitOption OptTableSpace`; the name of one that is
+    /// not built.
+    fn table_clauses(
+        &mut self,
+        options: &mut Vec<CommandOption>,
+    ) -> PlanResult<Option<&'static str>> {
+        let mut unbuilt = None;
+        if self.accept_key(Kw::Using) && self.col_id()?.text != "heap" {
+            unbuilt = Some("USING an access method");
+        }
+        if self.accept_key(Kw::With) {
+            *options = self.definitions()?;
+        } else if self.accept_key(Kw::Without) {
+            self.expect_key(Kw::Oids)?;
+        }
+        if self.accept_key(Kw::On) {
+            self.expect_key(Kw::Commit)?;
+            if self.accept_key(Kw::Delete) || self.accept_key(Kw::Preserve) {
+                self.expect_key(Kw::Rows)?;
+            } else {
+                self.expect_key(Kw::Drop)?;
+            }
+            unbuilt = Some("ON COMMIT");
+        }
+        if self.accept_key(Kw::Tablespace) && self.col_id()?.text != "pg_default" {
+            unbuilt = Some("TABLESPACE");
+        }
+        Ok(unbuilt)
+    }
+
+    /// `create_as_target AS SelectStmt opt_with_data`
+    fn create_table_as(&mut self, create: CreateTable) -> PlanResult<Define> {
+        let columns = self.optional_names()?;
+        let mut made = CreateTableAs {
+            name: create.name,
+            persistence: create.persistence,
+            if_not_exists: create.if_not_exists,
+            columns,
+            options: Vec::new(),
+            body: self.pos()..self.pos(),
+            with_data: true,
+            unbuilt: None,
+        };
+        made.unbuilt = self.table_clauses(&mut made.options)?;
+        if !self.is_key(Kw::As) && made.columns.is_empty() && made.options.is_empty() {
+            return Err(self.unexpected());
+        }
+        self.expect_key(Kw::As)?;
+        let begin = self.pos();
+        if self.is_key(Kw::Execute) {
+            self.execute()?;
+            made.unbuilt = Some("CREATE TABLE AS EXECUTE");
+        } else {
+            self.query()?;
+        }
+        made.body = begin..Pos(self.last_end() as u32);
+        made.with_data = self.with_data()?;
+        Ok(Define::CreateTableAs(made))
+    }
+
+    /// `opt_with_data`
+    fn with_data(&mut self) -> PlanResult<bool> {
+        if !self.accept_key(Kw::With) {
+            return Ok(true);
+        }
+        let no = self.accept_key(Kw::No);
+        self.expect_key(Kw::Data)?;
+        Ok(!no)
+    }
+
+    /// Behind CREATE.
+    fn create_index(&mut self) -> PlanResult<Define> {
+        let unique = self.accept_key(Kw::Unique);
+        self.expect_key(Kw::Index)?;
+        let concurrently = self.accept_key(Kw::Concurrently);
+        let if_not_exists = self.if_not_exists()?;
+        let name = match if_not_exists || !self.is_key(Kw::On) {
+            true => Some(self.col_id()?),
+            false => None,
+        };
+        self.expect_key(Kw::On)?;
+        let (table, _) = self.relation()?;
+        let method = match self.accept_key(Kw::Using) {
+            true => Some(self.col_id()?),
+            false => None,
+        };
+        self.expect_char(b'(')?;
+        let columns = self.list(Self::index_element)?;
+        self.expect_char(b')')?;
+        let mut unbuilt = concurrently.then_some("CREATE INDEX CONCURRENTLY");
+        if self.accept_key(Kw::Include) {
+            self.expect_char(b'(')?;
+            self.list(Self::index_element)?;
+            self.expect_char(b')')?;
+            unbuilt = Some("INCLUDE");
+        }
+        let nulls_not_distinct = self.null_treatment()?;
+        let mut options = Vec::new();
+        if self.accept_key(Kw::With) {
+            options = self.definitions()?;
+        }
+        if self.accept_key(Kw::Tablespace) && self.col_id()?.text != "pg_default" {
+            unbuilt = Some("TABLESPACE");
+        }
+        if self.filter()?.is_some() {
+            unbuilt = Some("a partial index");
+        }
+        Ok(Define::CreateIndex(CreateIndex {
+            name,
+            table,
+            unique,
+            if_not_exists,
+            method,
+            columns,
+            nulls_not_distinct,
+            options,
+            unbuilt,
+        }))
+    }
+
+    /// `opt_unique_null_treatment`
+    pub(super) fn null_treatment(&mut self) -> PlanResult<bool> {
+        if !self.accept_key(Kw::Nulls) {
+            return Ok(false);
+        }
+        let not = self.accept_key(Kw::Not);
+        self.expect_key(Kw::Distinct)?;
+        Ok(not)
+    }
+
+    /// Behind CREATE EXTENSION.
+    fn create_extension(&mut self) -> PlanResult<Define> {
+        let if_not_exists = self.if_not_exists()?;
+        let name = self.col_id()?;
+        self.accept_key(Kw::With);
+        let mut unbuilt = None;
+        loop {
+            if self.accept_key(Kw::Schema) {
+                if !matches!(self.col_id()?.text.as_str(), "public" | "pg_catalog") {
+                    unbuilt = Some("CREATE EXTENSION with SCHEMA");
+                }
+            } else if self.accept_key(Kw::Version) {
+                self.word_of_extension()?;
+                unbuilt = Some("CREATE EXTENSION with VERSION");
+            } else if !self.accept_key(Kw::Cascade) {
+                break;
+            }
+        }
+        Ok(Define::CreateExtension {
+            name,
+            if_not_exists,
+            unbuilt,
+        })
+    }
+
+    /// Behind DROP.
+    fn drop(&mut self) -> PlanResult<Define> {
+        let kind = match self.peek() {
+            Tok::Key(Kw::Table) => DropKind::Table,
+            Tok::Key(Kw::Index) => DropKind::Index,
+            _ => DropKind::Extension,
+        };
+        self.bump();
+        let concurrently = kind == DropKind::Index && self.accept_key(Kw::Concurrently);
+        let if_exists = self.if_exists();
+        let names = match kind {
+            DropKind::Extension => self.list(|parser| {
+                let name = parser.col_id()?;
+                Ok(QualifiedName { parts: vec![name] })
+            })?,
+            DropKind::Table | DropKind::Index => self.list(Self::any_name)?,
+        };
+        let cascade = self.cascade();
+        Ok(Define::Drop(Drop {
+            kind,
+            names,
+            if_exists,
+            cascade,
+            concurrently,
+        }))
+    }
+
+    /// Behind TRUNCATE.
+    fn truncate(&mut self) -> PlanResult<Define> {
+        self.accept_key(Kw::Table);
+        let tables = self.list(|parser| Ok(parser.relation()?.0))?;
+        let mut restart = false;
+        if matches!(self.peek(), Tok::Key(Kw::Continue | Kw::Restart)) {
+            restart = self.is_key(Kw::Restart);
+            self.bump();
+            self.expect_key(Kw::Identity)?;
+        }
+        Ok(Define::Truncate {
+            tables,
+            restart,
+            cascade: self.cascade(),
+        })
+    }
+
+    /// `opt_definition`: `WITH (…)`, if it is next.
+    pub(super) fn opt_definition(&mut self) -> PlanResult<Vec<CommandOption>> {
+        if !self.accept_key(Kw::With) {
+            return Ok(Vec::new());
+        }
+        self.definitions()
+    }
+}

@@ -1,0 +1,353 @@
+//! The elements of a table's definition: its columns with their constraints.
+
+use evenkeel_types::SqlState;
+
+use super::cursor::Parser;
+use super::keywords::Kw;
+use super::token::Tok;
+use crate::ast::{
+    Constraint, ConstraintKind, Expr, KeyConstraint, Pos, TableColumn, TableElement, WrittenExpr,
+};
+use crate::error::{PlanError, PlanResult};
+
+pub(super) fn plain(kind: ConstraintKind, at: Pos) -> Constraint {
+    Constraint {
+        name: None,
+        kind,
+        deferrable: false,
+        not_valid: false,
+        no_inherit: false,
+        not_enforced: false,
+        at,
+    }
+}
+
+impl Parser<'_> {
+    /// `TableElement`
+    pub(super) fn table_element(&mut self) -> PlanResult<TableElement> {
+        match self.peek() {
+            Tok::Key(
+                Kw::Constraint | Kw::Check | Kw::Unique | Kw::Primary | Kw::Foreign | Kw::Not,
+            ) => Ok(TableElement::Constraint(self.table_constraint()?)),
+            Tok::Key(Kw::Exclude) if self.is_exclusion() => {
+                Ok(TableElement::Constraint(self.table_constraint()?))
+            }
+            Tok::Key(Kw::Like) => {
+                self.bump();
+                let name = self.qualified_name()?;
+                while matches!(self.peek(), Tok::Key(Kw::Including | Kw::Excluding)) {
+                    self.bump();
+                    self.like_option()?;
+                }
+                Ok(TableElement::Like(name))
+            }
+            _ => Ok(TableElement::Column(self.table_column()?)),
+        }
+    }
+
+    fn is_exclusion(&self) -> bool {
+        matches!(self.peek_at(1), Tok::Char(b'(') | Tok::Key(Kw::Using))
+    }
+
+    fn like_option(&mut self) -> PlanResult<()> {
+        match self.peek() {
+            Tok::Key(
+                Kw::Comments
+                | Kw::Compression
+                | Kw::Constraints
+                | Kw::Defaults
+                | Kw::Identity
+                | Kw::Generated
+                | Kw::Indexes
+                | Kw::Statistics
+                | Kw::Storage
+                | Kw::All,
+            ) => {
+                self.bump();
+                Ok(())
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// `columnDef`
+    pub(super) fn table_column(&mut self) -> PlanResult<TableColumn> {
+        let name = self.col_id()?;
+        let mut column = TableColumn {
+            ty: self.type_name()?,
+            name,
+            collation: None,
+            constraints: Vec::new(),
+            misplaced: None,
+            unbuilt: None,
+        };
+        for (word, unbuilt) in [(Kw::Storage, "STORAGE"), (Kw::Compression, "COMPRESSION")] {
+            if self.accept_key(word) {
+                if !self.accept_key(Kw::Default) {
+                    self.col_id()?;
+                }
+                column.unbuilt = Some(unbuilt);
+            }
+        }
+        if self.accept_key(Kw::Options) {
+            self.skip_parentheses()?;
+            column.unbuilt = Some("OPTIONS of a column");
+        }
+        self.column_constraints(&mut column)?;
+        Ok(column)
+    }
+
+    /// `ColQualList`
+    fn column_constraints(&mut self, column: &mut TableColumn) -> PlanResult<()> {
+        loop {
+            let at = self.pos();
+            if self.accept_key(Kw::Collate) {
+                if column.collation.is_some() {
+                    let message = "multiple COLLATE clauses not allowed";
+                    return Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at));
+                }
+                column.collation = Some(self.any_name()?);
+                continue;
+            }
+            let name = match self.accept_key(Kw::Constraint) {
+                true => Some(self.col_id()?),
+                false => None,
+            };
+            match self.column_constraint()? {
+                Some(mut constraint) => {
+                    if name.is_some() {
+                        constraint.at = at;
+                    }
+                    constraint.name = name;
+                    column.constraints.push(constraint);
+                }
+                None if name.is_some() => return Err(self.unexpected()),
+                None => {
+                    if !self.constraint_attribute(column)? {
+                        return Ok(());
+                    }
+                }
+            }
+        }
+    }
+
+    /// `ConstraintAttr`: of the constraint before it.
+    fn constraint_attribute(&mut self, column: &mut TableColumn) -> PlanResult<bool> {
+        let at = self.pos();
+        let (words, text): (&[Kw], _) = match (self.peek(), self.peek_at(1)) {
+            (Tok::Key(Kw::Deferrable), _) => (&[Kw::Deferrable], "DEFERRABLE"),
+            (Tok::Key(Kw::Not), Tok::Key(Kw::Deferrable)) => {
+                (&[Kw::Not, Kw::Deferrable], "NOT DEFERRABLE")
+            }
+            (Tok::Key(Kw::Initially), Tok::Key(Kw::Deferred)) => {
+                (&[Kw::Initially, Kw::Deferred], "INITIALLY DEFERRED")
+            }
+            (Tok::Key(Kw::Initially), _) => {
+                (&[Kw::Initially, Kw::Immediate], "INITIALLY IMMEDIATE")
+            }
+            (Tok::Key(Kw::Not), Tok::Key(Kw::Enforced)) => {
+                (&[Kw::Not, Kw::Enforced], "NOT ENFORCED")
+            }
+            (Tok::Key(Kw::Enforced), _) => (&[Kw::Enforced], "ENFORCED"),
+            _ => return Ok(false),
+        };
+        self.expect_keys(words)?;
+        let fits = match column.constraints.last_mut() {
+            None => false,
+            Some(last) => {
+                match text {
+                    "DEFERRABLE" | "INITIALLY DEFERRED" => last.deferrable = true,
+                    "NOT ENFORCED" => last.not_enforced = true,
+                    _ => {}
+                }
+                let foreign = matches!(last.kind, ConstraintKind::Unbuilt(_));
+                foreign
+                    || match text {
+                        "ENFORCED" | "NOT ENFORCED" => {
+                            matches!(last.kind, ConstraintKind::Check(_))
+                        }
+                        _ => matches!(last.kind, ConstraintKind::Key(_)),
+                    }
+            }
+        };
+        if !fits && column.misplaced.is_none() {
+            column.misplaced = Some((text, at));
+        }
+        Ok(true)
+    }
+
+    /// `ColConstraintElem`
+    fn column_constraint(&mut self) -> PlanResult<Option<Constraint>> {
+        let at = self.pos();
+        let kind = match self.peek() {
+            Tok::Key(Kw::Not) if self.peek_at(1) == Tok::Key(Kw::Null) => {
+                self.bump();
+                self.bump();
+                let mut constraint = plain(ConstraintKind::NotNull(None), at);
+                constraint.no_inherit = self.no_inherit()?;
+                return Ok(Some(constraint));
+            }
+            Tok::Key(Kw::Not)
+                if !matches!(self.peek_at(1), Tok::Key(Kw::Deferrable | Kw::Enforced)) =>
+            {
+                self.bump();
+                return Err(self.unexpected());
+            }
+            Tok::Key(Kw::Null) => {
+                self.bump();
+                ConstraintKind::Null
+            }
+            Tok::Key(Kw::Unique | Kw::Primary) => {
+                let mut key = self.key_words()?;
+                self.key_options(&mut key)?;
+                ConstraintKind::Key(key)
+            }
+            Tok::Key(Kw::Check) => {
+                let check = self.check()?;
+                let mut constraint = plain(check, at);
+                constraint.no_inherit = self.no_inherit()?;
+                return Ok(Some(constraint));
+            }
+            Tok::Key(Kw::Default) => {
+                self.bump();
+                ConstraintKind::Default(self.written(Self::basic_expr)?)
+            }
+            Tok::Key(Kw::Generated) => self.generated()?,
+            Tok::Key(Kw::References) => {
+                self.references()?;
+                ConstraintKind::Unbuilt("REFERENCES")
+            }
+            _ => return Ok(None),
+        };
+        Ok(Some(plain(kind, at)))
+    }
+
+    /// `opt_no_inherit`
+    fn no_inherit(&mut self) -> PlanResult<bool> {
+        if !self.accept_key(Kw::No) {
+            return Ok(false);
+        }
+        self.expect_key(Kw::Inherit)?;
+        Ok(true)
+    }
+
+    /// An expression with its text.
+    pub(super) fn written(
+        &mut self,
+        parse: impl FnOnce(&mut Self) -> PlanResult<Expr>,
+    ) -> PlanResult<WrittenExpr> {
+        let at = self.pos();
+        let expr = parse(self)?;
+        let text = self.text_since(at).to_owned();
+        Ok(WrittenExpr { expr, text, at })
+    }
+
+    /// `CHECK ( a_expr )`
+    pub(super) fn check(&mut self) -> PlanResult<ConstraintKind> {
+        self.expect_key(Kw::Check)?;
+        self.expect_char(b'(')?;
+        let check = self.written(Self::expr)?;
+        self.expect_char(b')')?;
+        Ok(ConstraintKind::Check(check))
+    }
+
+    /// `PRIMARY KEY`, `UNIQUE` and how NULLs count.
+    pub(super) fn key_words(&mut self) -> PlanResult<KeyConstraint> {
+        let primary = self.accept_key(Kw::Primary);
+        self.expect_key(if primary { Kw::Key } else { Kw::Unique })?;
+        Ok(KeyConstraint {
+            primary,
+            columns: Vec::new(),
+            nulls_not_distinct: !primary && self.null_treatment()?,
+            options: Vec::new(),
+            unbuilt: None,
+        })
+    }
+
+    /// `opt_definition OptConsTableSpace`
+    pub(super) fn key_options(&mut self, key: &mut KeyConstraint) -> PlanResult<()> {
+        key.options = self.opt_definition()?;
+        if self.accept_key(Kw::Using) {
+            self.expect_keys(&[Kw::Index, Kw::Tablespace])?;
+            self.col_id()?;
+            key.unbuilt = Some("TABLESPACE");
+        }
+        Ok(())
+    }
+
+    /// `GENERATED …`
+    fn generated(&mut self) -> PlanResult<ConstraintKind> {
+        self.bump();
+        let at = self.pos();
+        let always = self.accept_key(Kw::Always);
+        if !always {
+            self.expect_keys(&[Kw::By, Kw::Default])?;
+        }
+        self.expect_key(Kw::As)?;
+        if self.accept_key(Kw::Identity) {
+            let mut options = Vec::new();
+            if self.accept_char(b'(') {
+                options = self.sequence_options()?;
+                if options.is_empty() {
+                    return Err(self.unexpected());
+                }
+                self.expect_char(b')')?;
+            }
+            return Ok(ConstraintKind::Identity { always, options });
+        }
+        self.expect_char(b'(')?;
+        self.expr()?;
+        self.expect_char(b')')?;
+        if !self.accept_key(Kw::Stored) {
+            self.accept_key(Kw::Virtual);
+        }
+        if !always {
+            let message = "for a generated column, GENERATED ALWAYS must be specified";
+            return Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at));
+        }
+        Ok(ConstraintKind::Unbuilt("GENERATED ALWAYS AS (expression)"))
+    }
+
+    /// `REFERENCES qualified_name opt_column_list key_match key_actions`
+    pub(super) fn references(&mut self) -> PlanResult<()> {
+        self.expect_key(Kw::References)?;
+        self.qualified_name()?;
+        self.optional_names()?;
+        if self.accept_key(Kw::Match) && !self.accept_key(Kw::Full) && !self.accept_key(Kw::Partial)
+        {
+            self.expect_key(Kw::Simple)?;
+        }
+        while self.accept_key(Kw::On) {
+            if !self.accept_key(Kw::Delete) {
+                self.expect_key(Kw::Update)?;
+            }
+            if self.accept_key(Kw::No) {
+                self.expect_key(Kw::Action)?;
+            } else if self.accept_key(Kw::Set) {
+                if !self.accept_key(Kw::Null) {
+                    self.expect_key(Kw::Default)?;
+                }
+                self.optional_names()?;
+            } else if !self.accept_key(Kw::Cascade) {
+                self.expect_key(Kw::Restrict)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Skips the content of a parenthesis, and the one that closes it.
+    pub(super) fn skip_parentheses(&mut self) -> PlanResult<()> {
+        self.expect_char(b'(')?;
+        let mut open = 1_usize;
+        while open > 0 {
+            match self.peek() {
+                Tok::Char(b'(') => open += 1,
+                Tok::Char(b')') => open -= 1,
+                Tok::End | Tok::Bad => return Err(self.unexpected()),
+                _ => {}
+            }
+            self.bump();
+        }
+        Ok(())
+    }
+}
