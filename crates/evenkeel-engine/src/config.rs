@@ -24,8 +24,6 @@ pub struct Config {
     /// The longest activity without a record of the state of all transactions, for those who read
     /// the log from somewhere in its middle.
     pub running_interval: Duration,
-    /// Whether a scan of a large table begins where another scan of it is.
-    pub synchronize_seqscans: bool,
     /// A deliberate bug for a test to catch; only in builds with debug assertions.
     pub mutant: Option<Mutant>,
 }
@@ -39,7 +37,6 @@ impl Default for Config {
             deadlock_timeout: Duration::from_secs(1),
             track_commit_timestamp: false,
             running_interval: Duration::from_secs(15),
-            synchronize_seqscans: true,
             mutant: None,
         }
     }

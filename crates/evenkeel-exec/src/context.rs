@@ -79,11 +79,13 @@ impl Child {
     }
 }
 
-/// Bounds of one execution.
+/// Bounds and ways of one execution.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes that one operator keeps before it uses temporary files (`work_mem`).
     pub work_mem: usize,
+    /// Scans of large tables begin where another one is (`synchronize_seqscans`).
+    pub synchronize_seqscans: bool,
     /// Most rows of a batch.
     pub batch: usize,
     /// How long it works before it gives way.
@@ -96,6 +98,7 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             work_mem: 4 << 20,
+            synchronize_seqscans: true,
             batch: BATCH,
             slice: SLICE,
             interrupt: None,

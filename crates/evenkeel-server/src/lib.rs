@@ -27,4 +27,3 @@ pub use config::ServerConfig;
 pub use descriptors::Descriptors;
 pub use instance::{Reopen, RunError};
 pub use server::{Server, ServerError, StopHandle};
-pub use settings::{SettingError, Settings};

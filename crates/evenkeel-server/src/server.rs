@@ -57,6 +57,11 @@ pub struct Server {
 pub struct StopHandle(Arc<Shared>);
 
 impl StopHandle {
+    /// Changes how long a client may take to say who it is.
+    pub fn set_authentication_timeout(&self, time: Duration) {
+        self.0.set_authentication_timeout(time);
+    }
+
     /// Ends every session (running statements are cancelled and rolled back) and lets
     /// `Server::run` return.
     pub fn stop(&self) {

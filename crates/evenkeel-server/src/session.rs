@@ -59,7 +59,7 @@ async fn start<T: Transport>(
     shared: &Arc<Shared>,
     place: OwnedSemaphorePermit,
 ) -> Result<(), ConnectionError> {
-    let request = tokio::time::timeout(shared.authentication_timeout, negotiate(wire)).await;
+    let request = tokio::time::timeout(shared.authentication_timeout(), negotiate(wire)).await;
     match request {
         Ok(Ok(Request::Session(parameters))) => {
             let _slot = shared.connection_slot()?;

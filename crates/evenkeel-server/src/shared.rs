@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use evenkeel_sql::{SqlEngine, SqlError, SqlState};
+use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
 use crate::cancel::Registry;
@@ -18,7 +19,7 @@ pub(crate) struct Shared {
     pub instances: Instances,
     pub registry: Registry,
     pub stopping: watch::Sender<bool>,
-    pub authentication_timeout: Duration,
+    authentication_timeout: Mutex<Duration>,
     slots: Arc<Semaphore>,
     /// For connections that are not sessions yet.
     pending: Arc<Semaphore>,
@@ -30,10 +31,19 @@ impl Shared {
             instances: Instances::new(engine),
             registry: Registry::new(),
             stopping: watch::Sender::new(false),
-            authentication_timeout: config.authentication_timeout,
+            authentication_timeout: Mutex::new(config.authentication_timeout),
             slots: Arc::new(Semaphore::new(config.max_connections)),
             pending: Arc::new(Semaphore::new(config.max_pending)),
         }
+    }
+
+    /// How long a client may take to say who it is.
+    pub fn authentication_timeout(&self) -> Duration {
+        *self.authentication_timeout.lock()
+    }
+
+    pub fn set_authentication_timeout(&self, time: Duration) {
+        *self.authentication_timeout.lock() = time;
     }
 
     /// The open database; an error while it recovers from a failure.

@@ -6,6 +6,7 @@ use evenkeel_engine::EngineError;
 use evenkeel_engine::memory::OutOfMemory;
 use evenkeel_exec::ExecError;
 use evenkeel_planner::PlanError;
+use evenkeel_settings::SettingError;
 pub use evenkeel_types::SqlState;
 use evenkeel_types::TypeError;
 
@@ -162,6 +163,16 @@ impl From<TypeError> for SqlError {
         out.fields.detail = error.detail.map(String::from);
         out.fields.hint = error.hint.map(String::from);
         out
+    }
+}
+
+impl From<SettingError> for SqlError {
+    fn from(error: SettingError) -> SqlError {
+        let out = SqlError::new(error.sqlstate(), error.to_string());
+        match error.hint() {
+            Some(hint) => out.hint(hint.to_owned()),
+            None => out,
+        }
     }
 }
 

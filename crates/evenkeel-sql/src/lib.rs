@@ -16,7 +16,6 @@ pub mod pg_catalog;
 pub mod planner;
 pub mod protocol;
 pub mod session;
-pub mod setting_info;
 pub mod settings;
 
 pub use error::{ErrorFields, SqlError, SqlResult, SqlState};
@@ -28,5 +27,3 @@ pub use session::api::{CancelHandle, Prepared, SessionParams, SqlConfig};
 pub use session::{
     CopyInSink, CopyOutStream, RowStream, Session, SimpleQuery, SqlEngine, StatementResult,
 };
-pub use setting_info::ServerSetting;
-pub use settings::defs::{session_default, session_settings};

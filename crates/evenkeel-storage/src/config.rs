@@ -265,6 +265,56 @@ impl StorageConfig {
     }
 }
 
+/// Settings that can change while the database is open.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Tuning {
+    /// As in [`StorageConfig`].
+    pub max_wal_size: u64,
+    /// As in [`StorageConfig`].
+    pub min_wal_size: u64,
+    /// As in [`StorageConfig`].
+    pub checkpoint_timeout: Duration,
+    /// As in [`StorageConfig`].
+    pub checkpoint_completion_target: f64,
+    /// As in [`StorageConfig`].
+    pub checkpoint_warning: Duration,
+    /// As in [`StorageConfig`].
+    pub max_recovery_time: Duration,
+    /// As in [`StorageConfig`].
+    pub wal_writer_delay: Duration,
+}
+
+impl StorageConfig {
+    /// Its part that can change while the database is open.
+    #[must_use]
+    pub fn tuning(&self) -> Tuning {
+        Tuning {
+            max_wal_size: self.max_wal_size,
+            min_wal_size: self.min_wal_size,
+            checkpoint_timeout: self.checkpoint_timeout,
+            checkpoint_completion_target: self.checkpoint_completion_target,
+            checkpoint_warning: self.checkpoint_warning,
+            max_recovery_time: self.max_recovery_time,
+            wal_writer_delay: self.wal_writer_delay,
+        }
+    }
+
+    /// These settings with that part replaced.
+    #[must_use]
+    pub(crate) fn tuned(&self, tuning: &Tuning) -> StorageConfig {
+        StorageConfig {
+            max_wal_size: tuning.max_wal_size,
+            min_wal_size: tuning.min_wal_size,
+            checkpoint_timeout: tuning.checkpoint_timeout,
+            checkpoint_completion_target: tuning.checkpoint_completion_target,
+            checkpoint_warning: tuning.checkpoint_warning,
+            max_recovery_time: tuning.max_recovery_time,
+            wal_writer_delay: tuning.wal_writer_delay,
+            ..self.clone()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -36,7 +36,7 @@ pub mod wal;
 pub mod writeout;
 
 pub use client::{ApplyContext, CommitNote, StorageClient, StoreState};
-pub use config::{RecoveryOpen, StorageConfig, TornPageProtection};
+pub use config::{RecoveryOpen, StorageConfig, TornPageProtection, Tuning};
 pub use error::{ApplyError, StorageError, StorageResult};
 pub use ids::{BlockNumber, FileId, Fork, FrameId, Lsn, PageId};
 pub use poison::Poison;

@@ -227,6 +227,8 @@ states! {
     CANNOT_CONNECT_NOW = "57P03";
     /// An I/O error.
     IO_ERROR = "58030";
+    /// A configuration file has errors.
+    CONFIG_FILE_ERROR = "F0000";
     /// No such file.
     UNDEFINED_FILE = "58P01";
     /// A fault of this engine.

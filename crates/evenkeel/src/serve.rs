@@ -9,19 +9,20 @@ use std::time::{Duration, Instant};
 
 use evenkeel_engine::memory::{self, counting};
 use evenkeel_engine::{Config, Database, EngineError};
-use evenkeel_io::{Disk, FileDisk, IoErrorKind};
-use evenkeel_server::{Descriptors, Reopen, Server, Settings};
-use evenkeel_sql::{ServerSetting, SqlConfig, SqlEngine};
+use evenkeel_io::{Disk, FileDisk, IoErrorKind, IoMethod};
+use evenkeel_server::{Descriptors, Reopen, Server, ServerConfig, settings};
+use evenkeel_settings::{Configuration, FILE, Loaded, settings_file};
+use evenkeel_sql::{SqlConfig, SqlEngine};
+use evenkeel_storage::Store;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::runtime::Runtime;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::Failure;
 
 /// The server has not begun to serve.
 static STARTING: AtomicBool = AtomicBool::new(true);
 
-const SETTINGS_FILE: &str = "evenkeel.conf";
 /// How long a failed instance may keep its directory locked.
 const UNLOCKED: Duration = Duration::from_secs(10);
 
@@ -29,7 +30,7 @@ const UNLOCKED: Duration = Duration::from_secs(10);
 pub fn settings_help() -> String {
     format!(
         "Settings (in evenkeel.conf or by -c):\n{}",
-        Settings::describe("  ")
+        settings_file("  ")
     )
 }
 
@@ -39,9 +40,12 @@ pub fn serve(data: &Path, port: Option<u16>, overrides: &[String]) -> Result<(),
         .with_writer(std::io::stderr)
         .init();
     end_on_panic_while_starting();
-    let mut settings = read_settings(data, port, overrides)?;
-    settings.settle_memory();
-    share_open_files(&mut settings);
+    let configuration = Arc::new(read_settings(data, port, overrides)?);
+    let (server_memory, session_memory) = settings::settle_memory(&configuration);
+    let loaded = configuration.loaded();
+    let mut listen = settings::server_config(&loaded);
+    let mut config = settings::database_config(&loaded);
+    share_open_files(&mut listen, &mut config);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -49,17 +53,22 @@ pub fn serve(data: &Path, port: Option<u16>, overrides: &[String]) -> Result<(),
     // the other sessions off it first.
     evenkeel_io::set_blocking_hook(|work| tokio::task::block_in_place(work))?;
     memory::set_gauge(counting::in_use);
-    let disk: Arc<dyn Disk> = Arc::new(FileDisk::new(settings.io_method()));
+    let disk: Arc<dyn Disk> = Arc::new(FileDisk::new(settings::io_method(&loaded)));
     let opener = Opener {
         disk: Arc::clone(&disk),
         data: data.to_owned(),
-        config: settings.database.clone(),
-        sql: settings.sql.clone(),
+        config,
+        sql: SqlConfig {
+            server_memory,
+            session_memory,
+            settings: configuration,
+            ..SqlConfig::default()
+        },
     };
     runtime.spawn(end_on_signal_while_starting());
     let engine = opener.open()?;
     write_settings_file(&*disk, data)?;
-    let served = serve_database(&runtime, engine, opener, &settings).and_then(|engine| {
+    let served = serve_database(&runtime, engine, opener, &listen).and_then(|engine| {
         engine.stop_autovacuum();
         engine.close()?;
         engine.database().close()?;
@@ -87,7 +96,7 @@ fn end_on_panic_while_starting() {
 
 /// Has the process allowed as many open files as the system lets it have, and shares them out
 /// between sessions and data files.
-fn share_open_files(settings: &mut Settings) {
+fn share_open_files(listen: &mut ServerConfig, config: &mut Config) {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,
@@ -97,7 +106,7 @@ fn share_open_files(settings: &mut Settings) {
         tracing::warn!("could not raise the limit of open files: {error}");
     }
     let limit = getrlimit(Resource::Nofile).current;
-    let wanted = settings.server.max_connections;
+    let wanted = listen.max_connections;
     let shares = Descriptors::share(limit, wanted);
     if shares.sessions < wanted {
         let limit = limit.unwrap_or_default();
@@ -105,10 +114,10 @@ fn share_open_files(settings: &mut Settings) {
             "max_connections is lowered from {wanted} to {}: the process may have {limit} files open",
             shares.sessions
         );
-        settings.server.max_connections = shares.sessions;
+        listen.max_connections = shares.sessions;
     }
-    settings.server.max_pending = shares.pending;
-    settings.database.storage.max_data_files = Some(shares.data_files);
+    listen.max_pending = shares.pending;
+    config.storage.max_data_files = Some(shares.data_files);
 }
 
 /// Opens the database, at the start and after a failure.
@@ -122,16 +131,17 @@ struct Opener {
 impl Opener {
     fn open(&self) -> Result<Arc<SqlEngine>, Failure> {
         let database = Database::open(Arc::clone(&self.disk), &self.data, self.config.clone())?;
-        let mut sql = self.sql.clone();
         let atomic = database.store().writes_pages_atomically();
-        let atomic = if atomic { "on" } else { "off" };
-        let found = ServerSetting::found(
-            "atomic_page_writes",
-            atomic,
-            "whether the device never tears a page, as found at the start",
-        );
-        sql.settings = sql.settings.iter().cloned().chain([found]).collect();
-        let opened = SqlEngine::open(database.clone(), sql);
+        let configuration = &self.sql.settings;
+        configuration.settle("atomic_page_writes", if atomic { "on" } else { "off" });
+        // Of this database, which may be closed and opened anew.
+        let store = Arc::downgrade(database.store());
+        configuration.on_load(move |loaded| {
+            if let Some(store) = store.upgrade() {
+                tune(&store, loaded);
+            }
+        });
+        let opened = SqlEngine::open(database.clone(), self.sql.clone());
         let running = opened.and_then(|engine| engine.start_autovacuum().map(|()| engine));
         match running {
             Ok(engine) => Ok(engine),
@@ -158,6 +168,13 @@ impl Opener {
     }
 }
 
+/// Has storage follow settings that were loaded while it is open.
+fn tune(store: &Store, loaded: &Loaded) {
+    if let Err(error) = store.tune(settings::tuning(loaded)) {
+        tracing::warn!("the settings of checkpoints and the log stay as they are: {error}");
+    }
+}
+
 fn is_locked(error: &(dyn std::error::Error + 'static)) -> bool {
     let error = error.downcast_ref::<EngineError>();
     error.is_some_and(|error| error.sqlstate() == "55006")
@@ -167,10 +184,10 @@ fn serve_database(
     runtime: &Runtime,
     engine: Arc<SqlEngine>,
     opener: Opener,
-    settings: &Settings,
+    listen: &ServerConfig,
 ) -> Result<Arc<SqlEngine>, Failure> {
     runtime.block_on(async {
-        let server = match Server::bind(Arc::clone(&engine), &settings.server).await {
+        let server = match Server::bind(Arc::clone(&engine), listen).await {
             Ok(server) => server,
             Err(error) => {
                 engine.database().close()?;
@@ -181,6 +198,15 @@ fn serve_database(
         drop(engine);
         announce(&server)?;
         let stop = server.stop_handle();
+        let configuration = Arc::clone(&opener.sql.settings);
+        let handle = stop.clone();
+        configuration.on_load(move |loaded| {
+            handle.set_authentication_timeout(loaded.time("authentication_timeout"));
+        });
+        tokio::spawn(load_when_told_to(
+            signal(SignalKind::hangup())?,
+            configuration,
+        ));
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         // Once these hear of a signal: one that `end_on_signal_while_starting` passes over is not
@@ -221,6 +247,18 @@ async fn end_on_signal_while_starting() {
     if STARTING.load(Ordering::SeqCst) {
         tracing::info!("received {name} while starting: the next start will recover");
         std::process::exit(0);
+    }
+}
+
+/// Loads the configuration again at every SIGHUP.
+async fn load_when_told_to(mut hangup: Signal, configuration: Arc<Configuration>) {
+    while hangup.recv().await.is_some() {
+        tracing::info!("received SIGHUP, reloading configuration files");
+        let configuration = Arc::clone(&configuration);
+        let load = tokio::task::spawn_blocking(move || configuration.reload());
+        if let Ok(Err(error)) = load.await {
+            tracing::error!("the configuration is not loaded again: {error}");
+        }
     }
 }
 
@@ -269,39 +307,33 @@ fn read_settings(
     data: &Path,
     port: Option<u16>,
     overrides: &[String],
-) -> Result<Settings, Failure> {
-    let mut settings = Settings::default();
-    let file = data.join(SETTINGS_FILE);
-    match std::fs::read_to_string(&file) {
-        Ok(text) => {
-            settings
-                .apply_file(&text)
-                .map_err(|e| format!("{}: {e}", file.display()))?;
-        }
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {}
-        Err(e) => return Err(format!("cannot read {}: {e}", file.display()).into()),
-    }
+) -> Result<Configuration, Failure> {
+    let mut given = Vec::new();
     for text in overrides {
         let (name, value) = text
             .split_once('=')
             .ok_or_else(|| format!("-c {text}: not of the form NAME=VALUE"))?;
-        settings.apply(name.trim(), value.trim())?;
+        given.push((
+            name.trim().to_owned(),
+            value.trim().trim_matches('\'').to_owned(),
+        ));
     }
-    if let Some(port) = port {
-        settings.apply("port", &port.to_string())?;
-    }
-    Ok(settings)
+    given.extend(port.map(|port| ("port".to_owned(), port.to_string())));
+    // How the database's files are read and written is not known yet.
+    let disk: Arc<dyn Disk> = Arc::new(FileDisk::new(IoMethod::Sync));
+    Ok(Configuration::open(disk, data, given)?)
 }
 
 /// A new directory gets a file with every setting, commented out; whole, or none.
 fn write_settings_file(disk: &dyn Disk, data: &Path) -> Result<(), Failure> {
-    let file = data.join(SETTINGS_FILE);
+    let file = data.join(FILE);
     if disk.exists(&file)? {
         return Ok(());
     }
-    let head = "# Settings of this evenkeel database, read when the server starts.\n\
+    let head = "# Settings of this evenkeel database, read when the server starts and when it is told to\n\
+                # (SIGHUP or pg_reload_conf()); some take effect at a start only.\n\
                 # Those commented out show their defaults.\n\n";
-    let text = format!("{head}{}", Settings::describe("# "));
+    let text = format!("{head}{}", settings_file("# "));
     match evenkeel_io::write_whole(disk, &file, text.as_bytes()) {
         Err(error) if error.kind() == IoErrorKind::NoSpace => {
             tracing::warn!("{error}; the settings have their defaults without it");

@@ -66,7 +66,7 @@ impl Table {
             sorter: KeySorter::new(store.disk(), store.dir(), SORT_MEMORY),
             broken_chains: false,
         };
-        let mut pass = Pass::new(self, 0..self.blocks());
+        let mut pass = Pass::new(self, 0..self.blocks(), true);
         while let Some(block) = pass.next() {
             if block.is_multiple_of(CANCEL_EVERY) {
                 txn.check_cancel()?;

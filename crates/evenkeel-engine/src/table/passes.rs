@@ -26,14 +26,15 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// A pass over `blocks`. One over a whole large heap begins where another one is, goes on to
-    /// the end and then from the start: the system reads each block once for both.
-    pub(super) fn new(table: &Table, blocks: Range<u32>) -> Pass {
+    /// A pass over `blocks`. If it `joins` others, one over a whole large heap begins where another
+    /// one is, goes on to the end and then from the start: the system reads each block once for
+    /// both.
+    pub(super) fn new(table: &Table, blocks: Range<u32>, joins: bool) -> Pass {
         let pool = table.store().pool();
         let large = u64::from(table.blocks()) > pool.frames() / u64::from(LARGE);
         let ring = large.then(|| Ring::bulk_read(pool));
         let whole = blocks == (0..table.blocks());
-        let synchronised = large && whole && table.db.config().synchronize_seqscans;
+        let synchronised = large && whole && joins;
         let space = Arc::clone(&table.space);
         let mut next = blocks.start;
         if synchronised

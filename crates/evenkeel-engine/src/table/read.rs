@@ -150,15 +150,25 @@ impl Table {
     /// scan is (`synchronize_seqscans`).
     pub fn scan(self: &Arc<Self>, snapshot: &Snapshot) -> Scan {
         self.counters().sequential_read(1, 0);
+        self.scan_from(snapshot, Pass::new(self, 0..self.blocks(), true))
+    }
+
+    /// As [`Table::scan`], from the first block to the last.
+    pub fn scan_in_order(self: &Arc<Self>, snapshot: &Snapshot) -> Scan {
+        self.counters().sequential_read(1, 0);
         self.scan_blocks(snapshot, 0..self.blocks())
     }
 
     /// Scans some blocks of the heap: parts of `0..blocks()`, for parallel scans.
     pub fn scan_blocks(self: &Arc<Self>, snapshot: &Snapshot, blocks: Range<u32>) -> Scan {
+        self.scan_from(snapshot, Pass::new(self, blocks, false))
+    }
+
+    fn scan_from(self: &Arc<Self>, snapshot: &Snapshot, pass: Pass) -> Scan {
         Scan {
             table: Arc::clone(self),
             snapshot: snapshot.clone(),
-            pass: Pass::new(self, blocks),
+            pass,
             cancel: None,
         }
     }

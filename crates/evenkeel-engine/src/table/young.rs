@@ -92,7 +92,7 @@ impl Table {
         let extractor = &self.def.indexes[index].key;
         let store = self.store();
         let mut sorter = KeySorter::new(store.disk(), store.dir(), SORT_MEMORY);
-        let mut pass = Pass::new(self, 0..self.blocks());
+        let mut pass = Pass::new(self, 0..self.blocks(), true);
         let (mut page, mut key) = (RowBatch::new(), Vec::new());
         while let Some(block) = pass.next() {
             if let Some(flag) = cancel {

@@ -46,10 +46,11 @@ impl Operator for SeqScan {
             self.page.clear();
             if !self.done {
                 let scan = self.scan.get_or_insert_with(|| {
-                    table
-                        .table
-                        .scan(&cx.env.snapshot)
-                        .cancelled_by(&cx.env.cancel)
+                    let scan = match cx.env.limits.synchronize_seqscans {
+                        true => table.table.scan(&cx.env.snapshot),
+                        false => table.table.scan_in_order(&cx.env.snapshot),
+                    };
+                    scan.cancelled_by(&cx.env.cancel)
                 });
                 self.done = !scan.next_page(&mut self.page)?;
             }

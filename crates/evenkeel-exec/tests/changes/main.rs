@@ -57,6 +57,7 @@ fn changes_and_locks_are_postgresqls() {
 fn changes_and_locks_do_not_depend_on_where_they_give_way() {
     for seed in [3, 77, 1234] {
         check(&Limits {
+            synchronize_seqscans: true,
             interrupt: Some(seed),
             slice: Duration::ZERO,
             batch: 2,

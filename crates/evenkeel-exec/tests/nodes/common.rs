@@ -216,6 +216,7 @@ impl Fixture {
             ..Limits::default()
         };
         let restless = |seed| Limits {
+            synchronize_seqscans: true,
             interrupt: Some(seed),
             slice: Duration::ZERO,
             batch: 3,

@@ -71,6 +71,7 @@ pub fn ways() -> Vec<Way> {
             ..Limits::default()
         },
         Limits {
+            synchronize_seqscans: true,
             interrupt: Some(77),
             slice: Duration::ZERO,
             batch: 3,

@@ -167,6 +167,7 @@ procs! {
     3776 volatile pg_stat_reset_single_table_counters(OID) -> VOID = system::ask;
     2560 stable pg_postmaster_start_time() -> TIMESTAMPTZ = system::ask;
     2034 stable pg_conf_load_time() -> TIMESTAMPTZ = system::ask;
+    2621 volatile pg_reload_conf() -> BOOL = system::ask;
     3778 stable pg_tablespace_location(OID) -> TEXT = system::ask;
     2322 volatile pg_tablespace_size(OID) -> INT8 = system::ask;
     2323 volatile pg_tablespace_size(NAME) -> INT8 = system::ask;

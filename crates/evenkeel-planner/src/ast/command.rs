@@ -12,6 +12,8 @@ pub enum Command {
     Set(SetSetting),
     /// `RESET`; `None` for `ALL`.
     Reset(Option<String>),
+    /// `ALTER SYSTEM`
+    AlterSystem(AlterSystem),
     /// `SHOW`; `all` for `ALL`.
     Show(String),
     /// `DISCARD`
@@ -97,6 +99,15 @@ pub enum TransactionCommand {
     SetTransaction(TransactionModes),
     /// `SET SESSION CHARACTERISTICS AS TRANSACTION`
     SetSession(TransactionModes),
+}
+
+/// `ALTER SYSTEM`; names in lower case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AlterSystem {
+    /// `SET`; `None` for `DEFAULT`.
+    Set(String, Option<String>),
+    /// `RESET`; `None` for `ALL`.
+    Reset(Option<String>),
 }
 
 /// `SET name = value`

@@ -58,6 +58,7 @@ impl Parser<'_> {
                 self.bump();
                 Command::Checkpoint
             }
+            Kw::Alter if self.peek_at(1) == Tok::Key(Kw::System) => self.alter_system()?,
             Kw::Create | Kw::Alter | Kw::Drop | Kw::Truncate => {
                 return Ok(self.define(keyword)?.map(|d| Command::Define(Box::new(d))));
             }
@@ -320,7 +321,6 @@ unbuilt! {
     "ALTER SERVER": Alter Server;
     "ALTER STATISTICS": Alter Statistics;
     "ALTER SUBSCRIPTION": Alter Subscription;
-    "ALTER SYSTEM": Alter System;
     "ALTER TABLE ALL": Alter Table All;
     "ALTER TABLESPACE": Alter Tablespace;
     "ALTER TEXT SEARCH": Alter Text Search;

@@ -6,8 +6,8 @@ use super::cursor::Parser;
 use super::keywords::{Category, Kw};
 use super::token::Tok;
 use crate::ast::{
-    Command, CommandOption, IsolationLevel, OptionValue, SetSetting, TransactionCommand,
-    TransactionModes,
+    AlterSystem, Command, CommandOption, IsolationLevel, OptionValue, SetSetting,
+    TransactionCommand, TransactionModes,
 };
 use crate::error::{PlanError, PlanResult};
 
@@ -212,14 +212,38 @@ impl Parser<'_> {
             self.expect_key(Kw::Current)?;
             return Ok(Command::Unbuilt("SET FROM CURRENT"));
         }
+        let value = self.given_value()?;
+        Ok(setting(&name, value))
+    }
+
+    /// The value of a `generic_set`; `None` for DEFAULT.
+    fn given_value(&mut self) -> PlanResult<Option<String>> {
         if !self.accept_char(b'=') {
             self.expect_key(Kw::To)?;
         }
         if self.accept_key(Kw::Default) {
-            return Ok(setting(&name, None));
+            return Ok(None);
         }
         let values = self.list(Self::setting_value)?;
-        Ok(setting(&name, Some(values.join(", "))))
+        Ok(Some(values.join(", ")))
+    }
+
+    /// `AlterSystemStmt`
+    pub(super) fn alter_system(&mut self) -> PlanResult<Command> {
+        self.bump();
+        self.bump();
+        let change = if self.accept_key(Kw::Set) {
+            let name = self.setting_name()?;
+            AlterSystem::Set(name, self.given_value()?)
+        } else {
+            self.expect_key(Kw::Reset)?;
+            let name = match self.accept_key(Kw::All) {
+                true => None,
+                false => Some(self.setting_name()?),
+            };
+            AlterSystem::Reset(name)
+        };
+        Ok(Command::AlterSystem(change))
     }
 
     fn set_catalog(&mut self) -> PlanResult<PlanError> {

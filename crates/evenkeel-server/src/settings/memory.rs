@@ -1,23 +1,18 @@
 //! The memory budgets: what they are when nothing sets them.
 
-use super::{MIB, Settings};
+use evenkeel_settings::Configuration;
 
+const MIB: u64 = 1 << 20;
 /// A smaller budget leaves no room for a session.
 const LEAST: u64 = 8 * MIB;
 /// Lower bound of a derived budget.
 const LEAST_DERIVED: u64 = 256 * MIB;
 
-/// The budgets in bytes; 0 for one that is derived.
+/// The budgets that are set, in bytes; 0 for one that is derived.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Budgets {
-    pub server: u64,
-    pub session: u64,
-}
-
-/// A budget that a setting gives.
-pub fn budget(bytes: u64) -> Result<u64, &'static str> {
-    let fits = bytes == 0 || bytes >= LEAST;
-    fits.then_some(bytes).ok_or("0, or 8MB or more")
+struct Budgets {
+    server: u64,
+    session: u64,
 }
 
 impl Budgets {
@@ -26,36 +21,27 @@ impl Budgets {
         let rest = available.saturating_sub(shared_buffers);
         let server = match self.server {
             0 => (rest / 2).max(LEAST_DERIVED),
-            given => given,
+            given => given.max(LEAST),
         };
         let session = match self.session {
             0 => (server / 4).max(LEAST),
-            given => given,
+            given => given.max(LEAST),
         };
         (server, session.min(server))
     }
 }
 
-impl Settings {
-    /// Works the memory budgets out, once all settings are known: those that nothing sets follow
-    /// from what the machine, or the container, has.
-    pub fn settle_memory(&mut self) {
-        let shared_buffers = self.database.storage.shared_buffers;
-        let (server, session) = self.memory.derive(available(), shared_buffers);
-        self.sql.server_memory = usize::try_from(server).unwrap_or(usize::MAX);
-        self.sql.session_memory = usize::try_from(session).unwrap_or(usize::MAX);
-        let mut all = self.sql.settings.to_vec();
-        for (name, bytes) in [
-            ("max_server_memory", server),
-            ("max_session_memory", session),
-        ] {
-            for shown in all.iter_mut().filter(|shown| shown.name == name) {
-                shown.setting = (bytes / MIB).to_string();
-                shown.shown = format!("{}MB", bytes / MIB);
-            }
-        }
-        self.sql.settings = all.into();
-    }
+/// Works the budgets out, in bytes, and has them shown.
+pub(super) fn settle(configuration: &Configuration) -> (u64, u64) {
+    let loaded = configuration.loaded();
+    let set = Budgets {
+        server: loaded.bytes("max_server_memory"),
+        session: loaded.bytes("max_session_memory"),
+    };
+    let (server, session) = set.derive(available(), loaded.bytes("shared_buffers"));
+    configuration.settle("max_server_memory", &(server / MIB).to_string());
+    configuration.settle("max_session_memory", &(session / MIB).to_string());
+    (server, session)
 }
 
 /// The memory that this process may have: the machine's, or its container's.
@@ -96,7 +82,12 @@ mod tests {
         assert_eq!(derived(2 * GIB, 4 * GIB), (2 * GIB, 2 * GIB));
         let small = Budgets::default().derive(GIB / 4, GIB);
         assert_eq!(small, (LEAST_DERIVED, LEAST_DERIVED / 4));
-        assert!(budget(0).is_ok() && budget(LEAST).is_ok() && budget(MIB).is_err());
+        let least = Budgets {
+            server: 1,
+            session: 1,
+        }
+        .derive(GIB, 0);
+        assert_eq!(least, (LEAST, LEAST));
     }
 
     #[test]
@@ -110,18 +101,10 @@ mod tests {
 
     #[test]
     fn the_budgets_in_force_are_shown() {
-        let mut settings = Settings::default();
-        settings.apply("max_server_memory", "512MB").unwrap();
-        settings.settle_memory();
-        assert_eq!(settings.sql.server_memory as u64, 512 * MIB);
-        let shown = |name| {
-            let mut all = settings.sql.settings.iter();
-            all.find(|setting| setting.name == name)
-                .unwrap()
-                .shown
-                .clone()
-        };
-        assert_eq!(shown("max_server_memory"), "512MB");
-        assert_eq!(shown("max_session_memory"), "128MB");
+        let configuration = Configuration::of(&[("max_server_memory", "512MB")]).unwrap();
+        assert_eq!(settle(&configuration), (512 * MIB, 128 * MIB));
+        let loaded = configuration.loaded();
+        assert_eq!(loaded.text("max_server_memory"), "512");
+        assert_eq!(loaded.text("max_session_memory"), "128");
     }
 }

@@ -2,7 +2,7 @@
 //! budget, and temporary files.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use evenkeel_engine::memory::SessionMemory;
 use evenkeel_exec::TempSpace;
@@ -18,6 +18,7 @@ pub struct Resources {
     /// The state of its random numbers.
     pub random: std::sync::Mutex<RandomState>,
     work_mem: AtomicUsize,
+    synchronize_seqscans: AtomicBool,
 }
 
 impl Resources {
@@ -28,6 +29,7 @@ impl Resources {
             temp: Arc::new(TempSpace::new(store.disk(), store.dir())),
             random: std::sync::Mutex::default(),
             work_mem: AtomicUsize::new(usize::MAX),
+            synchronize_seqscans: AtomicBool::new(true),
         }
     }
 
@@ -36,6 +38,17 @@ impl Resources {
         let work_mem = usize::try_from(work_mem).unwrap_or(usize::MAX);
         self.work_mem.store(work_mem, Ordering::Relaxed);
         self.temp.set_limit(temp_file_limit);
+    }
+
+    /// Says whether scans of large tables begin where another one is.
+    pub fn synchronize_seqscans(&self, synchronize: bool) {
+        let now = &self.synchronize_seqscans;
+        now.store(synchronize, Ordering::Relaxed);
+    }
+
+    /// Whether scans of large tables begin where another one is.
+    pub fn are_seqscans_synchronized(&self) -> bool {
+        self.synchronize_seqscans.load(Ordering::Relaxed)
     }
 
     /// `work_mem`, in bytes.

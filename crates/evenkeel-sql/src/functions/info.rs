@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use evenkeel_engine::Xid;
 
-use super::{SERVER_VERSION, SessionVars};
+use evenkeel_settings::SERVER_VERSION;
+
+use super::SessionVars;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Datum;
 

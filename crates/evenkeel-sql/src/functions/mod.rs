@@ -4,6 +4,7 @@
 
 mod info;
 
+use evenkeel_settings::Configuration;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,11 +16,29 @@ pub use info::about;
 use crate::catalog::CatalogState;
 use crate::error::SqlResult;
 use crate::instance::Instance;
-use crate::setting_info::SettingInfo;
 use crate::types::TypeContext;
 
-/// First word of `version()`, which drivers parse as the server's version.
-pub const SERVER_VERSION: &str = "18.0";
+/// One row of `pg_settings`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of pg_settings")]
+pub struct SettingInfo {
+    pub name: &'static str,
+    pub setting: String,
+    pub unit: Option<&'static str>,
+    pub category: &'static str,
+    pub short_desc: String,
+    pub context: &'static str,
+    pub vartype: &'static str,
+    pub source: &'static str,
+    pub min_val: Option<String>,
+    pub max_val: Option<String>,
+    pub enumvals: Option<&'static [&'static str]>,
+    pub boot_val: String,
+    pub reset_val: String,
+    /// `sourcefile` and `sourceline`.
+    pub source_place: Option<(String, u32)>,
+    pub pending_restart: bool,
+}
 
 /// The settings of a session, for `current_setting` and `set_config`.
 pub trait SettingsAccess: Send + Sync {
@@ -39,6 +58,11 @@ pub trait SettingsAccess: Send + Sync {
     /// The rows of `pg_settings`, by name.
     fn describe(&self) -> Vec<SettingInfo> {
         Vec::new()
+    }
+
+    /// The server's configuration, if there is a server.
+    fn configuration(&self) -> Option<Arc<Configuration>> {
+        None
     }
 }
 

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use evenkeel_engine::stats::TableStatistics;
 use evenkeel_engine::vacuum::{CostBalance, CostLimits, IndexCleanup, VacuumOptions};
 use evenkeel_engine::{BackendType, CancelFlag, Isolation, TableLockMode, WaitPolicy, block_on};
-use parking_lot::{Condvar, Mutex};
+use evenkeel_settings::{Configuration, Loaded};
+use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::Request;
 use super::analyze::{AnalyzeRequest, analyze};
@@ -59,27 +60,7 @@ pub struct AutovacuumConfig {
 
 impl Default for AutovacuumConfig {
     fn default() -> AutovacuumConfig {
-        AutovacuumConfig {
-            enabled: true,
-            naptime: Duration::from_secs(60),
-            max_workers: 3,
-            vacuum_threshold: 50.0,
-            vacuum_max_threshold: 100_000_000.0,
-            vacuum_scale_factor: 0.2,
-            insert_threshold: 1000.0,
-            insert_scale_factor: 0.2,
-            analyze_threshold: 50.0,
-            analyze_scale_factor: 0.1,
-            freeze_max_age: 200_000_000,
-            freeze_min_age: 50_000_000,
-            freeze_table_age: 150_000_000,
-            cost: CostLimits {
-                delay: Duration::from_millis(2),
-                ..CostLimits::default()
-            },
-            memory: 64 << 20,
-            statistics_target: 100,
-        }
+        AutovacuumConfig::of(&Configuration::default().loaded())
     }
 }
 
@@ -93,6 +74,42 @@ struct Due {
 }
 
 impl AutovacuumConfig {
+    /// The settings as they were loaded.
+    pub fn of(loaded: &Loaded) -> AutovacuumConfig {
+        let number = |name: &str| loaded.integer(name);
+        let age = |name: &str| u64::try_from(number(name)).unwrap_or(0);
+        let cost = |name: &str| u32::try_from(number(name)).unwrap_or(0);
+        // Where autovacuum has no limit of its own, that of VACUUM holds.
+        let limit = match number("autovacuum_vacuum_cost_limit") {
+            ..=0 => cost("vacuum_cost_limit"),
+            _ => cost("autovacuum_vacuum_cost_limit"),
+        };
+        AutovacuumConfig {
+            enabled: loaded.is_on("autovacuum"),
+            naptime: loaded.time("autovacuum_naptime"),
+            max_workers: loaded.count("autovacuum_max_workers"),
+            vacuum_threshold: loaded.real("autovacuum_vacuum_threshold"),
+            vacuum_max_threshold: loaded.real("autovacuum_vacuum_max_threshold"),
+            vacuum_scale_factor: loaded.real("autovacuum_vacuum_scale_factor"),
+            insert_threshold: loaded.real("autovacuum_vacuum_insert_threshold"),
+            insert_scale_factor: loaded.real("autovacuum_vacuum_insert_scale_factor"),
+            analyze_threshold: loaded.real("autovacuum_analyze_threshold"),
+            analyze_scale_factor: loaded.real("autovacuum_analyze_scale_factor"),
+            freeze_max_age: age("autovacuum_freeze_max_age"),
+            freeze_min_age: age("vacuum_freeze_min_age"),
+            freeze_table_age: age("vacuum_freeze_table_age"),
+            cost: CostLimits {
+                delay: loaded.time("autovacuum_vacuum_cost_delay"),
+                limit,
+                page_hit: cost("vacuum_cost_page_hit"),
+                page_miss: cost("vacuum_cost_page_miss"),
+                page_dirty: cost("vacuum_cost_page_dirty"),
+            },
+            memory: usize::try_from(loaded.bytes("maintenance_work_mem")).unwrap_or(usize::MAX),
+            statistics_target: loaded.count("default_statistics_target"),
+        }
+    }
+
     /// Decides which maintenance is due from a table's counters, statistics and storage parameters.
     fn due(
         &self,
@@ -178,12 +195,18 @@ impl State {
 
 struct Shared {
     catalog: Weak<Catalog>,
-    config: AutovacuumConfig,
+    config: RwLock<Arc<AutovacuumConfig>>,
     state: Mutex<State>,
     /// Told when it is to stop, and when a worker takes a table in hand.
     wake: Condvar,
     cost: Arc<CostBalance>,
     next_pid: AtomicI32,
+}
+
+impl Shared {
+    fn config(&self) -> Arc<AutovacuumConfig> {
+        Arc::clone(&self.config.read())
+    }
 }
 
 /// The launcher and its workers. Dropped, they stop.
@@ -193,14 +216,14 @@ pub struct Autovacuum {
 }
 
 impl Autovacuum {
-    /// Starts the launcher, if autovacuum is on.
+    /// Starts the launcher, which launches nothing while autovacuum is off.
     ///
     /// # Errors
     /// When the system gives no thread.
     pub fn start(catalog: &Arc<Catalog>, config: &AutovacuumConfig) -> SqlResult<Autovacuum> {
         let shared = Arc::new(Shared {
             catalog: Arc::downgrade(catalog),
-            config: config.clone(),
+            config: RwLock::new(Arc::new(config.clone())),
             state: Mutex::default(),
             wake: Condvar::new(),
             cost: Arc::new(CostBalance::new(config.cost)),
@@ -211,10 +234,16 @@ impl Autovacuum {
             shared: Arc::clone(&shared),
             launcher: None,
         };
-        if config.enabled {
-            autovacuum.launcher = Some(spawn("autovacuum launcher", move || launch(&shared))?);
-        }
+        autovacuum.launcher = Some(spawn("autovacuum launcher", move || launch(&shared))?);
         Ok(autovacuum)
+    }
+
+    /// Goes on by other settings; workers finish the tables that they have in hand by the old ones,
+    /// but for the cost limit.
+    pub fn reconfigure(&self, config: &AutovacuumConfig) {
+        *self.shared.config.write() = Arc::new(config.clone());
+        self.shared.cost.set(config.cost);
+        self.shared.wake.notify_all();
     }
 
     /// Stops the launcher and cancels the workers, and waits for them.
@@ -258,16 +287,17 @@ fn launch(shared: &Arc<Shared>) {
         let Some(catalog) = shared.catalog.upgrade() else {
             return;
         };
-        let queue = what_is_due(&catalog, &shared.config);
+        let config = shared.config();
+        if !config.enabled {
+            continue;
+        }
+        let queue = what_is_due(&catalog, &config);
         if queue.is_empty() {
             continue;
         }
         let queue = Arc::new(Mutex::new(queue));
         let mut state = shared.state.lock();
-        let free = shared
-            .config
-            .max_workers
-            .saturating_sub(state.workers.len());
+        let free = config.max_workers.saturating_sub(state.workers.len());
         for _ in 0..free.min(queue.lock().len()) {
             let (shared, queue) = (Arc::clone(shared), Arc::clone(&queue));
             match spawn("autovacuum worker", move || work(&shared, &queue)) {
@@ -280,10 +310,11 @@ fn launch(shared: &Arc<Shared>) {
 
 /// Waits for the next round, and meanwhile makes the workers give way. False when it is to stop.
 fn nap(shared: &Shared) -> bool {
-    let until = Instant::now() + shared.config.naptime;
+    let begun = Instant::now();
     let mut state = shared.state.lock();
     while !state.stopping {
-        let left = until.saturating_duration_since(Instant::now());
+        // It may be given another length meanwhile.
+        let left = shared.config().naptime.saturating_sub(begun.elapsed());
         if left.is_zero() {
             break;
         }
@@ -353,7 +384,7 @@ fn work(shared: &Shared, queue: &Queue) {
         let next = queue.lock().pop_front();
         let Some(oid) = next else { break };
         let cancel = CancelFlag::new();
-        let gives_way = !due_for(&catalog, &shared.config, oid).freeze;
+        let gives_way = !due_for(&catalog, &shared.config(), oid).freeze;
         {
             let mut state = shared.state.lock();
             if state.stopping {
@@ -395,7 +426,7 @@ fn maintain(
     pid: i32,
     cancel: &CancelFlag,
 ) -> SqlResult<()> {
-    let config = &shared.config;
+    let config = &*shared.config();
     let due = due_for(catalog, config, oid);
     let request = Request {
         automatic: true,

@@ -129,6 +129,7 @@ fn catalogs() -> Vec<Generator> {
         session(PG, "pg_available_extensions", globals::available_extensions),
         session(PG, "pg_description", globals::descriptions),
         session(PG, "pg_settings", globals::settings),
+        session(PG, "pg_file_settings", globals::file_settings),
         session(
             INFO,
             "information_schema_catalog_name",

@@ -298,9 +298,8 @@ pub fn descriptions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 /// `pg_settings`
 pub fn settings(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for info in snapshot.settings.describe() {
-        let choices = info
-            .enumvals
-            .map(|values| format!("{{{}}}", values.join(",")));
+        let choices = info.enumvals.map(array_of_words);
+        let (file, line) = info.source_place.unzip();
         rows.push([
             ("name", text(info.name)),
             ("setting", text(info.setting)),
@@ -315,7 +314,42 @@ pub fn settings(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
             ("enumvals", maybe_text(choices)),
             ("boot_val", text(info.boot_val)),
             ("reset_val", text(info.reset_val)),
-            ("pending_restart", flag(false)),
+            ("sourcefile", maybe_text(file)),
+            ("sourceline", line.map_or(Datum::Null, line_number)),
+            ("pending_restart", flag(info.pending_restart)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// Words as the text of an array; those with other characters than words have are quoted.
+fn array_of_words(words: &[&str]) -> String {
+    let quoted = words.iter().map(|word| match word.contains(' ') {
+        true => format!("\"{word}\""),
+        false => (*word).to_owned(),
+    });
+    format!("{{{}}}", quoted.collect::<Vec<_>>().join(","))
+}
+
+fn line_number(line: u32) -> Datum {
+    Datum::Int4(i32::try_from(line).unwrap_or(i32::MAX))
+}
+
+/// `pg_file_settings`
+pub fn file_settings(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    let Some(configuration) = snapshot.settings.configuration() else {
+        return Ok(());
+    };
+    for (entry, number) in configuration.file_entries()?.into_iter().zip(1..) {
+        let (name, value) = entry.content.unzip();
+        rows.push([
+            ("sourcefile", text(entry.path.display().to_string())),
+            ("sourceline", line_number(entry.line)),
+            ("seqno", line_number(number)),
+            ("name", maybe_text(name)),
+            ("setting", maybe_text(value)),
+            ("applied", flag(entry.applied)),
+            ("error", maybe_text(entry.error)),
         ])?;
     }
     Ok(())

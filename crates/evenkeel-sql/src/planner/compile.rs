@@ -118,6 +118,7 @@ fn utility_tag(command: &Command) -> &'static str {
         Command::Transaction(command) => transaction_tag(command),
         Command::Set(_) => "SET",
         Command::Reset(_) => "RESET",
+        Command::AlterSystem(_) => "ALTER SYSTEM",
         Command::Show(_) => "SHOW",
         Command::Discard(_) => "DISCARD ALL",
         Command::Prepare(_) => "PREPARE",

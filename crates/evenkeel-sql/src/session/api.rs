@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use evenkeel_engine::memory::Reservation;
+use evenkeel_settings::Configuration;
 use parking_lot::Mutex;
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::instance::Client;
-use crate::maintenance::AutovacuumConfig;
 use crate::planner::compile::Compiled;
 use crate::protocol::{Column, Oid};
-use crate::setting_info::ServerSetting;
 
 /// The parameters of a client's start-up message.
 #[derive(Debug, Clone, Default)]
@@ -36,10 +35,8 @@ pub struct SqlConfig {
     pub server_memory: usize,
     /// Memory that one session may use, in bytes.
     pub session_memory: usize,
-    /// Settings of the server, which every session starts with.
-    pub settings: Arc<[ServerSetting]>,
-    /// When tables are vacuumed and analyzed by themselves.
-    pub autovacuum: AutovacuumConfig,
+    /// Settings of the server, which every session starts with and follows.
+    pub settings: Arc<Configuration>,
 }
 
 impl Default for SqlConfig {
@@ -49,7 +46,6 @@ impl Default for SqlConfig {
             server_memory: usize::MAX,
             session_memory: usize::MAX,
             settings: Arc::default(),
-            autovacuum: AutovacuumConfig::default(),
         }
     }
 }

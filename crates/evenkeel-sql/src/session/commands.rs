@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use evenkeel_engine::{TableLockMode, WaitPolicy};
 use evenkeel_planner::ast::{
-    Command, Define, Discarded, LockMode, Prepare, QualifiedName, SetSetting,
+    AlterSystem, Command, Define, Discarded, LockMode, Prepare, QualifiedName, SetSetting,
 };
 use evenkeel_planner::bind::AssignedTo;
 
@@ -44,12 +44,13 @@ impl Session {
             }
             Command::Reset(name) => {
                 match name {
-                    Some(name) => self.settings.set(name, None, false)?,
+                    Some(name) => drop(self.settings.set(name, None, false)?),
                     None => self.settings.reset_all(),
                 }
                 self.refresh()?;
                 done("RESET")
             }
+            Command::AlterSystem(change) => self.alter_system(change).await,
             Command::Show(name) => self.show(name),
             Command::Discard(what) => self.discard(*what),
             Command::Prepare(prepare) => self.prepare_sql(prepare).await,
@@ -102,8 +103,26 @@ impl Session {
                 "SET LOCAL can only be used in transaction blocks",
             );
         }
-        self.settings.set(name, value, local)?;
+        if let Some(why) = self.settings.set(name, value, local)? {
+            let message = format!("setting \"{name}\" has no effect: {why}");
+            self.notice("NOTICE", SqlState::SUCCESS, message);
+        }
         self.refresh()
+    }
+
+    async fn alter_system(&mut self, change: &AlterSystem) -> SqlResult<StatementResult> {
+        self.refuse_in_block("ALTER SYSTEM")?;
+        let (configuration, change) = (Arc::clone(self.settings.configuration()), change.clone());
+        self.off_thread(move |_| {
+            let change = match &change {
+                AlterSystem::Set(name, value) => Some((name.as_str(), value.as_deref())),
+                AlterSystem::Reset(Some(name)) => Some((name.as_str(), None)),
+                AlterSystem::Reset(None) => None,
+            };
+            Ok(configuration.alter(change)?)
+        })
+        .await?;
+        done("ALTER SYSTEM")
     }
 
     fn setting(&self, name: &str) -> SqlResult<String> {

@@ -15,7 +15,7 @@ use crate::catalog::Catalog;
 use crate::deep::Planners;
 use crate::error::{SqlResult, SqlState};
 use crate::instance::Instance;
-use crate::maintenance::Autovacuum;
+use crate::maintenance::{Autovacuum, AutovacuumConfig};
 use crate::planner::cache::PlanCache;
 use crate::settings::Effective;
 
@@ -139,8 +139,17 @@ impl SqlEngine {
     /// # Errors
     /// When the system gives no thread.
     pub fn start_autovacuum(self: &Arc<Self>) -> SqlResult<()> {
-        let started = Autovacuum::start(&self.catalog, &self.config.autovacuum)?;
-        *self.autovacuum.lock() = Some(started);
+        let settings = &self.config.settings;
+        let config = AutovacuumConfig::of(&settings.loaded());
+        *self.autovacuum.lock() = Some(Autovacuum::start(&self.catalog, &config)?);
+        let engine = Arc::downgrade(self);
+        settings.on_load(move |loaded| {
+            if let Some(engine) = engine.upgrade()
+                && let Some(running) = &*engine.autovacuum.lock()
+            {
+                running.reconfigure(&AutovacuumConfig::of(loaded));
+            }
+        });
         Ok(())
     }
 

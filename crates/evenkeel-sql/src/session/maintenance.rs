@@ -6,6 +6,7 @@ use std::time::Duration;
 use evenkeel_engine::vacuum::{CostBalance, CostLimits, IndexCleanup, VacuumOptions};
 use evenkeel_engine::{TableLockMode, WaitPolicy, block_on};
 use evenkeel_planner::ast::{Maintain, Name, QualifiedName};
+use evenkeel_settings::{Unit, parse_size};
 
 use super::{Session, SqlEngine, StatementResult};
 use crate::catalog::{Oid, TableInfo};
@@ -14,7 +15,6 @@ use crate::maintenance::analyze::{AnalyzeReport, AnalyzeRequest, analyze, analyz
 use crate::maintenance::vacuum::{VacuumReport, VacuumRequest, truncate_status, vacuum};
 use crate::maintenance::{Request, report};
 use crate::parser::options::VacuumFlags;
-use crate::settings::defs::parse_size;
 
 /// Range of BUFFER_USAGE_LIMIT in bytes; 0 is also allowed.
 const USAGE_LIMITS: std::ops::RangeInclusive<u64> = (128 << 10)..=(16 << 30);
@@ -67,7 +67,10 @@ impl Session {
     }
 
     /// Runs `work` on a thread that may wait. The future keeps nothing of the session.
-    fn off_thread<T, F>(&self, work: F) -> impl Future<Output = SqlResult<T>> + Send + use<T, F>
+    pub(super) fn off_thread<T, F>(
+        &self,
+        work: F,
+    ) -> impl Future<Output = SqlResult<T>> + Send + use<T, F>
     where
         T: Send + 'static,
         F: FnOnce(&SqlEngine) -> SqlResult<T> + Send + 'static,
@@ -116,7 +119,7 @@ impl Session {
             Some(text) => text.clone(),
             None => return Ok(Some(self.settings.bytes("vacuum_buffer_usage_limit"))),
         };
-        let bytes = parse_size(&text, 1024);
+        let bytes = parse_size(&text, Unit::Kilobytes);
         let bytes = bytes.filter(|bytes| *bytes == 0 || USAGE_LIMITS.contains(bytes));
         bytes.map(Some).ok_or_else(|| {
             let message = "BUFFER_USAGE_LIMIT option must be 0 or between 128 kB and 16777216 kB";

@@ -100,6 +100,7 @@ impl Session {
         let memory = engine.memory().session(engine.config().session_memory);
         let resources = Arc::new(Resources::new(memory, engine.database().store()));
         resources.limit(effective.work_mem, effective.temp_file_limit);
+        resources.synchronize_seqscans(effective.synchronize_seqscans);
         let cancel = CancelFlag::default();
         let seed = seed(&engine, &params, &settings, &effective, &resources, &cancel);
         let registered = Registered::new(&engine, &params, &settings, &cancel);
@@ -290,6 +291,10 @@ impl Session {
     fn begin_call(&mut self) {
         self.note_stream_failure();
         self.statement_start = now_micros();
+        self.settings.follow_configuration();
+        if let Err(error) = self.refresh() {
+            tracing::warn!("a session keeps its settings: {}", error.message);
+        }
     }
 
     /// A result that failed after its statement returned fails the transaction.
@@ -345,6 +350,8 @@ impl Session {
         let effective = &self.effective;
         self.resources
             .limit(effective.work_mem, effective.temp_file_limit);
+        self.resources
+            .synchronize_seqscans(effective.synchronize_seqscans);
         self.seed = seed(
             &self.engine,
             &self.params,

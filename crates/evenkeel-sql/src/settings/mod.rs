@@ -1,21 +1,22 @@
 //! Settings under PostgreSQL's names: SET, SHOW, RESET, and their fate when a transaction ends.
 
-pub mod defs;
 mod planner;
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_engine::{Durability, Isolation};
 use evenkeel_planner::planning::PlannerSettings;
+use evenkeel_settings::{
+    Configuration, Context, Loaded, Setting, SettingError, Source, all as table, find,
+};
 use parking_lot::Mutex;
 
-use crate::error::SqlResult;
-use crate::functions::SettingsAccess;
-use crate::setting_info::{ServerSetting, SettingInfo, effect};
+use crate::error::{SqlError, SqlResult};
+use crate::functions::{SettingInfo, SettingsAccess};
 use crate::types::{ByteaOutput, DateOrder, IntervalStyle, TimeZone, TypeContext};
-use defs::{DEFS, Def, Kind, canonical, find, fixed_by_server, shown, unknown};
 use planner::planner_settings;
 
 type Values = BTreeMap<Arc<str>, Arc<str>>;
@@ -33,40 +34,97 @@ pub struct Wish {
 
 /// A consistent set of settings; shared, never changed in place. A value that a function sets
 /// through it takes effect at the end of the function's statement.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct SettingsView {
-    values: Arc<Values>,
-    base: Arc<Values>,
-    server: Arc<[ServerSetting]>,
+    layers: Layers,
+    configuration: Arc<Configuration>,
     wishes: Arc<Mutex<Vec<Wish>>>,
+}
+
+/// The values of a session, by where they come from. A name is that of the table, or an
+/// application's own in lower case.
+#[derive(Debug, Clone)]
+struct Layers {
+    /// The server's configuration, which every session starts with.
+    loaded: Arc<Loaded>,
+    /// The client's start-up message: what RESET restores.
+    client: Arc<Values>,
+    /// SET and its kind.
+    session: Arc<Values>,
+}
+
+impl Layers {
+    /// The value that RESET restores.
+    fn reset(&self, name: &str) -> Option<&str> {
+        match self.client.get(name) {
+            Some(value) => Some(value),
+            None => self.loaded.get(name).map(|given| &*given.value),
+        }
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        match self.session.get(name) {
+            Some(value) => Some(value),
+            None => self.reset(name),
+        }
+    }
+}
+
+/// The name by which a setting is kept.
+fn key(name: &str) -> Cow<'_, str> {
+    match find(name) {
+        Some(setting) => Cow::Borrowed(setting.name),
+        None => Cow::Owned(name.to_ascii_lowercase()),
+    }
+}
+
+fn unknown(name: &str) -> SqlError {
+    SettingError::Unknown(name.to_owned()).into()
+}
+
+/// The value that a session may give to a setting, in its canonical form.
+fn of_session(name: &str, value: &str) -> SqlResult<String> {
+    let setting = match find(name) {
+        Some(setting) => setting,
+        None if name.contains('.') => return Ok(value.to_owned()),
+        None => return Err(unknown(name)),
+    };
+    match setting.context {
+        Context::Session => Ok(setting.canonical(value)?),
+        Context::Internal => Err(SettingError::Fixed(setting.name).into()),
+        Context::Start => Err(SettingError::NeedsRestart(setting.name).into()),
+        Context::Reload => Err(SettingError::NotInSession(setting.name).into()),
+    }
+}
+
+fn shown(name: &str, value: &str) -> String {
+    match find(name) {
+        Some(setting) => setting.shown(value),
+        None => value.to_owned(),
+    }
 }
 
 impl SettingsAccess for SettingsView {
     fn get(&self, name: &str) -> Option<String> {
+        let name = key(name);
         let wished = self.wishes.lock();
-        let last = wished
-            .iter()
-            .rev()
-            .find(|wish| wish.name.eq_ignore_ascii_case(name));
-        let value = last
-            .map(|wish| wish.value.clone())
-            .or_else(|| self.value(name));
-        value.map(|value| shown(name, value))
+        let last = wished.iter().rev().find(|wish| wish.name == *name);
+        let value = match last {
+            Some(wish) => &wish.value,
+            None => self.layers.value(&name)?,
+        };
+        Some(shown(&name, value))
     }
 
     fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
-        let name = name.to_ascii_lowercase();
-        let value = match find(&name) {
-            Some(def) => canonical(def, value)?,
-            None if name.contains('.') => value.to_owned(),
-            None => return Err(unknown(&name)),
-        };
+        let name = key(name).into_owned();
+        let value = of_session(&name, value)?;
         self.wishes.lock().push(Wish {
-            name,
+            name: name.clone(),
             value: value.clone(),
             local,
         });
-        Ok(value)
+        Ok(shown(&name, &value))
     }
 
     fn all(&self) -> Vec<(String, String)> {
@@ -74,14 +132,13 @@ impl SettingsAccess for SettingsView {
     }
 
     fn describe(&self) -> Vec<SettingInfo> {
-        let own = DEFS.iter().map(|def| self.info(def));
-        let server = self
-            .server
-            .iter()
-            .filter(|setting| find(setting.name).is_none());
-        let mut all: Vec<_> = own.chain(server.map(ServerSetting::info)).collect();
-        all.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut all: Vec<_> = table().map(|setting| self.info(setting)).collect();
+        all.sort_by_key(|info| info.name.to_ascii_lowercase());
         all
+    }
+
+    fn configuration(&self) -> Option<Arc<Configuration>> {
+        Some(Arc::clone(&self.configuration))
     }
 }
 
@@ -96,111 +153,77 @@ impl SettingsView {
         }
     }
 
-    /// The value of a setting; `None` when there is none of that name.
+    /// The canonical value of a setting; `None` when there is none of that name.
     pub fn value(&self, name: &str) -> Option<String> {
-        let name = name.to_ascii_lowercase();
-        match self.values.get(name.as_str()) {
-            Some(value) => Some(value.to_string()),
-            None => find(&name).map(|def| def.default.to_owned()),
-        }
+        self.layers.value(&key(name)).map(str::to_owned)
     }
 
-    fn info(&self, def: &Def) -> SettingInfo {
-        let base = self.base.get(def.name).map_or(def.default, |value| value);
-        let value = self.values.get(def.name).map_or(base, |value| value);
-        let server = self.server.iter().find(|s| s.name == def.name);
-        let configured = server.filter(|s| canonical(def, &s.shown).is_ok_and(|v| v == base));
-        let source = match (value == base, base == def.default, configured) {
-            (false, ..) => "session",
-            (true, _, Some(server)) => server.source,
-            (true, false, None) => "client",
-            (true, true, None) => "default",
+    fn info(&self, setting: &'static Setting) -> SettingInfo {
+        let layers = &self.layers;
+        let given = layers.loaded.get(setting.name);
+        let is_set = layers.session.contains_key(setting.name);
+        let of_client = layers.client.contains_key(setting.name);
+        let place = given.and_then(|given| match &given.source {
+            Source::File { path, line } if !is_set && !of_client => {
+                Some((path.display().to_string(), *line))
+            }
+            _ => None,
+        });
+        let source = match (is_set, of_client, given) {
+            (true, ..) => "session",
+            (_, true, _) => "client",
+            (.., Some(given)) => given.source.name(),
+            (.., None) => "default",
         };
-        let mut info = SettingInfo {
-            name: def.report.unwrap_or(def.name).to_owned(),
-            setting: value.to_owned(),
-            category: "Session",
-            short_desc: effect(def.name),
-            context: "user",
+        let (min_val, max_val) = setting.kind.range().unzip();
+        SettingInfo {
+            name: setting.name,
+            setting: layers.value(setting.name).unwrap_or_default().to_owned(),
+            unit: setting.kind.unit().name(),
+            category: setting.category(),
+            short_desc: setting.description(),
+            context: setting.context.name(),
+            vartype: setting.kind.vartype(),
             source,
-            boot_val: def.default.to_owned(),
-            reset_val: base.to_owned(),
-            vartype: "string",
-            ..SettingInfo::default()
-        };
-        match def.kind {
-            Kind::Bool => info.vartype = "bool",
-            Kind::Int(low, high, time) => {
-                info.vartype = "integer";
-                info.unit = time.then_some("ms");
-                info.min_val = Some(low.to_string());
-                info.max_val = Some(high.to_string());
-            }
-            Kind::Size(low, high) => {
-                info.vartype = "integer";
-                info.unit = Some("kB");
-                info.min_val = Some(low.to_string());
-                info.max_val = Some(high.to_string());
-            }
-            Kind::SizeOrNone => {
-                info.vartype = "integer";
-                info.unit = Some("kB");
-                info.min_val = Some("-1".into());
-                info.max_val = Some(i32::MAX.to_string());
-            }
-            Kind::Delay(most) => {
-                info.vartype = "real";
-                info.unit = Some("ms");
-                info.min_val = Some("0".into());
-                info.max_val = Some(most.to_string());
-            }
-            Kind::Cost => {
-                info.vartype = "real";
-                info.min_val = Some("0".into());
-                info.max_val = Some(f64::MAX.to_string());
-            }
-            Kind::Pages => {
-                info.vartype = "integer";
-                info.unit = Some("8kB");
-                info.min_val = Some("1".into());
-                info.max_val = Some(i32::MAX.to_string());
-            }
-            Kind::Enum(values) => {
-                info.vartype = "enum";
-                info.enumvals = Some(values.to_vec());
-            }
-            Kind::Fixed => info.context = "internal",
-            Kind::Text | Kind::Zone => {}
+            min_val,
+            max_val,
+            enumvals: setting.kind.choices(),
+            boot_val: setting.boot(),
+            reset_val: layers.reset(setting.name).unwrap_or_default().to_owned(),
+            source_place: place,
+            pending_restart: given.is_some_and(|given| given.pending_restart),
         }
-        info
     }
 
-    /// All settings in order of name.
+    /// All settings, by name.
     pub fn all(&self) -> Vec<(String, String)> {
-        let mut all: BTreeMap<String, String> = DEFS
-            .iter()
-            .map(|def| (def.name.to_owned(), def.default.to_owned()))
+        let layers = &self.layers;
+        let loaded = layers.loaded.values().map(|(name, _)| name);
+        let names: BTreeSet<&Arc<str>> = loaded
+            .chain(layers.client.keys())
+            .chain(layers.session.keys())
             .collect();
-        for (name, value) in &*self.values {
-            all.insert(name.to_string(), value.to_string());
-        }
-        all.into_iter().collect()
+        let mut all: Vec<_> = names
+            .into_iter()
+            .filter_map(|name| Some((name.to_string(), layers.value(name)?.to_owned())))
+            .collect();
+        all.sort_by_key(|(name, _)| name.to_ascii_lowercase());
+        all
     }
 }
 
 /// One session's settings.
 #[derive(Debug)]
 pub struct Settings {
-    /// Values that RESET restores.
-    base: Arc<Values>,
+    configuration: Arc<Configuration>,
+    /// The generation of the configuration that `layers` is of.
+    loaded_at: u64,
     /// Current values, SET LOCAL included.
-    current: Arc<Values>,
-    /// Values after a commit of the transaction.
+    layers: Layers,
+    /// The session's own after a commit of the transaction.
     lasting: Arc<Values>,
-    /// Values at the transaction's start.
+    /// The session's own at the transaction's start.
     saved: Option<Arc<Values>>,
-    /// The server's, as `pg_settings` shows them.
-    server: Arc<[ServerSetting]>,
     /// Grows with every change.
     generation: u64,
 }
@@ -216,46 +239,56 @@ impl Settings {
     /// Settings with values from the server's configuration and the client's start.
     pub fn new(
         user: &str,
-        server: &Arc<[ServerSetting]>,
+        configuration: &Arc<Configuration>,
         given: &[(String, String)],
     ) -> SqlResult<Settings> {
-        let mut values = Values::new();
-        values.insert("session_authorization".into(), user.into());
-        for setting in server.iter() {
-            let value = match find(setting.name) {
-                Some(def) => canonical(def, &setting.shown)?,
-                None => setting.shown.clone(),
-            };
-            values.insert(setting.name.into(), value.into());
-        }
+        let mut client = Values::new();
+        client.insert("session_authorization".into(), user.into());
         for (name, value) in given {
-            let name = name.to_ascii_lowercase();
-            let value = match find(&name) {
-                Some(def) => canonical(def, value)?,
-                None if name.contains('.') => value.clone(),
-                None => return Err(unknown(&name)),
-            };
-            values.insert(name.into(), value.into());
+            let name = key(name);
+            let value = of_session(&name, value)?;
+            client.insert(Arc::from(&*name), value.into());
         }
-        let base = Arc::new(values);
+        let own = Arc::<Values>::default();
+        // Before the values, so that a load in between is looked at once more.
+        let loaded_at = configuration.generation();
         Ok(Settings {
-            current: Arc::clone(&base),
-            lasting: Arc::clone(&base),
-            base,
-            server: Arc::clone(server),
+            loaded_at,
+            layers: Layers {
+                loaded: configuration.loaded(),
+                client: Arc::new(client),
+                session: Arc::clone(&own),
+            },
+            lasting: own,
             saved: None,
+            configuration: Arc::clone(configuration),
             generation: 0,
         })
+    }
+
+    /// Takes over what the server has loaded meanwhile, where neither the client nor the session
+    /// has set something else.
+    pub fn follow_configuration(&mut self) {
+        let generation = self.configuration.generation();
+        if generation != self.loaded_at {
+            self.loaded_at = generation;
+            self.layers.loaded = self.configuration.loaded();
+            self.generation += 1;
+        }
     }
 
     /// The settings as they are.
     pub fn view(&self) -> SettingsView {
         SettingsView {
-            values: Arc::clone(&self.current),
-            base: Arc::clone(&self.base),
-            server: Arc::clone(&self.server),
+            layers: self.layers.clone(),
+            configuration: Arc::clone(&self.configuration),
             wishes: Arc::default(),
         }
+    }
+
+    /// The server's configuration.
+    pub fn configuration(&self) -> &Arc<Configuration> {
+        &self.configuration
     }
 
     /// A number that changes whenever a setting may have changed.
@@ -263,42 +296,59 @@ impl Settings {
         self.generation
     }
 
-    /// SET; `None` for DEFAULT.
-    pub fn set(&mut self, name: &str, value: Option<&str>, local: bool) -> SqlResult<()> {
-        let default = self.base.get(name).map(ToString::to_string);
-        let value = match (find(name), value) {
-            (Some(def), Some(value)) => canonical(def, value)?,
-            (Some(def), None) => default.unwrap_or_else(|| def.default.to_owned()),
-            (None, Some(value)) if name.contains('.') => value.to_owned(),
-            (None, None) if name.contains('.') => default.unwrap_or_default(),
-            (None, _) if self.base.contains_key(name) => return Err(fixed_by_server(name)),
-            (None, _) => return Err(unknown(name)),
+    /// SET; `None` for DEFAULT. Answers why the value has no effect, if it has none.
+    pub fn set(
+        &mut self,
+        name: &str,
+        value: Option<&str>,
+        local: bool,
+    ) -> SqlResult<Option<&'static str>> {
+        let name = key(name);
+        let setting = find(&name);
+        let value = match value {
+            Some(value) => Some(of_session(&name, value)?),
+            // As for SET, but that it needs no value.
+            None => {
+                let now = self.layers.reset(&name);
+                match now {
+                    Some(now) => of_session(&name, now).map(|_| None)?,
+                    None if name.contains('.') => None,
+                    None => return Err(unknown(&name)),
+                }
+            }
         };
-        let (name, value): (Arc<str>, Arc<str>) = (name.into(), value.into());
-        Arc::make_mut(&mut self.current).insert(Arc::clone(&name), Arc::clone(&value));
+        let why = setting
+            .zip(value.as_deref())
+            .and_then(|(setting, value)| setting.without_effect(value));
+        let change = |values: &mut Values| match &value {
+            Some(value) => values.insert(Arc::from(&*name), value.as_str().into()),
+            None => values.remove(&*name),
+        };
+        change(Arc::make_mut(&mut self.layers.session));
         if !local {
-            Arc::make_mut(&mut self.lasting).insert(name, value);
+            change(Arc::make_mut(&mut self.lasting));
         }
         self.generation += 1;
-        Ok(())
+        Ok(why)
     }
 
     /// RESET ALL.
     pub fn reset_all(&mut self) {
-        self.current = Arc::clone(&self.base);
-        self.lasting = Arc::clone(&self.base);
+        self.layers.session = Arc::default();
+        self.lasting = Arc::default();
         self.generation += 1;
     }
 
     /// SHOW.
     pub fn show(&self, name: &str) -> SqlResult<String> {
-        let value = self.view().value(name).ok_or_else(|| unknown(name))?;
-        Ok(shown(name, value))
+        let name = key(name);
+        let value = self.layers.value(&name).ok_or_else(|| unknown(&name))?;
+        Ok(shown(&name, value))
     }
 
     /// A transaction begins.
     pub fn begin(&mut self) {
-        self.saved = Some(Arc::clone(&self.current));
+        self.saved = Some(Arc::clone(&self.layers.session));
     }
 
     /// The transaction ends.
@@ -309,8 +359,8 @@ impl Settings {
         if !committed {
             self.lasting = saved;
         }
-        if !Arc::ptr_eq(&self.current, &self.lasting) {
-            self.current = Arc::clone(&self.lasting);
+        if !Arc::ptr_eq(&self.layers.session, &self.lasting) {
+            self.layers.session = Arc::clone(&self.lasting);
             self.generation += 1;
         }
     }
@@ -318,29 +368,27 @@ impl Settings {
     /// A savepoint.
     pub fn mark(&self) -> SettingsMark {
         SettingsMark {
-            current: Arc::clone(&self.current),
+            current: Arc::clone(&self.layers.session),
             lasting: Arc::clone(&self.lasting),
         }
     }
 
     /// Back to a savepoint.
     pub fn rollback_to(&mut self, mark: &SettingsMark) {
-        self.current = Arc::clone(&mark.current);
+        self.layers.session = Arc::clone(&mark.current);
         self.lasting = Arc::clone(&mark.lasting);
         self.generation += 1;
     }
 
     /// The settings that clients are told of, under the names they know them by.
     pub fn reported(&self) -> Vec<(&'static str, String)> {
-        let told = DEFS
-            .iter()
-            .filter_map(|def| def.report.map(|report| (def, report)));
-        told.map(|(def, report)| (report, self.text(def.name)))
+        let told = table().filter(|setting| setting.is_told);
+        told.map(|setting| (setting.name, self.text(setting.name)))
             .collect()
     }
 
     fn text(&self, name: &str) -> String {
-        self.view().value(name).unwrap_or_default()
+        self.layers.value(&key(name)).unwrap_or_default().to_owned()
     }
 
     fn bool(&self, name: &str) -> bool {
@@ -406,6 +454,8 @@ pub struct Effective {
     pub search_path: Arc<[String]>,
     /// `work_mem`, in bytes.
     pub work_mem: u64,
+    /// `synchronize_seqscans`.
+    pub synchronize_seqscans: bool,
     /// `temp_file_limit`, in bytes.
     pub temp_file_limit: Option<u64>,
     /// Settings of the cost model and the plan choice.
@@ -443,6 +493,7 @@ impl Effective {
             extra_float_digits: i32::try_from(settings.number("extra_float_digits")).unwrap_or(1),
             search_path: search_path(&settings.text("search_path"), user),
             work_mem: settings.bytes("work_mem"),
+            synchronize_seqscans: settings.flag("synchronize_seqscans"),
             temp_file_limit: u64::try_from(settings.number("temp_file_limit"))
                 .ok()
                 .map(|kilobytes| kilobytes << 10),
@@ -507,7 +558,8 @@ fn search_path(value: &str, user: &str) -> Arc<[String]> {
 
 #[cfg(test)]
 mod tests {
-    use super::defs::{session_default, session_settings};
+    use evenkeel_io::Disk;
+
     use super::*;
 
     fn settings() -> Settings {
@@ -524,7 +576,7 @@ mod tests {
         assert_eq!(s.show("synchronous_commit").unwrap(), "off");
         s.set("datestyle", Some("iso, ymd"), false).unwrap();
         assert_eq!(s.show("datestyle").unwrap(), "ISO, YMD");
-        let state = |e: SqlResult<()>| e.unwrap_err().sqlstate.as_str();
+        let state = |e: SqlResult<Option<&str>>| e.unwrap_err().sqlstate.as_str();
         assert_eq!(state(s.set("nonsense", Some("1"), false)), "42704");
         assert_eq!(state(s.set("server_version", Some("1"), false)), "55P02");
         assert_eq!(state(s.set("lock_timeout", Some("x"), false)), "22023");
@@ -536,30 +588,60 @@ mod tests {
         assert_eq!(s.show("app.user").unwrap(), "5");
     }
 
+    fn row(settings: &Settings, name: &str) -> SettingInfo {
+        let rows = settings.view().describe();
+        rows.into_iter().find(|row| row.name == name).unwrap()
+    }
+
     #[test]
     fn a_servers_configuration_gives_defaults() {
-        let given = session_default("synchronous_commit", "false", "command line").unwrap();
-        let server: Arc<[ServerSetting]> = [given].into();
-        let mut s = Settings::new("me", &server, &[]).unwrap();
+        let server = Configuration::of(&[("synchronous_commit", "false")]).unwrap();
+        let server = Arc::new(server);
+        let given = [("application_name".to_owned(), "mine".to_owned())];
+        let mut s = Settings::new("me", &server, &given).unwrap();
         assert_eq!(s.show("synchronous_commit").unwrap(), "off");
-        let rows = s.view().describe();
-        let row = rows
-            .iter()
-            .find(|row| row.name == "synchronous_commit")
-            .unwrap();
-        assert_eq!((row.source, &*row.reset_val), ("command line", "off"));
+        let before = row(&s, "synchronous_commit");
+        assert_eq!((before.source, &*before.reset_val), ("command line", "off"));
+        assert_eq!(row(&s, "application_name").source, "client");
         s.set("synchronous_commit", Some("on"), false).unwrap();
+        assert_eq!(row(&s, "synchronous_commit").source, "session");
         s.set("synchronous_commit", None, false).unwrap();
-        assert_eq!(s.show("synchronous_commit").unwrap(), "off");
-        for name in [
-            "transaction_isolation",
-            "server_version",
-            "application_name",
-        ] {
-            let error = session_default(name, "x", "command line").unwrap_err();
-            assert_eq!(error.sqlstate.as_str(), "55P02", "{name}");
-        }
-        assert!(session_settings().any(|(name, ..)| name == "statement_timeout"));
+        assert_eq!(row(&s, "synchronous_commit"), before);
+    }
+
+    /// SET-6.
+    #[test]
+    fn a_session_follows_a_reload_where_nothing_else_was_set() {
+        let disk = Arc::new(evenkeel_io::SimDisk::new(1));
+        let directory = std::path::Path::new("/data");
+        disk.create_dir_all(directory).unwrap();
+        let shared: Arc<dyn Disk> = Arc::<evenkeel_io::SimDisk>::clone(&disk);
+        let server = Configuration::open(shared, directory, Vec::new()).unwrap();
+        let server = Arc::new(server);
+        let given = [("lock_timeout".to_owned(), "7s".to_owned())];
+        let mut s = Settings::new("me", &server, &given).unwrap();
+        s.set("work_mem", Some("64MB"), false).unwrap();
+        let text = "work_mem = 1MB\nlock_timeout = 1s\nstatement_timeout = 2s\n";
+        let file = directory.join(evenkeel_settings::FILE);
+        evenkeel_io::write_whole(&*disk, &file, text.as_bytes()).unwrap();
+        s.follow_configuration();
+        assert_eq!(
+            (s.show("statement_timeout").unwrap(), s.generation()),
+            ("0".into(), 1)
+        );
+        server.reload().unwrap();
+        s.follow_configuration();
+        let shown = |s: &Settings, name: &str| s.show(name).unwrap();
+        assert_eq!(shown(&s, "statement_timeout"), "2s");
+        assert_eq!(shown(&s, "lock_timeout"), "7s");
+        assert_eq!(shown(&s, "work_mem"), "64MB");
+        let info = row(&s, "statement_timeout");
+        assert_eq!(
+            info.source_place,
+            Some(("/data/evenkeel.conf".to_owned(), 3))
+        );
+        s.set("work_mem", None, false).unwrap();
+        assert_eq!(shown(&s, "work_mem"), "1MB");
     }
 
     #[test]
@@ -569,7 +651,7 @@ mod tests {
         assert_eq!(s.show("maintenance_work_mem").unwrap(), "1GB");
         assert_eq!(s.bytes("maintenance_work_mem"), 1 << 30);
         s.set("vacuum_cost_delay", Some("1.5ms"), false).unwrap();
-        assert_eq!(s.show("vacuum_cost_delay").unwrap(), "1.5ms");
+        assert_eq!(s.show("vacuum_cost_delay").unwrap(), "1500us");
         assert_eq!(s.real("vacuum_cost_delay"), 1.5);
         assert_eq!(s.show("vacuum_buffer_usage_limit").unwrap(), "2MB");
         for (name, value) in [

@@ -26,12 +26,12 @@ pub(super) struct Limits {
 impl Limits {
     /// Log since the redo point that must not be exceeded, in bytes; `u64::MAX`: no bound.
     pub(super) fn hard(&mut self, core: &Core) -> u64 {
-        let config = &core.config;
-        let recovery = if config.max_recovery_time.is_zero() {
+        let (config, longest) = (&core.config, core.tuning().max_recovery_time);
+        let recovery = if longest.is_zero() {
             u64::MAX
         } else {
             let restore = Duration::from_micros(core.control.restore_micros());
-            let time = redo_time(config.max_recovery_time, restore);
+            let time = redo_time(longest, restore);
             let bytes = redo_speed(core) as f64 * time.as_secs_f64() * MARGIN;
             // Not so little that cycles follow each other without end; the cast saturates.
             let bytes = (bytes as u64).max(config.wal_segment_size);
@@ -45,11 +45,11 @@ impl Limits {
     /// Log since the last target at which the next cycle begins, such that the nearest limit is
     /// about reached when that one ends.
     pub(super) fn volume(&mut self, core: &Core) -> u64 {
-        let share = 1.0 + core.config.checkpoint_completion_target;
-        let config = &core.config;
+        let tuning = core.tuning();
+        let share = 1.0 + tuning.checkpoint_completion_target;
         // Segments that are ready in any case are within `max_wal_size`, too.
-        let ready = core.log.segments().least_ahead() * config.wal_segment_size;
-        let volume = config.max_wal_size - ready.min(config.max_wal_size / 2);
+        let ready = core.log.segments().least_ahead() * core.config.wal_segment_size;
+        let volume = tuning.max_wal_size - ready.min(tuning.max_wal_size / 2);
         let limit = volume.min(self.hard(core));
         (limit as f64 / share) as u64
     }

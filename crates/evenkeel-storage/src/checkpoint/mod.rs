@@ -275,12 +275,12 @@ fn due_unasked(
     let is_short = core.log.segments().is_exhausted() && last.elapsed() >= RETRY;
     // Log that the last checkpoint itself wrote is not activity.
     let is_active = written > memory.own_log;
-    let timed = last.elapsed() >= core.config.checkpoint_timeout;
+    let timed = last.elapsed() >= core.tuning().checkpoint_timeout;
     // Redo writes no log, but its work is to be kept.
     let redo_moves = || {
         let owed = core.pool.owed().least();
         owed.is_some_and(|owed| owed > memory.owed)
-            && last.elapsed() >= REDO_CYCLE.min(core.config.checkpoint_timeout)
+            && last.elapsed() >= REDO_CYCLE.min(core.tuning().checkpoint_timeout)
     };
     if written >= volume {
         warn_if_frequent(core, last.elapsed());
@@ -295,7 +295,7 @@ fn due_unasked(
 }
 
 fn warn_if_frequent(core: &Core, since: Duration) {
-    if since < core.config.checkpoint_warning {
+    if since < core.tuning().checkpoint_warning {
         let apart = since.as_secs_f64();
         tracing::warn!(
             "checkpoints are occurring too frequently ({apart:.0} s apart); consider raising \
@@ -533,12 +533,12 @@ fn recycle(core: &Core, memory: &mut Memory, report: &Report) {
     // At once up, slowly down.
     let kept = memory.estimate - memory.estimate / 10 + distance / 10;
     memory.estimate = kept.max(distance);
-    let ahead = (memory.estimate + memory.estimate / 4).max(core.config.min_wal_size);
+    let ahead = (memory.estimate + memory.estimate / 4).max(core.tuning().min_wal_size);
     let segments = core.log.segments();
     let redo = core.control.redo();
     let layout = segments.layout();
     let since_redo = core.log.log_since(layout.start_of(layout.segment_of(redo))) / size;
-    let most = (core.config.max_wal_size / size).saturating_sub(since_redo);
+    let most = (core.tuning().max_wal_size / size).saturating_sub(since_redo);
     // With those that are ready in any case nothing has to be made in the coming cycle.
     let ahead = (ahead / size + segments.least_ahead()).min(most);
     let counts = segments.take_counts();

@@ -96,12 +96,12 @@ impl<'a> Spread<'a> {
         number: u64,
         target: Lsn,
     ) -> Spread<'a> {
-        let share = core.config.checkpoint_completion_target;
+        let share = core.tuning().checkpoint_completion_target;
         let redo = core.control.redo();
         let hard = memory.limits.hard(core);
         let soft = memory.limits.volume(core) as f64 * share;
         let bounds = Bounds {
-            time: core.config.checkpoint_timeout.mul_f64(share),
+            time: core.tuning().checkpoint_timeout.mul_f64(share),
             soft_log: soft as u64,
             // A tenth is for the syncs.
             hard_log: hard.saturating_sub(core.log.gaps().log_between(redo, target)) / 10 * 9,

@@ -10,9 +10,11 @@ use std::sync::atomic::AtomicBool;
 
 use evenkeel_io::Disk;
 
+use parking_lot::RwLock;
+
 use crate::buffer::BufferPool;
 use crate::client::{ApplyContext, StorageClient, StoreState};
-use crate::config::StorageConfig;
+use crate::config::{StorageConfig, Tuning};
 use crate::control::{Control, State};
 pub(crate) use crate::core::control_state::ControlState;
 pub use crate::core::holds::RedoHold;
@@ -36,6 +38,8 @@ pub(crate) struct Core {
     pub(crate) watchdog: Watchdog,
     pub(crate) dir: PathBuf,
     pub(crate) config: StorageConfig,
+    /// The part of `config` that may have changed since.
+    pub(crate) tuning: RwLock<Tuning>,
     pub(crate) client: Arc<dyn StorageClient>,
     pub(crate) poison: Arc<Poison>,
     pub(crate) log: Arc<Log>,
@@ -52,6 +56,11 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    /// The settings that can change, as they are now.
+    pub(crate) fn tuning(&self) -> Tuning {
+        *self.tuning.read()
+    }
+
     /// Poisons the instance after a page and its log record were found not to fit.
     #[cold]
     pub(crate) fn apply_failed(

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use evenkeel_io::{Disk, File, IoErrorKind, IoObserver, LockGuard, MeteredDisk};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::buffer::{BufferPool, PoolCore, ReadAheadOptions, TouchAhead};
 use crate::checkpoint::Checkpointer;
@@ -430,6 +430,7 @@ fn build(
         watchdog: Watchdog::start(&io),
         io,
         dir: dir.to_owned(),
+        tuning: RwLock::new(config.tuning()),
         config,
         client,
         poison,

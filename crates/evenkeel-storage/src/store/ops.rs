@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crate::buffer::WriteGuard;
 use crate::checkpoint::CheckpointMode;
 use crate::client::{ApplyContext, apply_part};
+use crate::config::Tuning;
 use crate::core::RedoHold;
 use crate::error::{StorageError, StorageResult};
 use crate::ids::{FileId, Fork, Lsn};
@@ -274,6 +275,18 @@ impl Store {
     /// The reason why it failed; the redo point stays where it was.
     pub fn checkpoint(&self, mode: CheckpointMode) -> StorageResult<()> {
         self.checkpointer.request(mode)
+    }
+
+    /// Changes settings while the database is open. A checkpoint that is under way keeps its pace;
+    /// all else follows within moments.
+    ///
+    /// # Errors
+    /// When a setting is out of its range; nothing is changed then.
+    pub fn tune(&self, tuning: Tuning) -> StorageResult<()> {
+        self.core.config.tuned(&tuning).validate()?;
+        *self.core.tuning.write() = tuning;
+        self.core.log.set_writer_delay(tuning.wal_writer_delay);
+        Ok(())
     }
 
     /// To be called before what a client writes at the end: on a full disk the space that was kept

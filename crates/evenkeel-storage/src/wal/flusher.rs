@@ -63,7 +63,11 @@ impl Flusher {
                 return;
             }
             let quiet = self.log.ring.backlog() == 0;
-            let sleep = if quiet { QUIET } else { self.log.delay };
+            let sleep = if quiet {
+                QUIET
+            } else {
+                self.log.writer_delay()
+            };
             let woken = self.log.sleep_flusher(sleep, quiet);
             if !woken
                 && !quiet

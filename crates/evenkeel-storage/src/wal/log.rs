@@ -57,6 +57,11 @@ pub struct LogStats {
     pub buffers_full: AtomicU64,
 }
 
+/// Whole microseconds; as many as there can be for more.
+pub(super) fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
 /// The log of an open store.
 pub struct Log {
     pub(super) ring: Ring,
@@ -68,7 +73,8 @@ pub struct Log {
     /// The last announced redo point, with the cycle's number in the low bits.
     pub(super) cycle: AtomicU64,
     pub(super) pile: u64,
-    pub(super) delay: Duration,
+    /// In microseconds.
+    pub(super) delay: AtomicU64,
     /// Every record that starts below is durable; always a record boundary.
     pub(super) durable: AtomicU64,
     /// Somebody wants the log durable up to here.
@@ -422,6 +428,15 @@ impl Log {
             .load(Ordering::SeqCst)
             .min(self.ring.inserted().0);
         requested > self.durable.load(Ordering::Relaxed)
+    }
+
+    /// How long log that nobody waits for may stay in memory.
+    pub(super) fn writer_delay(&self) -> Duration {
+        Duration::from_micros(self.delay.load(Ordering::Relaxed))
+    }
+
+    pub(crate) fn set_writer_delay(&self, delay: Duration) {
+        self.delay.store(micros(delay), Ordering::Relaxed);
     }
 
     fn wake_flusher(&self) {

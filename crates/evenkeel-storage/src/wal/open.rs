@@ -17,7 +17,7 @@ use crate::wal::backpressure::Backpressure;
 use crate::wal::flusher::Flusher;
 use crate::wal::latency::FlushLatency;
 use crate::wal::layout::SegmentLayout;
-use crate::wal::log::{ImageOptions, Log, LogStats};
+use crate::wal::log::{ImageOptions, Log, LogStats, micros};
 use crate::wal::reader;
 use crate::wal::ring::Ring;
 use crate::wal::segments::{Place, SegmentOptions, Segments};
@@ -88,7 +88,7 @@ impl Log {
             },
             cycle: AtomicU64::new(start.images_from.0),
             pile: PILE.min(config.wal_buffers / 4),
-            delay: config.wal_writer_delay,
+            delay: AtomicU64::new(micros(config.wal_writer_delay)),
             durable: AtomicU64::new(begin.0),
             requested: AtomicU64::new(0),
             segments,

@@ -94,6 +94,7 @@ fn environment(
     let session = Arc::new(RowSession::new(Arc::clone(cx)));
     let limits = Limits {
         work_mem: resources.work_mem(),
+        synchronize_seqscans: resources.are_seqscans_synchronized(),
         slice: SLICE,
         ..Limits::default()
     };

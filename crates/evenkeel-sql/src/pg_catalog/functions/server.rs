@@ -1,8 +1,10 @@
 //! Functions that look at the running server, or act on it and its sessions.
 
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use evenkeel_engine::EngineError;
+use evenkeel_settings::Configuration;
 use evenkeel_storage::ids::ParsePageError;
 use evenkeel_storage::{BlockNumber, Lsn, PageId, StorageResult, Store};
 
@@ -69,7 +71,11 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     lax("pg_postmaster_start_time", |snapshot, _| {
         Ok(started(snapshot))
     }),
-    lax("pg_conf_load_time", |snapshot, _| Ok(started(snapshot))),
+    lax("pg_conf_load_time", |snapshot, _| {
+        let configuration = snapshot.settings.configuration();
+        Ok(configuration.map_or_else(|| started(snapshot), |known| loaded_at(&known)))
+    }),
+    lax("pg_reload_conf", reload),
     lax("pg_current_xact_id_if_assigned", |snapshot, _| {
         let own = backend(snapshot, snapshot.backend_pid);
         let ids = own.and_then(|own| own.transaction()).map(|open| open.ids);
@@ -82,6 +88,20 @@ pub(super) const FUNCTIONS: &[Definition] = &[
 fn server(snapshot: &Snapshot) -> SqlResult<&Arc<Instance>> {
     let server = snapshot.instance.as_ref();
     server.ok_or_else(|| SqlError::internal("a server's function outside a server"))
+}
+
+/// `pg_reload_conf()`: whether the files could be read.
+fn reload(snapshot: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
+    let Some(configuration) = snapshot.settings.configuration() else {
+        return Ok(Datum::Bool(false));
+    };
+    match configuration.reload() {
+        Ok(()) => Ok(Datum::Bool(true)),
+        Err(error) => {
+            tracing::warn!("the configuration is not loaded again: {error}");
+            Ok(Datum::Bool(false))
+        }
+    }
 }
 
 fn backend(snapshot: &Snapshot, pid: i32) -> Option<Arc<Backend>> {
@@ -169,6 +189,12 @@ fn lsn_arg(args: &[Datum], at: usize) -> SqlResult<u64> {
 fn started(snapshot: &Snapshot) -> Datum {
     let server = snapshot.instance.as_ref();
     server.map_or(Datum::Null, |server| Datum::Timestamptz(server.started()))
+}
+
+fn loaded_at(configuration: &Configuration) -> Datum {
+    let at = configuration.loaded().at;
+    let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Datum::Timestamptz(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }
 
 /// The sessions that hold what a session waits for.

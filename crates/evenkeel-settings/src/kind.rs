@@ -1,0 +1,203 @@
+//! The forms of settings' values.
+
+use evenkeel_types::TimeZone;
+
+use crate::error::SettingError;
+use crate::units::{Unit, boolean};
+
+/// Type and range of a setting's values.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// On or off.
+    Bool,
+    /// Whole numbers from the first to the second.
+    Integer(i64, i64, Unit),
+    /// Numbers from the first to the second.
+    Real(f64, f64, Unit),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A text of a form.
+    Text(Form),
+}
+
+/// The form of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Any text.
+    Any,
+    /// `DateStyle`: dates are written in ISO style, the order of fields on input can be chosen.
+    DateStyle,
+    /// A time zone.
+    TimeZone,
+    /// A name of UTF-8.
+    Encoding,
+    /// A list of `data` and `wal`.
+    DirectIo,
+}
+
+impl Kind {
+    /// `bool`, `integer`, `real`, `enum` or `string`.
+    #[must_use]
+    pub fn vartype(self) -> &'static str {
+        match self {
+            Kind::Bool => "bool",
+            Kind::Integer(..) => "integer",
+            Kind::Real(..) => "real",
+            Kind::Choice(words) if words.iter().all(|word| boolean(word).is_some()) => "bool",
+            Kind::Choice(_) => "enum",
+            Kind::Text(_) => "string",
+        }
+    }
+
+    /// The unit of its numbers.
+    #[must_use]
+    pub fn unit(self) -> Unit {
+        match self {
+            Kind::Integer(_, _, unit) | Kind::Real(_, _, unit) => unit,
+            _ => Unit::None,
+        }
+    }
+
+    /// The least and the most that its numbers can be.
+    #[must_use]
+    pub fn range(self) -> Option<(String, String)> {
+        match self {
+            Kind::Integer(low, high, _) => Some((low.to_string(), high.to_string())),
+            Kind::Real(low, high, _) => Some((real(low), real(high))),
+            _ => None,
+        }
+    }
+
+    /// The words of an `enum`.
+    #[must_use]
+    pub fn choices(self) -> Option<&'static [&'static str]> {
+        match self {
+            Kind::Choice(words) if self.vartype() == "enum" => Some(words),
+            _ => None,
+        }
+    }
+
+    /// The value in its canonical form: numbers without their unit.
+    pub(crate) fn canonical(self, name: &'static str, value: &str) -> Result<String, SettingError> {
+        let invalid = |hint: Option<String>| SettingError::Invalid {
+            name,
+            value: value.to_owned(),
+            hint,
+        };
+        match self {
+            Kind::Bool => match boolean(value) {
+                Some(on) => Ok(on_or_off(on).to_owned()),
+                None => Err(SettingError::NotBoolean(name)),
+            },
+            Kind::Integer(low, high, unit) => {
+                let number = unit.read(value).map(f64::round);
+                let number = number.ok_or_else(|| invalid(unit.hint().map(str::to_owned)))?;
+                if !(low as f64..=high as f64).contains(&number) {
+                    let shown = |number: f64| with_unit(&number.to_string(), unit);
+                    return Err(out_of_range(name, shown, [number, low as f64, high as f64]));
+                }
+                Ok((number as i64).to_string())
+            }
+            Kind::Real(low, high, unit) => {
+                let number = unit.read(value);
+                let number = number.ok_or_else(|| invalid(unit.hint().map(str::to_owned)))?;
+                if !(low..=high).contains(&number) {
+                    let shown = |number: f64| with_unit(&real(number), unit);
+                    return Err(out_of_range(name, shown, [number, low, high]));
+                }
+                Ok(number.to_string())
+            }
+            Kind::Choice(words) => {
+                let hint = || format!("Available values: {}.", words.join(", "));
+                let word = word_of(words, value);
+                word.map(str::to_owned).ok_or_else(|| invalid(Some(hint())))
+            }
+            Kind::Text(form) => form.canonical(value).ok_or_else(|| invalid(None)),
+        }
+    }
+
+    /// A canonical value as SHOW writes it.
+    pub(crate) fn shown(self, value: &str) -> String {
+        match (self.unit(), value.parse::<f64>()) {
+            (Unit::None, _) | (_, Err(_)) => value.to_owned(),
+            (unit, Ok(number)) => unit.show(number),
+        }
+    }
+}
+
+fn on_or_off(on: bool) -> &'static str {
+    if on { "on" } else { "off" }
+}
+
+fn out_of_range(
+    name: &'static str,
+    shown: impl Fn(f64) -> String,
+    [value, low, high]: [f64; 3],
+) -> SettingError {
+    SettingError::OutOfRange {
+        name,
+        value: shown(value),
+        low: shown(low),
+        high: shown(high),
+    }
+}
+
+fn with_unit(number: &str, unit: Unit) -> String {
+    match unit.name() {
+        Some(name) => format!("{number} {name}"),
+        None => number.to_owned(),
+    }
+}
+
+/// As C's `%g` writes the numbers that bound settings.
+fn real(number: f64) -> String {
+    if number == f64::MAX {
+        return "1.79769e+308".to_owned();
+    }
+    number.to_string()
+}
+
+/// A word of the list. A list that has `on` or `off` takes the other spellings of those.
+fn word_of(words: &'static [&'static str], value: &str) -> Option<&'static str> {
+    let find = |wanted: &str| {
+        let found = words.iter().find(|word| word.eq_ignore_ascii_case(wanted));
+        found.copied()
+    };
+    find(value).or_else(|| find(on_or_off(boolean(value)?)))
+}
+
+impl Form {
+    fn canonical(self, value: &str) -> Option<String> {
+        match self {
+            Form::Any => Some(value.to_owned()),
+            Form::DateStyle => date_style(value),
+            Form::TimeZone => Some(TimeZone::parse(value).ok()?.name().to_owned()),
+            Form::Encoding => {
+                // PostgreSQL looks at nothing but letters and digits; asyncpg sends 'utf-8' quoted.
+                let mut name = value.to_ascii_lowercase();
+                name.retain(|c| c.is_ascii_alphanumeric());
+                matches!(&*name, "utf8" | "unicode").then(|| "UTF8".to_owned())
+            }
+            Form::DirectIo => {
+                let parts = value.split(',').map(str::trim);
+                let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+                let known = parts.iter().all(|part| matches!(*part, "data" | "wal"));
+                known.then(|| parts.join(", "))
+            }
+        }
+    }
+}
+
+fn date_style(value: &str) -> Option<String> {
+    let mut order = "MDY";
+    for word in value.split(',').map(str::trim) {
+        match word.to_ascii_lowercase().as_str() {
+            "iso" | "default" => {}
+            "mdy" | "us" | "noneuropean" => order = "MDY",
+            "dmy" | "euro" | "european" => order = "DMY",
+            "ymd" => order = "YMD",
+            _ => return None,
+        }
+    }
+    Some(format!("ISO, {order}"))
+}
