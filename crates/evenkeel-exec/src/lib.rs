@@ -30,7 +30,7 @@ pub use context::{Environment, Limits};
 pub use error::{ExecError, ExecResult};
 pub use execution::{Execution, Step, Wait};
 pub use measure::{Measure, MergeCounts};
-pub use new_row::null_violation;
+pub use new_row::{check_violation, null_violation};
 pub use relations::{Relations, VirtualRows};
 pub use spill::TempSpace;
 pub use transaction::TransactionWriter;

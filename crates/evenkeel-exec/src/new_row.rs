@@ -1,9 +1,10 @@
-//! Rows to be stored: NOT NULL, their bytes, and what errors say of them.
+//! Rows to be stored: NOT NULL, CHECK, their bytes, and what errors say of them.
 
 use std::sync::Arc;
 
 use evenkeel_engine::EngineError;
 use evenkeel_engine::table::Table;
+use evenkeel_planner::plan::Check;
 use evenkeel_planner::relation::{Index, Relation};
 use evenkeel_types::row::RowLayout;
 use evenkeel_types::{Datum, SqlState, SqlType, TypeContext, TypeError};
@@ -27,13 +28,26 @@ impl Stored {
         Ok(Stored { table, layout })
     }
 
-    /// The bytes of a new row, which has its NOT NULL columns.
-    pub fn encode(&self, relation: &Relation, row: &[Datum], cx: &Cx) -> ExecResult<Vec<u8>> {
+    /// The bytes of a new row, which has its NOT NULL columns and keeps to the CHECK constraints.
+    pub fn encode(
+        &self,
+        (relation, checks): (&Relation, &[Check]),
+        row: &[Datum],
+        cx: &Cx,
+    ) -> ExecResult<Vec<u8>> {
         for (column, value) in relation.columns.iter().zip(row) {
             if column.not_null && value.is_null() {
                 let types = relation.columns.iter().map(|column| column.ty);
                 let cx = cx.env.session.types();
                 return Err(null_violation(&relation.name, &column.name, row, types, cx).into());
+            }
+        }
+        for check in checks {
+            // NULL is no violation.
+            if matches!(cx.eval(&check.condition, row)?, Datum::Bool(false)) {
+                let types = relation.columns.iter().map(|column| column.ty);
+                let cx = cx.env.session.types();
+                return Err(check_violation(&relation.name, &check.name, row, types, cx).into());
             }
         }
         let mut bytes = Vec::new();
@@ -58,6 +72,30 @@ pub fn null_violation(
     types: impl Iterator<Item = SqlType>,
     cx: &TypeContext,
 ) -> TypeError {
+    let message = format!(
+        "null value in column \"{column}\" of relation \"{relation}\" violates not-null constraint"
+    );
+    TypeError::new(SqlState::NOT_NULL_VIOLATION, message)
+        .detail(failing(row, types, cx))
+        .column(relation, column)
+}
+
+/// 23514 for a row of these types, shown in the same way.
+pub fn check_violation(
+    relation: &str,
+    check: &str,
+    row: &[Datum],
+    types: impl Iterator<Item = SqlType>,
+    cx: &TypeContext,
+) -> TypeError {
+    let message =
+        format!("new row for relation \"{relation}\" violates check constraint \"{check}\"");
+    TypeError::new(SqlState::CHECK_VIOLATION, message)
+        .detail(failing(row, types, cx))
+        .constraint(relation, check)
+}
+
+fn failing(row: &[Datum], types: impl Iterator<Item = SqlType>, cx: &TypeContext) -> String {
     let texts = row.iter().zip(types).map(|(value, ty)| {
         let mut text = text(value, ty, cx);
         if text.len() > SHOWN_BYTES {
@@ -67,11 +105,7 @@ pub fn null_violation(
         text
     });
     let texts: Vec<String> = texts.collect();
-    let message = format!(
-        "null value in column \"{column}\" of relation \"{relation}\" violates not-null constraint"
-    );
-    TypeError::new(SqlState::NOT_NULL_VIOLATION, message)
-        .detail(format!("Failing row contains ({}).", texts.join(", ")))
+    format!("Failing row contains ({}).", texts.join(", "))
 }
 
 fn key_of(index: &Index, relation: &Relation, row: &[Datum], types: &TypeContext) -> String {
@@ -96,5 +130,6 @@ pub(crate) fn refused(error: ExecError, relation: &Relation, row: &[Datum], cx: 
     };
     let described = TypeError::new(SqlState::UNIQUE_VIOLATION, error.to_string());
     let key = key_of(index, relation, row, cx.env.session.types());
-    described.detail(key).into()
+    let described = described.detail(key);
+    described.constraint(&relation.name, &index.name).into()
 }

@@ -248,17 +248,16 @@ impl Params {
                 ..
             } => self.programs(outer_keys.iter().chain(inner_keys).chain(condition), plan),
             NodeKind::MergeJoin { condition, .. } => self.programs(condition, plan),
-            NodeKind::ModifyTable {
-                change:
+            NodeKind::ModifyTable { change, checks, .. } => {
+                self.programs(checks.iter().map(|check| &check.condition), plan);
+                match change {
                     RowChange::Insert {
                         conflict: Some(conflict),
-                    },
-                ..
-            } => self.conflict(conflict, plan),
-            NodeKind::ModifyTable {
-                change: RowChange::Merge(merge),
-                ..
-            } => self.merge(merge, plan),
+                    } => self.conflict(conflict, plan),
+                    RowChange::Merge(merge) => self.merge(merge, plan),
+                    _ => {}
+                }
+            }
             NodeKind::Limit { offset, count, .. } => {
                 self.programs(offset.iter().chain(count), plan);
             }

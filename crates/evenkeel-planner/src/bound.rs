@@ -494,13 +494,15 @@ pub struct Change {
     pub conflict: Option<OnConflict>,
     /// The WHEN clauses of a MERGE, in order.
     pub clauses: Vec<MergeClause>,
+    /// CHECK constraints over the target's columns, which stand for the new row.
+    pub checks: Vec<(Arc<str>, Expr)>,
     /// RETURNING, if it was written.
     pub returning: Option<Returning>,
 }
 
 /// A [`Change`] without its expressions: all stand in the select list of its query, first the new
 /// values, then RETURNING, then those of ON CONFLICT's SET and WHERE, then of each WHEN clause its
-/// condition and its values.
+/// condition and its values, then CHECK constraints.
 #[derive(Debug, Clone)]
 pub struct ChangeShape {
     /// The kind.
@@ -520,6 +522,8 @@ pub struct ChangeShape {
     pub conflict: Option<(Arbiter, Option<(usize, Vec<usize>)>)>,
     /// The WHEN clauses of MERGE.
     pub clauses: Vec<ClauseShape>,
+    /// The names of the CHECK constraints.
+    pub checks: Vec<Arc<str>>,
     /// [`Returning::action`].
     pub action: Option<usize>,
 }

@@ -12,7 +12,7 @@ use crate::bound::{
 };
 use crate::relation::Relation;
 
-/// Puts RETURNING, ON CONFLICT and the WHEN clauses behind the new values.
+/// Puts RETURNING, ON CONFLICT, the WHEN clauses and CHECK constraints behind the new values.
 pub(crate) fn flat(change: Change) -> (Query, ChangeShape) {
     let Change {
         kind,
@@ -22,6 +22,7 @@ pub(crate) fn flat(change: Change) -> (Query, ChangeShape) {
         mut columns,
         conflict,
         clauses,
+        checks,
         returning,
     } = change;
     if kind == ChangeKind::Insert {
@@ -46,6 +47,8 @@ pub(crate) fn flat(change: Change) -> (Query, ChangeShape) {
     let clauses = clauses.into_iter();
     let clauses = clauses.map(|clause| flat_clause(clause, &relation, &mut query));
     let clauses = clauses.collect();
+    let (names, conditions): (Vec<_>, Vec<_>) = checks.into_iter().unzip();
+    query.targets.extend(conditions.into_iter().map(hidden));
     let shape = ChangeShape {
         kind,
         target,
@@ -55,6 +58,7 @@ pub(crate) fn flat(change: Change) -> (Query, ChangeShape) {
         before_after,
         conflict,
         clauses,
+        checks: names,
         action,
     };
     (query, shape)

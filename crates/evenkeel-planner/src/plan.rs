@@ -307,7 +307,17 @@ pub enum NodeKind {
         relation: Arc<Relation>,
         change: RowChange,
         held: Vec<HeldRow>,
+        checks: Vec<Check>,
     },
+}
+
+/// A CHECK constraint of a table whose rows are changed.
+#[derive(Debug)]
+pub struct Check {
+    /// Its name.
+    pub name: Arc<str>,
+    /// Its condition over the columns of the row to be stored, which may not be false.
+    pub condition: Program,
 }
 
 /// How a row of [`NodeKind::ModifyTable`]'s child changes the table.

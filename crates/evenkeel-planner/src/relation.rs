@@ -33,8 +33,19 @@ pub struct Relation {
     pub columns: Vec<Column>,
     /// Indexes that may be used, in the order of the engine's table.
     pub indexes: Vec<Index>,
+    /// CHECK constraints, in the order in which they are checked.
+    pub checks: Vec<Check>,
     /// Size.
     pub size: RelationSize,
+}
+
+/// A CHECK constraint.
+#[derive(Debug, Clone)]
+pub struct Check {
+    /// Name.
+    pub name: Arc<str>,
+    /// Its condition, as SQL text.
+    pub text: Arc<str>,
 }
 
 /// A column.

@@ -140,6 +140,39 @@ async fn a_portal_ends_with_its_transaction() {
 }
 
 /// SRV-6.
+/// Drivers tell by these fields which rule of the application was broken.
+#[tokio::test]
+async fn violations_name_their_table_column_and_constraint() {
+    let running = start().await;
+    let client = running.client().await;
+    client
+        .batch_execute("CREATE TABLE t (a int PRIMARY KEY, b int NOT NULL CHECK (b > 0))")
+        .await
+        .expect("creates");
+    client
+        .batch_execute("INSERT INTO t VALUES (1, 1)")
+        .await
+        .expect("inserts");
+    for (statement, column, constraint) in [
+        ("INSERT INTO t VALUES (1, 1)", None, Some("t_pkey")),
+        ("INSERT INTO t VALUES (2, NULL)", Some("b"), None),
+        ("INSERT INTO t VALUES (2, 0)", None, Some("t_b_check")),
+        ("UPDATE t SET b = -1", None, Some("t_b_check")),
+        (
+            "ALTER TABLE t ADD CONSTRAINT c CHECK (a > 1)",
+            None,
+            Some("c"),
+        ),
+    ] {
+        let error = client.batch_execute(statement).await.expect_err(statement);
+        let error = error.as_db_error().expect("of the server");
+        assert_eq!(error.schema(), Some("public"), "{statement}");
+        assert_eq!(error.table(), Some("t"), "{statement}");
+        assert_eq!(error.column(), column, "{statement}");
+        assert_eq!(error.constraint(), constraint, "{statement}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn a_client_that_does_not_read_keeps_nobody_from_ending_it() {
     let running = start().await;

@@ -162,6 +162,11 @@ impl From<TypeError> for SqlError {
         let mut out = SqlError::new(error.sqlstate, error.message);
         out.fields.detail = error.detail.map(String::from);
         out.fields.hint = error.hint.map(String::from);
+        if let Some(concerns) = error.concerns {
+            out.fields.table = Some(concerns.table.into());
+            out.fields.column = concerns.column.map(Into::into);
+            out.fields.constraint = concerns.constraint.map(Into::into);
+        }
         out
     }
 }

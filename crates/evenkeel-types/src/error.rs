@@ -227,6 +227,8 @@ states! {
     CANNOT_CONNECT_NOW = "57P03";
     /// An I/O error.
     IO_ERROR = "58030";
+    /// A row violates a CHECK constraint.
+    CHECK_VIOLATION = "23514";
     /// A configuration file has errors.
     CONFIG_FILE_ERROR = "F0000";
     /// No such file.
@@ -270,6 +272,19 @@ pub struct TypeError {
     pub detail: Option<Box<str>>,
     /// The hint line.
     pub hint: Option<Box<str>>,
+    /// The object that the error is about, for programs.
+    pub concerns: Option<Box<Concerned>>,
+}
+
+/// A table and what of it an error is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Concerned {
+    /// The table's name.
+    pub table: Box<str>,
+    /// A column of it.
+    pub column: Option<Box<str>>,
+    /// A constraint of it.
+    pub constraint: Option<Box<str>>,
 }
 
 impl TypeError {
@@ -280,7 +295,30 @@ impl TypeError {
             message: message.into().into_boxed_str(),
             detail: None,
             hint: None,
+            concerns: None,
         }
+    }
+
+    /// Says which column of a table the error is about.
+    #[must_use]
+    pub fn column(mut self, table: &str, column: &str) -> TypeError {
+        self.concerns = Some(Box::new(Concerned {
+            table: table.into(),
+            column: Some(column.into()),
+            constraint: None,
+        }));
+        self
+    }
+
+    /// Says which constraint of a table the error is about.
+    #[must_use]
+    pub fn constraint(mut self, table: &str, constraint: &str) -> TypeError {
+        self.concerns = Some(Box::new(Concerned {
+            table: table.into(),
+            column: None,
+            constraint: Some(constraint.into()),
+        }));
+        self
     }
 
     /// 0A000: `feature` is not supported.

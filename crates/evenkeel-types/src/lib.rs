@@ -32,7 +32,7 @@ mod zone;
 pub use calendar::{MICROS_PER_DAY, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_MICROS};
 pub use context::{ByteaOutput, DateOrder, TypeContext};
 pub use datum::{ArrayValue, Datum, Dimension, MAX_ARRAY_SIZE, MAX_DIMENSIONS, RecordValue};
-pub use error::{SqlState, TypeError, TypeResult};
+pub use error::{Concerned, SqlState, TypeError, TypeResult};
 pub use format::Format;
 pub use identity::{IntervalMod, MAX_CHAR_LENGTH, NumericMod, SqlType};
 pub use interval::{Interval, IntervalStyle};

@@ -5,7 +5,7 @@
 
 use evenkeel_engine::Tid;
 use evenkeel_planner::ast::MergeWhen;
-use evenkeel_planner::plan::{HeldRow, Merge, MergeAction, MergeClause, Node, RowChange};
+use evenkeel_planner::plan::{Check, HeldRow, Merge, MergeAction, MergeClause, Node, RowChange};
 use evenkeel_planner::relation::Relation;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
@@ -95,7 +95,8 @@ impl Merging {
                 child,
                 relation,
                 change,
-                held
+                held,
+                checks
             }
         );
         let RowChange::Merge(merge) = change else {
@@ -104,7 +105,7 @@ impl Merging {
         let written = if self.waiting {
             cx.resume_write()
         } else {
-            match self.write(merge, relation, stored, cx)? {
+            match self.write(merge, (relation, checks), stored, cx)? {
                 Some(write) => cx.write(&stored.table, write),
                 None => return Ok(self.left()),
             }
@@ -145,17 +146,17 @@ impl Merging {
     fn write(
         &mut self,
         merge: &Merge,
-        relation: &Relation,
+        target: (&Relation, &[Check]),
         stored: &Stored,
         cx: &Cx,
     ) -> ExecResult<Option<Write>> {
         if !merge.clauses.iter().any(|clause| clause.when == self.when) {
             return Ok(None);
         }
-        let width = relation.columns.len();
+        let width = target.0.columns.len();
         self.old = match self.at {
             None => vec![Datum::Null; width],
-            Some(at) => match cx.version(relation, at)? {
+            Some(at) => match cx.version(target.0, at)? {
                 Some(bytes) => stored.layout.decode(&bytes)?,
                 None => return Ok(None),
             },
@@ -164,7 +165,7 @@ impl Merging {
         both.extend_from_slice(&self.old);
         for clause in &merge.clauses {
             if clause.when == self.when && cx.holds(&clause.condition, &both)? {
-                return self.act(clause, &both, (relation, stored), cx);
+                return self.act(clause, &both, (target, stored), cx);
             }
         }
         Ok(None)
@@ -174,7 +175,7 @@ impl Merging {
         &mut self,
         clause: &MergeClause,
         both: &[Datum],
-        (relation, stored): (&Relation, &Stored),
+        (target, stored): ((&Relation, &[Check]), &Stored),
         cx: &Cx,
     ) -> ExecResult<Option<Write>> {
         let at = self.at.ok_or_else(|| ExecError::plan("no row to change"));
@@ -184,7 +185,7 @@ impl Merging {
                 self.action = "INSERT";
                 let row = values.iter().map(|value| cx.eval(value, both));
                 self.new = row.collect::<ExecResult<_>>()?;
-                let row = stored.encode(relation, &self.new, cx)?;
+                let row = stored.encode(target, &self.new, cx)?;
                 Some(Write::Insert { row, arbiter: None })
             }
             MergeAction::Update(set) => {
@@ -198,8 +199,8 @@ impl Merging {
                 let columns: Vec<usize> = set.iter().map(|(column, _)| *column).collect();
                 Some(Write::Update {
                     at: at?,
-                    row: stored.encode(relation, &self.new, cx)?,
-                    hint: hint_of(&columns, relation, stored),
+                    row: stored.encode(target, &self.new, cx)?,
+                    hint: hint_of(&columns, target.0, stored),
                 })
             }
             MergeAction::Delete => {

@@ -3,7 +3,7 @@
 
 use evenkeel_engine::table::Arbiter;
 use evenkeel_engine::{RowLockMode, Tid, WaitPolicy};
-use evenkeel_planner::plan::{HeldRow, Merge, Node, OnConflict, RowChange};
+use evenkeel_planner::plan::{Check, HeldRow, Merge, Node, OnConflict, RowChange};
 use evenkeel_planner::relation::Relation;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
@@ -106,7 +106,7 @@ impl Current {
     /// Makes the write; none if the version is no longer there.
     fn write(
         &mut self,
-        (change, relation): (&RowChange, &Relation),
+        (change, relation, checks): (&RowChange, &Relation, &[Check]),
         stored: &Stored,
         returns: bool,
         cx: &Cx,
@@ -128,7 +128,7 @@ impl Current {
         Ok(Some(match change {
             RowChange::Insert { conflict } => {
                 self.new = values(width)?.to_vec();
-                let row = stored.encode(relation, &self.new, cx)?;
+                let row = stored.encode((relation, checks), &self.new, cx)?;
                 let arbiter = match conflict {
                     None => None,
                     Some(conflict) => Some(arbiter(conflict, relation)?),
@@ -145,7 +145,7 @@ impl Current {
                 }
                 Write::Update {
                     at: self.version()?,
-                    row: stored.encode(relation, &self.new, cx)?,
+                    row: stored.encode((relation, checks), &self.new, cx)?,
                     hint: hint_of(columns, relation, stored),
                 }
             }
@@ -164,7 +164,7 @@ impl Current {
     /// Makes the update of the row that was in the way; none if it is not wanted.
     fn conflict_update(
         &mut self,
-        (conflict, relation): (&OnConflict, &Relation),
+        (conflict, relation, checks): (&OnConflict, &Relation, &[Check]),
         stored: &Stored,
         cx: &Cx,
     ) -> ExecResult<Option<Write>> {
@@ -187,7 +187,7 @@ impl Current {
         let columns: Vec<usize> = update.set.iter().map(|(column, _)| *column).collect();
         Ok(Some(Write::Update {
             at,
-            row: stored.encode(relation, &self.new, cx)?,
+            row: stored.encode((relation, checks), &self.new, cx)?,
             hint: hint_of(&columns, relation, stored),
         }))
     }
@@ -234,7 +234,8 @@ impl Current {
                 child,
                 relation,
                 change,
-                held
+                held,
+                checks
             }
         );
         let written = if self.waiting {
@@ -252,8 +253,8 @@ impl Current {
                     RowChange::Insert {
                         conflict: Some(conflict),
                     },
-                ) => self.conflict_update((conflict, relation), stored, cx)?,
-                _ => self.write((change, relation), stored, returns, cx)?,
+                ) => self.conflict_update((conflict, relation, checks), stored, cx)?,
+                _ => self.write((change, relation, checks), stored, returns, cx)?,
             };
             match write {
                 Some(write) => cx.write(&stored.table, write),

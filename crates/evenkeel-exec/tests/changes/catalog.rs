@@ -133,6 +133,7 @@ impl Tables {
             kind: RelationKind::Table,
             columns: columns.into_iter().map(|(column, ..)| column).collect(),
             indexes,
+            checks: Vec::new(),
             size: RelationSize {
                 pages: 10.0,
                 rows: 2260.0,

@@ -278,6 +278,7 @@ fn relation(oid: u32, types: &[SqlType], indexes: &[(bool, Vec<IndexColumn>)]) -
         kind: RelationKind::Table,
         columns: types.iter().enumerate().map(column).collect(),
         indexes: indexes.iter().enumerate().map(index).collect(),
+        checks: Vec::new(),
         size: RelationSize::default(),
     }
 }

@@ -368,6 +368,7 @@ fn read_table(oid: u32, text: &str) -> (Relation, Vec<Row>) {
         kind: RelationKind::Table,
         columns: Vec::new(),
         indexes: Vec::new(),
+        checks: Vec::new(),
         size: RelationSize::default(),
     };
     let context = context();

@@ -1,8 +1,6 @@
 //! Definitions: tables, indexes, extensions.
 
-use std::ops::Range;
-
-use super::{CommandOption, Expr, IndexElement, Name, Pos, QualifiedName, TypeName};
+use super::{CommandOption, Expr, IndexElement, Name, Pos, QualifiedName, Query, TypeName};
 
 /// A definition.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,8 +77,8 @@ pub struct CreateTableAs {
     pub columns: Vec<Name>,
     /// `WITH (…)`
     pub options: Vec<CommandOption>,
-    /// The query's place in the text.
-    pub body: Range<Pos>,
+    /// The query; none of one that is not built.
+    pub query: Option<Box<Query>>,
     /// Whether the query is run: not with `WITH NO DATA`.
     pub with_data: bool,
     /// A clause that is not built.

@@ -1,6 +1,6 @@
 //! Queries.
 
-use super::{Expr, Name, Operator, Pos, QualifiedName, Statement, TypeName};
+use super::{Expr, Name, Operator, Persistence, Pos, QualifiedName, Statement, TypeName};
 
 /// A query with everything that may surround its body.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +21,35 @@ pub struct Query {
     pub locking: Vec<Locking>,
     /// Where it begins.
     pub at: Pos,
+}
+
+impl Query {
+    /// Whether it is `SELECT … INTO`.
+    pub fn has_into(&self) -> bool {
+        let mut query = self;
+        loop {
+            match &query.body {
+                QueryBody::Select(select) => return select.into.is_some(),
+                QueryBody::SetOp { left, .. } => query = left,
+                QueryBody::Values(_) => return false,
+            }
+        }
+    }
+
+    /// Takes the table of `SELECT … INTO`, which the first select of a query may have.
+    pub fn take_into(&mut self) -> Option<(QualifiedName, Persistence)> {
+        let mut query = self;
+        loop {
+            match &mut query.body {
+                QueryBody::Select(select) => {
+                    let persistence = select.into_persistence;
+                    return Some((select.into.take()?, persistence));
+                }
+                QueryBody::SetOp { left, .. } => query = left,
+                QueryBody::Values(_) => return None,
+            }
+        }
+    }
 }
 
 /// The body of a query.
@@ -71,6 +100,8 @@ pub struct Select {
     pub windows: Vec<Window>,
     /// `INTO table`, which makes it another statement.
     pub into: Option<QualifiedName>,
+    /// How long the table of `INTO` lives.
+    pub into_persistence: Persistence,
 }
 
 /// `DISTINCT` of a select list.

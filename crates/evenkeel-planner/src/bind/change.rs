@@ -91,6 +91,10 @@ impl Binder<'_> {
         returning: Option<&ast::Returning>,
     ) -> PlanResult<Change> {
         let returning = self.bind_returning(returning, &relation, Place::Returning)?;
+        let checks = match kind {
+            ChangeKind::Insert | ChangeKind::Update => self.bind_checks(&relation, target)?,
+            _ => Vec::new(),
+        };
         let scope = self.scopes.pop().unwrap_or_default();
         let (columns, query) = values;
         Ok(Change {
@@ -105,6 +109,7 @@ impl Binder<'_> {
             columns,
             conflict: None,
             clauses: Vec::new(),
+            checks,
             returning,
         })
     }

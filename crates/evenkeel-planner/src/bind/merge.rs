@@ -110,6 +110,7 @@ impl Binder<'_> {
             condition: Some(condition),
             entry,
         };
+        let checks = self.bind_checks(&relation, rel)?;
         let scope = self.scopes.pop().unwrap_or_default();
         Ok(Change {
             kind: ChangeKind::Merge,
@@ -124,6 +125,7 @@ impl Binder<'_> {
             columns: Vec::new(),
             conflict: None,
             clauses,
+            checks,
             returning,
         })
     }

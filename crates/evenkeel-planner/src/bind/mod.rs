@@ -7,6 +7,7 @@ mod assigned;
 mod call;
 mod candidates;
 mod change;
+mod check;
 mod coerce;
 mod columns;
 mod common_type;
@@ -60,6 +61,7 @@ use params::Params;
 use scope::Scope;
 
 pub use assigned::{AssignedTo, bind_assigned};
+pub use check::{BoundCheck, bind_check};
 pub use type_name::type_of;
 
 /// Expressions and queries within one another beyond which a statement is refused.

@@ -63,9 +63,9 @@ impl Binder<'_> {
         select: &ast::Select,
         unknowns: Unknowns,
     ) -> PlanResult<Query> {
-        if select.into.is_some() {
-            let message = "SELECT ... INTO is not supported here";
-            return Err(PlanError::unsupported(message));
+        if let Some(into) = &select.into {
+            let message = "SELECT ... INTO is not allowed here";
+            return Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(into.at()));
         }
         self.scope().windows = select.windows.clone();
         let from = self.bind_from(&select.from)?;

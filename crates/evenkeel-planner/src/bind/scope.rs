@@ -45,6 +45,8 @@ pub(super) enum Place {
     IndexPredicate,
     /// A column's default.
     Default,
+    /// A CHECK constraint.
+    Check,
     ExecuteArgument,
 }
 
@@ -77,6 +79,7 @@ impl Place {
             Place::IndexExpression => "index expressions",
             Place::IndexPredicate => "index predicates",
             Place::Default => "DEFAULT expressions",
+            Place::Check => "check constraints",
             Place::ExecuteArgument => "EXECUTE parameters",
         }
     }

@@ -71,6 +71,7 @@ impl Binder<'_> {
     pub(super) fn bind_sublink(&mut self, link: &ast::Sublink, at: Pos) -> PlanResult<Expr> {
         let refused = match self.scope().place {
             Place::Default => Some("DEFAULT expression"),
+            Place::Check => Some("check constraint"),
             Place::ExecuteArgument => Some("EXECUTE parameter"),
             _ => None,
         };

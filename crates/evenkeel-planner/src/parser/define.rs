@@ -5,7 +5,7 @@ use super::keywords::Kw;
 use super::token::Tok;
 use crate::ast::{
     Command, CommandOption, CreateIndex, CreateTable, CreateTableAs, Define, Drop, DropKind,
-    Persistence, Pos, QualifiedName, Statement,
+    Persistence, QualifiedName, Statement,
 };
 use crate::error::PlanResult;
 
@@ -195,7 +195,7 @@ impl Parser<'_> {
             if_not_exists: create.if_not_exists,
             columns,
             options: Vec::new(),
-            body: self.pos()..self.pos(),
+            query: None,
             with_data: true,
             unbuilt: None,
         };
@@ -204,14 +204,12 @@ impl Parser<'_> {
             return Err(self.unexpected());
         }
         self.expect_key(Kw::As)?;
-        let begin = self.pos();
         if self.is_key(Kw::Execute) {
             self.execute()?;
             made.unbuilt = Some("CREATE TABLE AS EXECUTE");
         } else {
-            self.query()?;
+            made.query = Some(Box::new(self.query()?));
         }
-        made.body = begin..Pos(self.last_end() as u32);
         made.with_data = self.with_data()?;
         Ok(Define::CreateTableAs(made))
     }

@@ -8,8 +8,8 @@ use super::expr::{Stop, node};
 use super::keywords::Kw;
 use super::token::Tok;
 use crate::ast::{
-    Distinct, Expr, ExprKind, FieldPart, FromItem, LockWait, Pos, QualifiedName, Query, QueryBody,
-    Select, SetOp, Target, With,
+    Distinct, Expr, ExprKind, FieldPart, FromItem, LockWait, Persistence, Pos, QualifiedName,
+    Query, QueryBody, Select, SetOp, Target, With,
 };
 use crate::error::{PlanError, PlanResult};
 
@@ -201,7 +201,9 @@ impl Parser<'_> {
             }
         }
         if self.accept_key(Kw::Into) {
-            select.into = Some(self.target_table()?);
+            let (into, persistence) = self.target_table()?;
+            select.into = Some(into);
+            select.into_persistence = persistence;
         }
         if self.accept_key(Kw::From) {
             select.from = self.list(Self::table_ref)?;
@@ -274,7 +276,7 @@ impl Parser<'_> {
     }
 
     /// `OptTempTableName`
-    fn target_table(&mut self) -> PlanResult<QualifiedName> {
+    fn target_table(&mut self) -> PlanResult<(QualifiedName, Persistence)> {
         let is_name = |tok| Self::is_col_id(tok) || tok == Tok::Key(Kw::Table);
         let scope = matches!(self.peek(), Tok::Key(Kw::Local | Kw::Global))
             && matches!(self.peek_at(1), Tok::Key(Kw::Temporary | Kw::Temp));
@@ -285,11 +287,16 @@ impl Parser<'_> {
             self.peek(),
             Tok::Key(Kw::Temporary | Kw::Temp | Kw::Unlogged)
         );
+        let mut kind = Persistence::Permanent;
         if persistence && (scope || is_name(self.peek_at(1))) {
+            kind = match self.is_key(Kw::Unlogged) {
+                true => Persistence::Unlogged,
+                false => Persistence::Temporary,
+            };
             self.bump();
         }
         self.accept_key(Kw::Table);
-        self.qualified_name()
+        Ok((self.qualified_name()?, kind))
     }
 
     /// Reads the clauses after a query's body, and attaches its WITH. A query in parentheses may

@@ -130,6 +130,10 @@ impl Statement<'_> {
         let tree = self.tree(&mut query, first)?;
         let mut returning = query.targets.split_off(change.columns.len());
         let mut updating = returning.split_off(change.returned);
+        let behind = updating.len().saturating_sub(change.checks.len());
+        let checks = updating.split_off(behind).into_iter();
+        let checks = checks.map(|target| Rc::new(target.expr));
+        let checks = change.checks.iter().cloned().zip(checks).collect();
         let conflict = on_conflict(change, first, &mut updating);
         let merge = match change.kind {
             ChangeKind::Merge => Some(self.merge(change, (first, rel), updating, &mut query)?),
@@ -168,6 +172,7 @@ impl Statement<'_> {
             returning,
             conflict: conflict.transpose()?,
             merge,
+            checks,
         });
         Ok(path(
             PathKind::Modify { child, change },
@@ -256,6 +261,16 @@ impl Statement<'_> {
         }))
     }
 
+    /// CHECK constraints as programs over a new row.
+    fn build_checks(&mut self, change: &Change, env: &mut Env) -> PlanResult<Vec<plan::Check>> {
+        let new_row = Layout::of_columns(change.rel, 0..change.relation.columns.len());
+        let (names, conditions): (Vec<_>, Vec<_>) = change.checks.iter().cloned().unzip();
+        let programs = self.programs_of(&conditions, &new_row, env)?;
+        let checks = names.into_iter().zip(programs);
+        let checks = checks.map(|(name, condition)| plan::Check { name, condition });
+        Ok(checks.collect())
+    }
+
     /// The plan of a change.
     pub(super) fn build_modify(
         &mut self,
@@ -286,6 +301,7 @@ impl Statement<'_> {
             relation: Arc::clone(&change.relation),
             change: kind,
             held,
+            checks: self.build_checks(change, env)?,
         };
         let Some((old, new)) = change.before_after else {
             return Ok((node(kind, 0, estimate), Layout::default()));

@@ -7,10 +7,32 @@ use crate::bound::{CallExpr, Expr, ExprKind, SublinkKind, Var};
 use super::number::NUMBERED;
 use super::ops;
 use super::statement::Statement;
+use crate::relation::Relation;
 
-/// Names for the columns of a statement's relations.
+/// The relations whose columns have names.
+enum Named<'s, 'a> {
+    /// Those of a statement, by number.
+    Statement(&'s Statement<'a>),
+    /// One, of which all variables are.
+    Relation(&'s Relation),
+}
+
+/// An expression over a table's columns, as `pg_get_expr` and its kin show it.
+pub(crate) fn over(relation: &Relation, expr: &Expr, pretty: bool) -> String {
+    let deparser = Deparser {
+        named: Named::Relation(relation),
+        pretty,
+        prefix: false,
+        scanned: None,
+    };
+    deparser.expr(expr)
+}
+
+/// Names for the columns of relations.
 pub(super) struct Deparser<'s, 'a> {
-    statement: &'s Statement<'a>,
+    named: Named<'s, 'a>,
+    /// Whether parentheses that are not needed are left out.
+    pretty: bool,
     /// Whether columns are shown with their relation's name: there is more than one.
     prefix: bool,
     /// The relation whose rows a scan gives: in its conditions its columns have no prefix, all
@@ -22,7 +44,8 @@ impl<'s, 'a> Deparser<'s, 'a> {
     pub(super) fn new(statement: &'s Statement<'a>) -> Deparser<'s, 'a> {
         let named = statement.rels.iter().filter(|rel| !rel.columns.is_empty());
         Deparser {
-            statement,
+            named: Named::Statement(statement),
+            pretty: false,
             prefix: named.count() > 1,
             scanned: None,
         }
@@ -34,16 +57,16 @@ impl<'s, 'a> Deparser<'s, 'a> {
             ExprKind::Const(value) => constant(value, expr.ty),
             ExprKind::Param(number) => format!("${}", number + 1),
             ExprKind::Var(var) => self.var(*var),
-            ExprKind::Call(call) | ExprKind::SetCall(call) => self.call(call),
+            ExprKind::Call(call) | ExprKind::SetCall(call) => self.call(call, expr),
             ExprKind::Cast { arg, .. } | ExprKind::Relabel(arg) => {
-                format!("{}::{}", self.cast_operand(arg), expr.ty.name())
+                format!("{}::{}", self.cast_operand(arg, expr), expr.ty.name())
             }
-            ExprKind::And(items) => self.joined(items, " AND "),
-            ExprKind::Or(items) => self.joined(items, " OR "),
-            ExprKind::Not(arg) => format!("(NOT {})", self.expr(arg)),
+            ExprKind::And(items) => self.joined(items, " AND ", expr),
+            ExprKind::Or(items) => self.joined(items, " OR ", expr),
+            ExprKind::Not(arg) => self.whole(format!("NOT {}", self.part(arg, expr, false))),
             ExprKind::IsNull { arg, negated, .. } => {
                 let not = if *negated { "NOT " } else { "" };
-                format!("({} IS {not}NULL)", self.expr(arg))
+                self.whole(format!("{} IS {not}NULL", self.part(arg, expr, true)))
             }
             ExprKind::IsBool {
                 arg,
@@ -56,7 +79,7 @@ impl<'s, 'a> Deparser<'s, 'a> {
                     Some(false) => "FALSE",
                     None => "UNKNOWN",
                 };
-                format!("({} IS {not}{value})", self.expr(arg))
+                self.whole(format!("{} IS {not}{value}", self.part(arg, expr, false)))
             }
             ExprKind::IsDistinct {
                 left,
@@ -65,8 +88,8 @@ impl<'s, 'a> Deparser<'s, 'a> {
                 ..
             } => {
                 let not = if *negated { "NOT " } else { "" };
-                let (left, right) = (self.expr(left), self.expr(right));
-                format!("({left} IS {not}DISTINCT FROM {right})")
+                let (left, right) = (self.part(left, expr, true), self.part(right, expr, true));
+                self.whole(format!("{left} IS {not}DISTINCT FROM {right}"))
             }
             ExprKind::AnyAll {
                 op,
@@ -76,8 +99,8 @@ impl<'s, 'a> Deparser<'s, 'a> {
             } => {
                 let name = evenkeel_expr::operator_by_oid(op.oid).map_or("=", |op| op.name);
                 let quantifier = if *all { "ALL" } else { "ANY" };
-                let (left, array) = (self.expr(left), self.expr(array));
-                format!("({left} {name} {quantifier} ({array}))")
+                let (left, array) = (self.part(left, expr, true), self.part(array, expr, false));
+                self.whole(format!("{left} {name} {quantifier} ({array})"))
             }
             _ => self.composed(expr),
         }
@@ -145,20 +168,42 @@ impl<'s, 'a> Deparser<'s, 'a> {
     }
 
     fn case(&self, operand: Option<&Expr>, branches: &[(Expr, Expr)], otherwise: &Expr) -> String {
-        let mut text = "CASE".to_owned();
+        // As in PostgreSQL, definitions have it in lines.
+        let (begin, line, end) = match self.named {
+            Named::Statement(_) => ("CASE", " ", " END"),
+            Named::Relation(_) => ("\nCASE", "\n    ", "\nEND"),
+        };
+        let mut text = begin.to_owned();
         if let Some(operand) = operand {
             text = format!("{text} {}", self.expr(operand));
         }
         for (condition, value) in branches {
             let (condition, value) = (self.expr(condition), self.expr(value));
-            text = format!("{text} WHEN {condition} THEN {value}");
+            text = format!("{text}{line}WHEN {condition} THEN {value}");
         }
-        format!("{text} ELSE {} END", self.expr(otherwise))
+        format!("{text}{line}ELSE {}{end}", self.expr(otherwise))
     }
 
-    fn joined(&self, items: &[Expr], with: &str) -> String {
-        let items: Vec<String> = items.iter().map(|item| self.expr(item)).collect();
-        format!("({})", items.join(with))
+    fn joined(&self, items: &[Expr], with: &str, parent: &Expr) -> String {
+        let items = items.iter().map(|item| self.part(item, parent, false));
+        self.whole(items.collect::<Vec<_>>().join(with))
+    }
+
+    /// An operator with its operands, in parentheses unless none but needed ones are shown.
+    fn whole(&self, text: String) -> String {
+        match self.pretty {
+            true => text,
+            false => format!("({text})"),
+        }
+    }
+
+    /// An operand; `operator` if its parent is written as an operator of values.
+    fn part(&self, part: &Expr, parent: &Expr, operator: bool) -> String {
+        let text = self.expr(part);
+        match self.pretty && !is_simple(part, parent, operator) {
+            true => format!("({text})"),
+            false => text,
+        }
     }
 
     fn list(&self, items: &[Expr]) -> String {
@@ -166,22 +211,30 @@ impl<'s, 'a> Deparser<'s, 'a> {
         items.join(", ")
     }
 
-    fn cast_operand(&self, arg: &Expr) -> String {
+    fn cast_operand(&self, arg: &Expr, cast: &Expr) -> String {
+        if self.pretty {
+            return self.part(arg, cast, false);
+        }
         let text = self.expr(arg);
-        match text.starts_with('(') {
+        let statement = matches!(self.named, Named::Statement(_));
+        match statement && text.starts_with('(') {
             true => text,
             false => format!("({text})"),
         }
     }
 
-    fn call(&self, call: &CallExpr) -> String {
+    fn call(&self, call: &CallExpr, whole: &Expr) -> String {
         if let Some(operator) = ops::operator(call) {
             match call.args.as_slice() {
                 [left, right] => {
-                    let (left, right) = (self.expr(left), self.expr(right));
-                    return format!("({left} {} {right})", operator.name);
+                    let (left, right) =
+                        (self.part(left, whole, true), self.part(right, whole, true));
+                    return self.whole(format!("{left} {} {right}", operator.name));
                 }
-                [right] => return format!("({} {})", operator.name, self.expr(right)),
+                [right] => {
+                    let right = self.part(right, whole, true);
+                    return self.whole(format!("{} {right}", operator.name));
+                }
                 _ => {}
             }
         }
@@ -189,10 +242,17 @@ impl<'s, 'a> Deparser<'s, 'a> {
     }
 
     fn var(&self, var: Var) -> String {
+        let statement = match self.named {
+            Named::Statement(statement) => statement,
+            Named::Relation(relation) => {
+                let column = relation.columns.get(var.column);
+                return column.map_or("?".to_owned(), |c| crate::quote::identifier(&c.name));
+            }
+        };
         if var.depth != NUMBERED {
             return "?".to_owned();
         }
-        let Some(rel) = self.statement.rels.get(var.rel) else {
+        let Some(rel) = statement.rels.get(var.rel) else {
             return "?".to_owned();
         };
         let column = rel.columns.get(var.column).map_or("?", |name| name);
@@ -205,6 +265,59 @@ impl<'s, 'a> Deparser<'s, 'a> {
             true => format!("{}.{column}", crate::quote::identifier(&rel.alias)),
             false => column,
         }
+    }
+}
+
+/// The name of the operator that an expression is.
+fn operator_name(expr: &Expr) -> Option<&'static str> {
+    match &expr.kind {
+        ExprKind::Call(call) => ops::operator(call).map(|operator| operator.name),
+        _ => None,
+    }
+}
+
+/// Whether an operand is the left one of two.
+fn is_left(part: &Expr, parent: &Expr) -> bool {
+    match &parent.kind {
+        ExprKind::Call(call) => match call.args.as_slice() {
+            [left, _] => std::ptr::eq(left, part),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether an operand needs no parentheses, by the rules of PostgreSQL's `isSimpleNode`.
+fn is_simple(part: &Expr, parent: &Expr, operator: bool) -> bool {
+    let joined = |kind: &ExprKind| matches!(kind, ExprKind::And(_) | ExprKind::Or(_));
+    match &part.kind {
+        ExprKind::Cast { arg, .. } | ExprKind::Relabel(arg) => is_simple(arg, part, false),
+        ExprKind::Not(_) | ExprKind::And(_) => joined(&parent.kind),
+        ExprKind::Or(_) => matches!(parent.kind, ExprKind::Or(_)),
+        ExprKind::Call(call) if ops::operator(call).is_some() => {
+            let name = operator_name(part).unwrap_or_default();
+            match operator_name(parent) {
+                Some(of) if operator => {
+                    let first = matches!(name, "*" | "/" | "%");
+                    let sums = ["+", "-"];
+                    let left = is_left(part, parent);
+                    match (first, sums.contains(&name)) {
+                        (true, _) if sums.contains(&of) => true,
+                        (true, _) => matches!(of, "*" | "/" | "%") && left,
+                        (_, true) => sums.contains(&of) && left,
+                        _ => false,
+                    }
+                }
+                _ => joined(&parent.kind) || matches!(parent.kind, ExprKind::Not(_)),
+            }
+        }
+        ExprKind::IsNull { .. }
+        | ExprKind::IsBool { .. }
+        | ExprKind::IsDistinct { .. }
+        | ExprKind::RowCompare { .. }
+        | ExprKind::Sublink(_) => joined(&parent.kind) || matches!(parent.kind, ExprKind::Not(_)),
+        ExprKind::AnyAll { .. } => false,
+        _ => true,
     }
 }
 

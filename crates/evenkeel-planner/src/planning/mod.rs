@@ -4,7 +4,7 @@ mod build;
 mod build_upper;
 mod change;
 mod cost;
-mod deparse;
+pub(crate) mod deparse;
 mod extremes;
 mod fold;
 mod frugal;

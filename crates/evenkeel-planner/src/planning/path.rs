@@ -207,6 +207,8 @@ pub(super) struct Change {
     pub(super) conflict: Option<OnConflict>,
     /// MERGE.
     pub(super) merge: Option<Merge>,
+    /// CHECK constraints over the columns of `rel`, which stand for the new row.
+    pub(super) checks: Vec<(Arc<str>, ExprRef)>,
 }
 
 /// MERGE.

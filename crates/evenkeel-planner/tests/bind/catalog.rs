@@ -108,6 +108,7 @@ fn catalogs() -> Vec<Relation> {
                 kind: RelationKind::Virtual,
                 columns: Vec::new(),
                 indexes: Vec::new(),
+                checks: Vec::new(),
                 size: RelationSize::default(),
             });
             continue;
@@ -140,6 +141,7 @@ fn relation(oid: u32, text: &str) -> Relation {
         kind: RelationKind::Table,
         columns: Vec::new(),
         indexes: Vec::new(),
+        checks: Vec::new(),
         size: RelationSize::default(),
     };
     for line in text.lines() {

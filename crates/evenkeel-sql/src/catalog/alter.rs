@@ -61,6 +61,10 @@ impl Catalog {
         let table = self
             .lock_table(txn, ddl, table, TableLockMode::AccessExclusive)
             .await?;
+        let mut parts = TableParts::of(&table);
+        if self.drop_check(txn, &mut parts, name).await? {
+            return self.finish(txn, ddl, parts);
+        }
         let constraint = table
             .constraints
             .iter()
@@ -74,7 +78,6 @@ impl Catalog {
                     ),
                 )
             })?;
-        let mut parts = TableParts::of(&table);
         self.tables.constraint.delete(txn, constraint.place).await?;
         parts
             .constraints

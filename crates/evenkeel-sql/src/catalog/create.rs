@@ -12,7 +12,7 @@ use super::system::{
 };
 use super::{
     Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
-    IndexInfo, NOWHERE, Oid, PG_CATALOG_OID, RelationStats, StorageParameters, TableInfo,
+    IndexInfo, NOWHERE, NewCheck, Oid, PG_CATALOG_OID, RelationStats, StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{KeyColumn, is_indexable};
@@ -60,8 +60,10 @@ pub struct CreateTable {
     pub name: String,
     /// Columns.
     pub columns: Vec<NewColumn>,
-    /// Constraints, of columns and of the table.
+    /// Keys, of columns and of the table.
     pub constraints: Vec<NewConstraint>,
+    /// CHECK constraints, of columns and of the table.
+    pub checks: Vec<NewCheck>,
     /// `WITH (fillfactor = …)`, in percent.
     pub fillfactor: Option<u8>,
     /// The other storage parameters.
@@ -228,6 +230,7 @@ impl Catalog {
             columns,
             indexes: Vec::new(),
             constraints: Vec::new(),
+            checks: Vec::new(),
             heap: txn.create_file()?,
             fillfactor: create.fillfactor,
             parameters: Arc::new(create.parameters.clone()),
@@ -247,6 +250,8 @@ impl Catalog {
         for plan in plans {
             self.add_index(txn, &mut parts, plan).await?;
         }
+        self.add_checks(txn, ddl, &mut parts, &create.checks)
+            .await?;
         self.finish(txn, ddl, parts).map(Some)
     }
 

@@ -25,6 +25,9 @@ impl Catalog {
         for constraint in std::mem::take(&mut parts.constraints) {
             self.tables.constraint.delete(txn, constraint.place).await?;
         }
+        for check in std::mem::take(&mut parts.checks) {
+            self.tables.check.delete(txn, check.place).await?;
+        }
         while let Some(index) = parts.indexes.last() {
             let oid = index.oid;
             self.remove_index(txn, &mut parts, oid).await?;

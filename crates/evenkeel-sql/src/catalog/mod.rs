@@ -5,6 +5,7 @@
 //! ([`Catalog::create_table`], …). The rules are in the README beside this file.
 
 mod alter;
+mod check;
 mod counts;
 mod create;
 mod drop;
@@ -26,6 +27,7 @@ use evenkeel_engine::{Database, FileId, TableLockMode, Tid, Transaction, WaitPol
 
 use parking_lot::RwLock;
 
+pub use check::NewCheck;
 pub use create::{CreateTable, NewColumn, NewConstraint, NewIndex};
 pub use log::{DdlLog, DdlMark};
 pub use parameters::StorageParameters;
@@ -119,6 +121,23 @@ pub struct ConstraintInfo {
     pub(crate) place: Tid,
 }
 
+/// A CHECK constraint.
+#[derive(Debug, Clone)]
+pub struct CheckInfo {
+    /// Oid.
+    pub oid: Oid,
+    /// Name.
+    pub name: Arc<str>,
+    /// The condition, as SQL text with every cast.
+    pub text: Arc<str>,
+    /// The same with the parentheses that are needed.
+    pub pretty: Arc<str>,
+    /// Positions of the columns that it mentions, from 0.
+    pub columns: Vec<usize>,
+    /// Its row in `evenkeel_check`.
+    pub(crate) place: Tid,
+}
+
 /// An index.
 #[derive(Debug, Clone)]
 pub struct IndexInfo {
@@ -168,6 +187,8 @@ pub struct TableInfo {
     pub indexes: Vec<Arc<IndexInfo>>,
     /// Constraints.
     pub constraints: Vec<Arc<ConstraintInfo>>,
+    /// CHECK constraints, by name: the order in which they are checked.
+    pub checks: Vec<Arc<CheckInfo>>,
     /// Where the columns are in a row.
     pub layout: Arc<RowLayout>,
     /// The engine's table.

@@ -36,6 +36,20 @@ pub(super) fn free_name(
     columns: &str,
     label: &str,
 ) -> String {
+    let used = |name: &str| {
+        let here = taken.iter().any(|other| other == name);
+        here || state.relation_in(schema, name).is_some()
+    };
+    free_name_among(used, table, columns, label)
+}
+
+/// The first of `name`, `name1`, `name2`, … that is not used.
+pub(super) fn free_name_among(
+    used: impl Fn(&str) -> bool,
+    table: &str,
+    columns: &str,
+    label: &str,
+) -> String {
     let mut suffix = 0usize;
     loop {
         let numbered = if suffix == 0 {
@@ -44,7 +58,7 @@ pub(super) fn free_name(
             format!("{label}{suffix}")
         };
         let name = object_name(table, columns, &numbered);
-        if state.relation_in(schema, &name).is_none() && !taken.contains(&name) {
+        if !used(&name) {
             return name;
         }
         suffix += 1;

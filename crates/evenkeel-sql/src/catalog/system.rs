@@ -13,7 +13,9 @@ use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction, Xid};
 use super::parameters::StorageParameters;
 use super::state::{CatalogChange, CatalogState};
 use super::statistics::{ColumnStats, RelationStats};
-use super::{ColumnInfo, ConstraintInfo, ConstraintKind, ExtensionInfo, IndexInfo, Oid, TableInfo};
+use super::{
+    CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, ExtensionInfo, IndexInfo, Oid, TableInfo,
+};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
 use crate::types::{Datum, SqlType};
@@ -27,6 +29,8 @@ const EXTENSION_OID: Oid = 3079;
 const STATISTIC_OID: Oid = 2619;
 /// No object of PostgreSQL's has this oid.
 const COUNTS_OID: Oid = 9901;
+/// No object of PostgreSQL's has this oid.
+const CHECKS_OID: Oid = 9902;
 const CATALOG_FILLFACTOR: u8 = 100;
 /// Columns of `pg_class` as it is stored.
 const CLASS_COLUMNS: usize = 12;
@@ -66,6 +70,8 @@ pub(super) struct SystemTables {
     /// starelid, staattnum, stanullfrac, stawidth, stadistinct, correlation, and as texts of
     /// arrays: most common values, their frequencies, the bounds of the histogram
     pub statistic: SystemTable,
+    /// oid, conname, conrelid, conkey, the condition, the condition as psql shows it
+    pub check: SystemTable,
     /// The counters of tables, between a clean stop and the next start.
     pub counts: SystemTable,
 }
@@ -331,6 +337,7 @@ struct Loaded {
     columns: HashMap<Oid, Vec<ColumnInfo>>,
     index_rows: HashMap<Oid, Vec<(Tid, Vec<Datum>)>>,
     constraints: HashMap<Oid, Vec<Arc<ConstraintInfo>>>,
+    checks: HashMap<Oid, Vec<Arc<CheckInfo>>>,
     statistics: HashMap<Oid, Vec<(Tid, Vec<Datum>)>>,
 }
 
@@ -372,12 +379,13 @@ impl SystemTables {
                 STATISTIC_OID,
                 &[Oid, Int4, Float4, Int4, Float4, Float4, Text, Text, Text],
             )?,
+            check: open(CHECKS_OID, &[Oid, Name, Oid, Int2Vector, Text, Text])?,
             counts: open(COUNTS_OID, &counts_columns())?,
         })
     }
 
     /// The tables, with their names.
-    pub fn all(&self) -> [(&'static str, &Arc<Table>); 7] {
+    pub fn all(&self) -> [(&'static str, &Arc<Table>); 8] {
         [
             ("pg_class", &self.class.table),
             ("pg_attribute", &self.attribute.table),
@@ -385,6 +393,7 @@ impl SystemTables {
             ("pg_constraint", &self.constraint.table),
             ("pg_extension", &self.extension.table),
             ("pg_statistic", &self.statistic.table),
+            ("evenkeel_check", &self.check.table),
             ("evenkeel_table_counts", &self.counts.table),
         ]
     }
@@ -400,7 +409,9 @@ impl SystemTables {
             let table = loaded.table(db, *oid, entry)?;
             let parts = table.indexes.iter().map(|index| index.oid);
             let constraints = table.constraints.iter().map(|constraint| constraint.oid);
-            greatest = parts.chain(constraints).fold(greatest.max(*oid), Oid::max);
+            let checks = table.checks.iter().map(|check| check.oid);
+            let all = parts.chain(constraints).chain(checks);
+            greatest = all.fold(greatest.max(*oid), Oid::max);
             state.apply(&CatalogChange::PutTable(Arc::new(table)));
         }
         for (place, values) in self.extension.read(&mut txn)? {
@@ -475,8 +486,41 @@ impl SystemTables {
                 .or_default()
                 .push(Arc::new(constraint));
         }
+        for (place, values) in self.check.read(txn)? {
+            let (table, check) = read_check(place, values)?;
+            let checks = loaded.checks.entry(table).or_default();
+            checks.push(Arc::new(check));
+        }
         Ok(loaded)
     }
+}
+
+/// A CHECK constraint's row of `evenkeel_check`.
+pub(super) fn check_row(table: Oid, check: &CheckInfo) -> Vec<Datum> {
+    vec![
+        Datum::Oid(check.oid),
+        (&*check.name).into(),
+        Datum::Oid(table),
+        vector(check.columns.iter().map(|column| column + 1)),
+        (&*check.text).into(),
+        (&*check.pretty).into(),
+    ]
+}
+
+fn read_check(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, CheckInfo)> {
+    let mut fields = Fields::new(values, "evenkeel_check");
+    let (oid, name, table) = (fields.oid()?, fields.text()?.into(), fields.oid()?);
+    let columns = positions(&fields.vector()?).ok_or_else(|| damaged("evenkeel_check"))?;
+    let (text, pretty) = (fields.text()?.into(), fields.text()?.into());
+    let check = CheckInfo {
+        oid,
+        name,
+        text,
+        pretty,
+        columns,
+        place,
+    };
+    Ok((table, check))
 }
 
 /// Decodes the fields of a `pg_class` row that follow the file id.
@@ -575,6 +619,8 @@ impl Loaded {
         let layout = Arc::new(layout_of(&columns));
         let mut constraints = self.constraints.get(&oid).cloned().unwrap_or_default();
         constraints.sort_by_key(|constraint| constraint.oid);
+        let mut checks = self.checks.get(&oid).cloned().unwrap_or_default();
+        checks.sort_by(|a, b| a.name.cmp(&b.name));
         let mut indexes = Vec::new();
         for (place, values) in self.index_rows.get(&oid).into_iter().flatten() {
             let index = self.index(*place, values.clone(), &layout, &constraints)?;
@@ -601,6 +647,7 @@ impl Loaded {
             columns,
             indexes,
             constraints,
+            checks,
             heap: entry.file,
             fillfactor: declared,
             parameters: Arc::clone(&entry.parameters),
@@ -700,6 +747,7 @@ pub(super) struct TableParts {
     pub columns: Vec<ColumnInfo>,
     pub indexes: Vec<Arc<IndexInfo>>,
     pub constraints: Vec<Arc<ConstraintInfo>>,
+    pub checks: Vec<Arc<CheckInfo>>,
     pub heap: FileId,
     pub fillfactor: Option<u8>,
     pub parameters: Arc<StorageParameters>,
@@ -718,6 +766,7 @@ impl TableParts {
             columns: table.columns.clone(),
             indexes: table.indexes.clone(),
             constraints: table.constraints.clone(),
+            checks: table.checks.clone(),
             heap: table.heap,
             fillfactor: table.fillfactor_declared.then_some(table.fillfactor),
             parameters: Arc::clone(&table.parameters),
@@ -761,6 +810,7 @@ impl TableParts {
             columns: self.columns,
             indexes: self.indexes,
             constraints: self.constraints,
+            checks: self.checks,
             layout,
             table,
             heap: self.heap,

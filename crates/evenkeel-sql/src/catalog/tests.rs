@@ -59,6 +59,12 @@ fn accounts() -> CreateTable {
             constraint(ConstraintKind::Primary, &["id"]),
             constraint(ConstraintKind::Unique, &["name", "balance"]),
         ],
+        checks: vec![NewCheck {
+            name: None,
+            text: "(id > 0)".into(),
+            pretty: "id > 0".into(),
+            columns: vec![0],
+        }],
         fillfactor: Some(90),
         parameters: StorageParameters::default(),
         if_not_exists: false,
@@ -130,9 +136,13 @@ fn describe(table: &TableInfo) -> String {
     let constraints: Vec<_> = constraints
         .map(|c| (c.oid, &c.name, c.kind, &c.columns, c.index_oid))
         .collect();
+    let checks = table.checks.iter();
+    let checks: Vec<_> = checks
+        .map(|c| (c.oid, &c.name, &c.text, &c.pretty, &c.columns))
+        .collect();
     let (oid, name, heap) = (table.oid, &table.name, table.heap);
     format!(
-        "{oid} {name} {heap:?} {} {columns:?} {indexes:?} {constraints:?}",
+        "{oid} {name} {heap:?} {} {columns:?} {indexes:?} {constraints:?} {checks:?}",
         table.fillfactor
     )
 }
@@ -219,6 +229,7 @@ fn the_catalog_is_read_back_as_it_was_written() {
     let next = CreateTable {
         name: "t".into(),
         constraints: Vec::new(),
+        checks: Vec::new(),
         ..accounts()
     };
     let next = block_on(catalog.create_table(&mut txn, &ddl, &next))
@@ -239,6 +250,7 @@ fn a_catalog_survives_a_crash_of_the_process() {
     let second = CreateTable {
         name: "second".into(),
         constraints: Vec::new(),
+        checks: Vec::new(),
         ..accounts()
     };
     block_on(catalog.create_table(&mut unfinished, &other, &second)).unwrap();
@@ -294,6 +306,7 @@ fn a_key_added_later_is_checked_against_the_rows() {
     let (mut txn, ddl) = (begin(&db), DdlLog::default());
     let bare = CreateTable {
         constraints: Vec::new(),
+        checks: Vec::new(),
         ..accounts()
     };
     let table = block_on(catalog.create_table(&mut txn, &ddl, &bare))

@@ -4,7 +4,9 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::snapshot::{Column, Constraint, Extension, Index, KeyPart, Sizes, Snapshot, Table};
+use super::snapshot::{
+    Check, Column, Constraint, Extension, Index, KeyPart, Sizes, Snapshot, Table,
+};
 use crate::catalog::{CatalogState, IndexInfo, Relation, TableInfo};
 use crate::functions::SessionVars;
 
@@ -80,6 +82,13 @@ fn converted(table: &TableInfo) -> Table {
         columns: constraint.columns.clone(),
         index: constraint.index_oid,
     });
+    let checks = table.checks.iter().map(|check| Check {
+        oid: check.oid,
+        name: Arc::clone(&check.name),
+        columns: check.columns.clone(),
+        text: Arc::clone(&check.text),
+        pretty: Arc::clone(&check.pretty),
+    });
     Table {
         oid: table.oid,
         name: Arc::clone(&table.name),
@@ -92,6 +101,7 @@ fn converted(table: &TableInfo) -> Table {
             .map(|index| converted_index(index))
             .collect(),
         constraints: constraints.collect(),
+        checks: checks.collect(),
         options: options(table),
         stats: Arc::clone(&table.stats),
     }

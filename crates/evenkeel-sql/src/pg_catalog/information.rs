@@ -213,6 +213,16 @@ pub fn table_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> 
                     ]),
             )?;
         }
+        for check in &table.checks {
+            let names = constraint_names(snapshot, table, &check.name);
+            let names = names.into_iter().chain(table_names(snapshot, table));
+            rows.push(names.chain([
+                ("constraint_type", text("CHECK")),
+                ("is_deferrable", yes_or_no(false)),
+                ("initially_deferred", yes_or_no(false)),
+                ("enforced", yes_or_no(true)),
+            ]))?;
+        }
         for constraint in &table.constraints {
             let index = table
                 .indexes

@@ -71,6 +71,7 @@ pub fn classes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
             ("relfrozenxid", text(table.stats.relfrozenxid.to_string())),
             ("relhasindex", flag(!table.indexes.is_empty())),
             ("relnatts", number(table.columns.len())),
+            ("relchecks", number(table.checks.len())),
             ("relreplident", text("d")),
             ("reloptions", options(table)),
         ]);
@@ -251,6 +252,14 @@ pub fn constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
                 ("connoinherit", flag(true)),
                 ("conkey", text(format!("{{{columns}}}"))),
             ]);
+            rows.push(row)?;
+        }
+        for check in &table.checks {
+            let columns = check.columns.iter();
+            let columns = columns.map(|at| attnum(table, *at).to_string());
+            let columns = columns.collect::<Vec<_>>().join(",");
+            let mut row = constraint_row(table, check.oid, &check.name, "c");
+            row.push(("conkey", text(format!("{{{columns}}}"))));
             rows.push(row)?;
         }
     }

@@ -89,6 +89,21 @@ pub struct Constraint {
     pub index: u32,
 }
 
+/// A CHECK constraint.
+#[derive(Debug, Clone)]
+pub struct Check {
+    /// Oid.
+    pub oid: u32,
+    /// Name.
+    pub name: Arc<str>,
+    /// Positions of the columns that it mentions, from 0.
+    pub columns: Vec<usize>,
+    /// Its condition.
+    pub text: Arc<str>,
+    /// The same with the parentheses that are needed.
+    pub pretty: Arc<str>,
+}
+
 /// A table.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -106,6 +121,8 @@ pub struct Table {
     pub indexes: Vec<Index>,
     /// Constraints.
     pub constraints: Vec<Constraint>,
+    /// CHECK constraints.
+    pub checks: Vec<Check>,
     /// Declared storage parameters, as `name=value`.
     pub options: Vec<String>,
     /// Statistics gathered by vacuum and analyze.

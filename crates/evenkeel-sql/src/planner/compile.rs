@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use evenkeel_planner::ast::{Command, Define, DropKind, TransactionCommand};
+use evenkeel_planner::ast::{
+    Command, CreateTableAs, Define, DropKind, Persistence, QualifiedName, Query, TransactionCommand,
+};
 use evenkeel_planner::plan::Plan;
 
 use super::rows::RowQuery;
@@ -168,8 +170,11 @@ pub fn command(command: Command, text: &str) -> SqlResult<Compiled> {
         Command::Transaction(command) => Ok(plain(Kind::Transaction(command))),
         Command::Unbuilt(name) => Err(SqlError::unsupported(name)),
         Command::Define(define) => {
-            let shallow = parse::measure(text)?.shape().shallow();
-            shallow.map_err(|error| planner_error(error, text))?;
+            // That of CREATE TABLE AS is a query, which is planned on stacks that grow.
+            if !matches!(*define, Define::CreateTableAs(_)) {
+                let shallow = parse::measure(text)?.shape().shallow();
+                shallow.map_err(|error| planner_error(error, text))?;
+            }
             Ok(plain(Kind::Define(Arc::new(Deep::new(*define)))))
         }
         command => {
@@ -179,6 +184,23 @@ pub fn command(command: Command, text: &str) -> SqlResult<Compiled> {
             Ok(compiled)
         }
     }
+}
+
+/// `SELECT … INTO name`, behind which `query` is left.
+pub fn select_into(name: QualifiedName, persistence: Persistence, query: Box<Query>) -> Compiled {
+    let create = CreateTableAs {
+        name,
+        persistence,
+        if_not_exists: false,
+        columns: Vec::new(),
+        options: Vec::new(),
+        query: Some(query),
+        with_data: true,
+        unbuilt: None,
+    };
+    plain(Kind::Define(Arc::new(Deep::new(Define::CreateTableAs(
+        create,
+    )))))
 }
 
 /// EXPLAIN's column.

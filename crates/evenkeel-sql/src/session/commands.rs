@@ -82,6 +82,11 @@ impl Session {
     ) -> SqlResult<StatementResult> {
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
+        if matches!(&***define, Define::CreateTableAs(_)) {
+            return Ok(StatementResult::Command(
+                self.create_table_as(define).await?,
+            ));
+        }
         self.ddl(define).await?;
         done(define_tag(define))
     }

@@ -9,6 +9,7 @@ use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
 use evenkeel_planner::ast::{Copy, CopyFile, CopyTarget, Name, QualifiedName};
 use evenkeel_planner::quote::identifier;
 
+use super::cursors::Within;
 use super::run::Timeout;
 use super::{Block, Session, StatementResult};
 use crate::catalog::TableInfo;
@@ -153,7 +154,10 @@ impl Session {
             ));
         }
         let cx = Arc::new(self.statement_cx(self.view()));
-        let defaults = defaults(&table, &columns, &cx)?;
+        let made = (
+            defaults(&table, &columns, &cx)?,
+            rows::checks::programs(&table, &cx)?,
+        );
         let shape = CopyShape::new(options);
         let options = InsertOptions {
             freeze,
@@ -161,7 +165,7 @@ impl Session {
         };
         let cancel = self.cancel.clone();
         let copy = Box::new(CopyIn::new(
-            table, columns, defaults, shape, options, cx, cancel,
+            table, columns, made, shape, options, cx, cancel,
         ));
         let autocommit = self.tx.block == Block::Implicit && !self.in_batch;
         Ok(StatementResult::CopyIn(CopyInSink {
@@ -172,7 +176,7 @@ impl Session {
     }
 
     async fn copy_out(&mut self, text: &str, options: &CopyOptions) -> SqlResult<StatementResult> {
-        let (query, cx) = self.planned(text, Some("COPY")).await?;
+        let (query, cx) = self.planned(text, Within::Text, Some("COPY")).await?;
         let writer = TextWriter::new(CopyShape::new(options), cx.types.clone());
         let header = options.header.then(|| {
             let mut line = BytesMut::new();

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use evenkeel_engine::WaitPolicy;
 use evenkeel_engine::memory::Reservation;
-use evenkeel_planner::ast::{Declare, Direction, Fetch, Pos, Statement};
+use evenkeel_planner::ast::{
+    ChangeTarget, Declare, Define, Direction, Fetch, Insert, Name, Pos, QualifiedName, Statement,
+};
 
 use super::run::plan_lock_mode;
 use super::{Block, Session, StatementResult};
+use crate::deep::Deep;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::row::PlanRows;
 use crate::exec::{RowBuffer, RowStream, StatementCx};
@@ -189,9 +192,59 @@ fn row_bytes(row: &[Datum]) -> usize {
     values.sum::<usize>() + (row.len() + 1) * size_of::<Datum>()
 }
 
+/// A statement that a command has within it.
+#[derive(Clone)]
+pub(super) enum Within {
+    /// The only one of the text.
+    Text,
+    /// The query of CREATE TABLE AS.
+    Query(Arc<Deep<Define>>),
+    /// The same, with its rows inserted into the table of this schema and name.
+    Insert(Arc<Deep<Define>>, Arc<(String, String)>),
+}
+
+impl Within {
+    fn statement(&self, text: &str) -> SqlResult<Option<Statement>> {
+        let (define, table) = match self {
+            Within::Text => return parse::parse(text),
+            Within::Query(define) => (define, None),
+            Within::Insert(define, table) => (define, Some(table)),
+        };
+        let Define::CreateTableAs(create) = &***define else {
+            return Ok(None);
+        };
+        let Some(query) = &create.query else {
+            return Ok(None);
+        };
+        let Some(table) = table else {
+            return Ok(Some(Statement::Query(query.clone())));
+        };
+        let name = |text: &str| Name {
+            text: text.to_owned(),
+            at: Pos::NONE,
+        };
+        let parts = vec![name(&table.0), name(&table.1)];
+        Ok(Some(Statement::Insert(Box::new(Insert {
+            with: None,
+            target: ChangeTarget {
+                name: QualifiedName { parts },
+                only: false,
+                alias: None,
+            },
+            columns: Vec::new(),
+            overriding: None,
+            source: Some((**query).clone()),
+            on_conflict: None,
+            returning: None,
+            at: Pos::NONE,
+        }))))
+    }
+}
+
 /// A statement of a text of its own, with all that planning takes.
 struct Query {
     text: Arc<str>,
+    within: Within,
     cx: Arc<StatementCx>,
     /// The command it is a part of, which takes queries alone; `None` for EXPLAIN.
     of: Option<&'static str>,
@@ -199,7 +252,7 @@ struct Query {
 
 impl Query {
     fn plan(self) -> SqlResult<RowQuery> {
-        let statement = match (parse::parse(&self.text)?, self.of) {
+        let statement = match (self.within.statement(&self.text)?, self.of) {
             (Some(Statement::Command(_)) | None, None) => {
                 return Err(SqlError::unsupported("EXPLAIN of this statement"));
             }
@@ -254,6 +307,7 @@ impl Session {
     pub(super) async fn planned(
         &mut self,
         text: &str,
+        within: Within,
         of: Option<&'static str>,
     ) -> SqlResult<(RowQuery, StatementCx)> {
         let _planning = self.charge_planning(text)?;
@@ -262,6 +316,7 @@ impl Session {
             let cx = self.statement_cx(Arc::clone(&view));
             let query = Query {
                 text: Arc::from(text),
+                within: within.clone(),
                 cx: Arc::new(self.statement_cx(Arc::clone(&view))),
                 of,
             };
@@ -296,7 +351,9 @@ impl Session {
         let text = self.part(declare.body, None);
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
-        let (query, cx) = self.planned(&text, Some("DECLARE CURSOR")).await?;
+        let (query, cx) = self
+            .planned(&text, Within::Text, Some("DECLARE CURSOR"))
+            .await?;
         let types = cx.types.clone();
         let source = Some(self.start_rows(&query.plan, &[], cx)?);
         let cursor = SqlCursor {

@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
-use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy, block_on};
+use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::{CancelFlag, TableLockMode, Transaction, WaitPolicy, block_on};
 use evenkeel_planner::ast::{
     self, AlterAction, AlterTable, CommandOption, Constraint, CreateIndex, Define, DropKind,
     ExprKind, FieldPart, IndexElement, KeyConstraint, Persistence, QualifiedName, Role,
     SortDirection, TableElement,
 };
 
+use evenkeel_planner::plan::Check;
+
 use super::Session;
 use crate::catalog::{
-    Catalog, ConstraintKind, CreateTable, DdlLog, NewColumn, NewConstraint, NewIndex, Oid,
-    Relation, StorageParameters, TableInfo,
+    Catalog, ConstraintKind, CreateTable, DdlLog, NewCheck, NewColumn, NewConstraint, NewIndex,
+    Oid, Relation, StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::{StatementCx, row};
 use crate::parser::names::{split_name, undefined_table};
 use crate::parser::parse::type_of;
 use crate::planner::rows;
@@ -29,7 +33,7 @@ impl Session {
     async fn define_statement(&mut self, define: &Define) -> SqlResult<()> {
         match define {
             Define::CreateTable(create) => self.create_table(create).await,
-            Define::CreateTableAs(_) => Err(SqlError::unsupported("CREATE TABLE AS")),
+            Define::CreateTableAs(_) => Err(SqlError::internal("CREATE TABLE AS is run elsewhere")),
             Define::CreateIndex(create) => self.create_index(create).await,
             Define::AlterTable(alter) => self.alter_table(alter).await,
             Define::Drop(drop) => self.drop_relations(drop).await,
@@ -54,7 +58,7 @@ impl Session {
     }
 
     /// The parts that catalog operations need, each at once.
-    fn ddl_parts(&mut self) -> SqlResult<(Arc<Catalog>, &mut Transaction, &DdlLog)> {
+    pub(super) fn ddl_parts(&mut self) -> SqlResult<(Arc<Catalog>, &mut Transaction, &DdlLog)> {
         let catalog = Arc::clone(self.engine.catalog());
         self.tx.ddl_used = true;
         let txn = self
@@ -85,7 +89,7 @@ impl Session {
     }
 
     /// The schema that a new relation goes into, and its name.
-    fn new_name(&self, name: &QualifiedName) -> SqlResult<(String, String)> {
+    pub(super) fn new_name(&self, name: &QualifiedName) -> SqlResult<(String, String)> {
         let (schema, name) = split_name(name)?;
         if let Some(schema) = schema {
             return Ok((schema, name));
@@ -118,8 +122,20 @@ impl Session {
                 TableElement::Constraint(_) => {}
             }
         }
+        let mut checks = Vec::new();
+        for element in &create.elements {
+            if let TableElement::Column(column) = element {
+                for constraint in &column.constraints {
+                    checks.extend(self.new_check(&name, constraint, &columns)?);
+                }
+            }
+        }
         for element in &create.elements {
             if let TableElement::Constraint(constraint) = element {
+                if let Some(check) = self.new_check(&name, constraint, &columns)? {
+                    checks.push(check);
+                    continue;
+                }
                 table_constraint(&name, constraint, &mut columns, &mut constraints)?;
             }
         }
@@ -130,6 +146,7 @@ impl Session {
             name,
             columns,
             constraints,
+            checks,
             fillfactor,
             parameters,
             if_not_exists: create.if_not_exists,
@@ -188,9 +205,8 @@ impl Session {
                     new.not_null |= key.primary;
                     constraints.push(new_key(constraint, key, vec![name.clone()])?);
                 }
-                ast::ConstraintKind::Check(_) => {
-                    return Err(SqlError::unsupported("a CHECK constraint"));
-                }
+                // Bound when all columns are known.
+                ast::ConstraintKind::Check(_) => {}
                 ast::ConstraintKind::Identity { .. } => {
                     return Err(SqlError::unsupported("GENERATED AS IDENTITY"));
                 }
@@ -200,6 +216,63 @@ impl Session {
             }
         }
         Ok(new)
+    }
+
+    /// A CHECK constraint on a table of these columns, if the constraint is one.
+    fn new_check(
+        &self,
+        table: &str,
+        constraint: &Constraint,
+        columns: &[NewColumn],
+    ) -> SqlResult<Option<NewCheck>> {
+        let columns = columns.iter().map(|column| (&*column.name, column.ty));
+        let columns: Vec<(&str, SqlType)> = columns.collect();
+        self.bound_check(table, constraint, &columns)
+    }
+
+    fn bound_check(
+        &self,
+        table: &str,
+        constraint: &Constraint,
+        columns: &[(&str, SqlType)],
+    ) -> SqlResult<Option<NewCheck>> {
+        let ast::ConstraintKind::Check(written) = &constraint.kind else {
+            return Ok(None);
+        };
+        refuse_attributes(constraint)?;
+        let cx = Arc::new(self.statement_cx(self.view()));
+        let bound = rows::checks::bind_check(&self.current_text, written, table, columns, &cx)?;
+        Ok(Some(NewCheck {
+            name: constraint.name.as_ref().map(|name| name.text.clone()),
+            text: bound.text,
+            pretty: bound.pretty,
+            columns: bound.columns,
+        }))
+    }
+
+    /// ALTER TABLE … ADD CHECK: every row must keep to it.
+    async fn add_check(&mut self, table: &TableInfo, constraint: &Constraint) -> SqlResult<bool> {
+        let columns = table
+            .columns
+            .iter()
+            .map(|column| (&*column.name, column.ty));
+        let columns: Vec<(&str, SqlType)> = columns.collect();
+        let Some(new) = self.bound_check(&table.name, constraint, &columns)? else {
+            return Ok(false);
+        };
+        let oid = table.oid;
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        let table = catalog.add_check(txn, ddl, oid, &new).await?;
+        // The newest is the one that was added.
+        let newest = table.checks.iter().max_by_key(|check| check.oid);
+        let newest = newest.map(|check| Arc::clone(&check.name));
+        let cx = Arc::new(self.statement_cx(self.view()));
+        let mut checks = rows::checks::programs(&table, &cx)?;
+        checks.retain(|check| Some(&check.name) == newest.as_ref());
+        let cancel = self.cancel.clone();
+        self.off_runtime(move |_, txn, _| check_rows(txn, &table, &checks, &cx, &cancel))
+            .await?;
+        Ok(true)
     }
 
     /// The type of a column.
@@ -319,6 +392,9 @@ impl Session {
 
     async fn alter(&mut self, table: &TableInfo, action: &AlterAction) -> SqlResult<()> {
         match action {
+            AlterAction::AddConstraint(constraint) if self.add_check(table, constraint).await? => {
+                Ok(())
+            }
             AlterAction::AddConstraint(constraint) => {
                 let new = added_constraint(constraint)?;
                 let oid = table.oid;
@@ -349,8 +425,9 @@ impl Session {
                 name, if_exists, ..
             } => {
                 let name = &name.text;
-                let mut constraints = table.constraints.iter();
-                let there = constraints.any(|constraint| *constraint.name == **name);
+                let keys = table.constraints.iter().map(|constraint| &constraint.name);
+                let mut names = keys.chain(table.checks.iter().map(|check| &check.name));
+                let there = names.any(|other| **other == **name);
                 if !there && *if_exists {
                     let message = format!(
                         "constraint \"{name}\" of relation \"{}\" does not exist, skipping",
@@ -470,6 +547,35 @@ impl Session {
     }
 }
 
+/// 23514 if a row violates one of the constraints.
+fn check_rows(
+    txn: &mut Transaction,
+    table: &TableInfo,
+    checks: &[Check],
+    cx: &Arc<StatementCx>,
+    cancel: &CancelFlag,
+) -> SqlResult<()> {
+    // The wait for the lock may have let others change the table since the statement began.
+    txn.begin_statement()?;
+    let mut scan = table.table.scan(&txn.snapshot()?);
+    let mut batch = RowBatch::new();
+    while scan.next_page(&mut batch)? {
+        cancel.check()?;
+        for (_, bytes) in batch.iter() {
+            let values = table.layout.decode(bytes)?;
+            if let Some(check) = row::violated(checks, &values, cx)? {
+                let message = format!(
+                    "check constraint \"{}\" of relation \"{}\" is violated by some row",
+                    check.name, table.name
+                );
+                let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+                return Err(error.table(&*table.name).constraint(&*check.name));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// A duplicate key met by DDL is one that the rows had before.
 fn of_index_build(error: SqlError) -> SqlError {
     match error
@@ -505,14 +611,19 @@ fn wrong_object(name: &str, wanted: &str) -> SqlError {
 }
 
 fn refuse_table_features(create: &ast::CreateTable) -> SqlResult<()> {
-    match create.persistence {
-        Persistence::Permanent => {}
-        Persistence::Temporary => return Err(SqlError::unsupported("CREATE TEMPORARY TABLE")),
-        Persistence::Unlogged => return Err(SqlError::unsupported("CREATE UNLOGGED TABLE")),
-    }
+    refuse_persistence(create.persistence)?;
     create
         .unbuilt
         .map_or(Ok(()), |clause| Err(SqlError::unsupported(clause)))
+}
+
+/// 0A000 for a table that is not permanent.
+pub(super) fn refuse_persistence(persistence: Persistence) -> SqlResult<()> {
+    match persistence {
+        Persistence::Permanent => Ok(()),
+        Persistence::Temporary => Err(SqlError::unsupported("CREATE TEMPORARY TABLE")),
+        Persistence::Unlogged => Err(SqlError::unsupported("CREATE UNLOGGED TABLE")),
+    }
 }
 
 fn refuse_index_features(create: &CreateIndex) -> SqlResult<()> {
@@ -551,7 +662,7 @@ fn refuse_attributes(constraint: &Constraint) -> SqlResult<()> {
 }
 
 /// Applies `name = value` items.
-fn set_options(
+pub(super) fn set_options(
     options: &[CommandOption],
     fillfactor: &mut Option<u8>,
     parameters: &mut StorageParameters,
@@ -606,13 +717,13 @@ fn added_constraint(constraint: &Constraint) -> SqlResult<NewConstraint> {
             let columns = key.columns.iter().map(|name| name.text.clone());
             new_key(constraint, key, columns.collect())
         }
-        ast::ConstraintKind::Check(_) => Err(SqlError::unsupported("a CHECK constraint")),
         ast::ConstraintKind::NotNull(_) => Err(SqlError::unsupported("ADD NOT NULL")),
         ast::ConstraintKind::Unbuilt(clause) => Err(SqlError::unsupported(clause)),
         ast::ConstraintKind::Null
+        | ast::ConstraintKind::Check(_)
         | ast::ConstraintKind::Default(_)
         | ast::ConstraintKind::Identity { .. } => {
-            Err(SqlError::internal("a constraint of a column"))
+            Err(SqlError::internal("a constraint that is made elsewhere"))
         }
     }
 }

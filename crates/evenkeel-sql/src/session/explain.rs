@@ -9,6 +9,7 @@ use evenkeel_planner::explain;
 use evenkeel_planner::plan::{Node, Plan};
 
 use super::commands::text_row;
+use super::cursors::Within;
 use super::{Session, StatementResult};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::row::{self, PlanRows};
@@ -24,7 +25,7 @@ impl Session {
         let began = Instant::now();
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
-        let (query, cx) = self.planned(&text, None).await?;
+        let (query, cx) = self.planned(&text, Within::Text, None).await?;
         let planned = began.elapsed();
         let lines = match shown.analyze {
             true => self.analyzed(&query.plan, cx, shown, planned).await?,

@@ -7,6 +7,7 @@
 pub mod api;
 mod commands;
 mod copy;
+mod create_as;
 mod cursors;
 mod ddl;
 mod engine;

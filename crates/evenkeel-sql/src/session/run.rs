@@ -342,7 +342,7 @@ impl Session {
     }
 
     /// Runs a plan that changes or locks rows.
-    async fn change_rows(
+    pub(super) async fn change_rows(
         &mut self,
         plan: &Arc<Plan>,
         data: &[Datum],
@@ -393,12 +393,20 @@ impl Compilation {
         }
         match statement {
             Statement::Command(command) => compile::command(*command, &self.text),
+            Statement::Query(mut query) if query.has_into() => {
+                let (name, persistence) = query.take_into().ok_or_else(no_target)?;
+                Ok(compile::select_into(name, persistence, query))
+            }
             statement => {
                 let planned = rows::plan(&self.text, &statement, &self.cx, &self.types, false)?;
                 Ok(Compiled::from(planned))
             }
         }
     }
+}
+
+fn no_target() -> SqlError {
+    SqlError::internal("SELECT INTO without a table")
 }
 
 /// How a statement locks a table.

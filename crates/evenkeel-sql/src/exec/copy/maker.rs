@@ -1,7 +1,12 @@
 //! The making of a table's rows out of the values of a line.
 
+use std::sync::Arc;
+
+use evenkeel_planner::plan::Check;
+
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult};
+use crate::exec::{StatementCx, row};
 use crate::types::{Datum, TypeContext};
 
 /// A [`RowMaker`]'s memory, for the next one.
@@ -63,10 +68,22 @@ impl<'a> RowMaker<'a> {
         Ok(self.table.layout.encode(&self.data, &mut self.bytes)?)
     }
 
+    /// Refuses the row if it violates one of the table's CHECK constraints.
+    ///
+    /// # Errors
+    /// 23514; the errors of the conditions.
+    pub fn check(&self, checks: &[Check], cx: &Arc<StatementCx>) -> SqlResult<()> {
+        let Some(check) = row::violated(checks, &self.data, cx)? else {
+            return Ok(());
+        };
+        let (table, name) = (&self.table.name, &check.name);
+        let types = self.table.columns.iter().map(|column| column.ty);
+        Err(evenkeel_exec::check_violation(table, name, &self.data, types, self.types).into())
+    }
+
     fn null_violation(&self, column: &str) -> SqlError {
         let table = &self.table.name;
         let types = self.table.columns.iter().map(|column| column.ty);
-        let error = evenkeel_exec::null_violation(table, column, &self.data, types, self.types);
-        SqlError::from(error).table(&**table).column(column)
+        evenkeel_exec::null_violation(table, column, &self.data, types, self.types).into()
     }
 }

@@ -11,6 +11,7 @@ use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::table::InsertOptions;
 use evenkeel_engine::{BlockNumber, CancelFlag, Tid, Transaction};
 use evenkeel_expr::program::Program;
+use evenkeel_planner::plan::Check;
 
 use super::StatementCx;
 use super::row;
@@ -85,6 +86,7 @@ pub struct CopyIn {
     /// For each of the table's columns its field in a line.
     places: Vec<Option<usize>>,
     defaults: Defaults,
+    checks: Vec<Check>,
     shape: CopyShape,
     options: InsertOptions,
     cx: Arc<StatementCx>,
@@ -103,11 +105,11 @@ pub struct CopyIn {
 }
 
 impl CopyIn {
-    /// Begins a COPY into some columns of a table; `defaults` are for the others.
+    /// Begins a COPY into some columns of a table; the defaults are for the others.
     pub fn new(
         table: Arc<TableInfo>,
         columns: Vec<usize>,
-        defaults: Defaults,
+        (defaults, checks): (Defaults, Vec<Check>),
         shape: CopyShape,
         options: InsertOptions,
         cx: Arc<StatementCx>,
@@ -119,6 +121,7 @@ impl CopyIn {
             table,
             columns,
             defaults,
+            checks,
             shape,
             options,
             charge: Reservation::new(&cx.seed.resources.memory),
@@ -283,7 +286,9 @@ impl CopyIn {
                 }
             }
         }
-        maker.finish().map_err(|error| self.located(error, None))?;
+        let made = maker.finish();
+        made.and_then(|()| maker.check(&self.checks, &self.cx))
+            .map_err(|error| self.located(error, None))?;
         self.bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes);
         self.memory = maker.into_memory();
         Ok(())

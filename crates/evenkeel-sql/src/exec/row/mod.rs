@@ -14,7 +14,7 @@ use evenkeel_engine::{CancelFlag, Snapshot};
 use evenkeel_exec::{Environment, Execution, Limits};
 use evenkeel_expr::eval::{Env, NoSubplans};
 use evenkeel_expr::program::Program;
-use evenkeel_planner::plan::Plan;
+use evenkeel_planner::plan::{Check, Plan};
 
 use crate::error::{SqlError, SqlResult};
 use crate::exec::StatementCx;
@@ -69,6 +69,29 @@ pub fn values(programs: &[Program], cx: &Arc<StatementCx>) -> SqlResult<Vec<Datu
     let env = Env::new(&[], &session, &NoSubplans);
     let values = programs.iter().map(|program| env.eval(program, &[]));
     values.map(|value| Ok(value?)).collect()
+}
+
+/// The first of the CHECK constraints that a row violates.
+///
+/// # Errors
+/// Those of the conditions.
+pub fn violated<'c>(
+    checks: &'c [Check],
+    row: &[Datum],
+    cx: &Arc<StatementCx>,
+) -> SqlResult<Option<&'c Check>> {
+    if checks.is_empty() {
+        return Ok(None);
+    }
+    let session = RowSession::new(Arc::clone(cx));
+    let env = Env::new(&[], &session, &NoSubplans);
+    for check in checks {
+        // NULL is no violation.
+        if matches!(env.eval(&check.condition, row)?, Datum::Bool(false)) {
+            return Ok(Some(check));
+        }
+    }
+    Ok(None)
 }
 
 /// Runs a part of a statement. A panic ends the statement, not its connection.

@@ -149,9 +149,14 @@ fn index(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 /// `pg_get_constraintdef(oid [, pretty])`
 fn constraint(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let oid = oid_arg(args, 0)?;
+    let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
     let found = snapshot.tables.iter().find_map(|table| {
         if let Some((.., column)) = table.not_null().find(|(number, ..)| *number == oid) {
             return Some(format!("NOT NULL {}", quote_ident(&column.name)));
+        }
+        if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
+            let condition = if pretty { &check.pretty } else { &check.text };
+            return Some(format!("CHECK ({condition})"));
         }
         let constraint = table
             .constraints

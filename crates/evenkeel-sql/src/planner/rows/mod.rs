@@ -1,6 +1,7 @@
 //! Queries and changes by the planner of `evenkeel-planner`, which says what they mean; the row
 //! executor runs them. Entry point: [`plan`].
 
+pub mod checks;
 mod names;
 
 use std::sync::Arc;

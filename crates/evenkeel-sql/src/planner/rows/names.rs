@@ -6,11 +6,11 @@ use std::sync::{Arc, LazyLock};
 use evenkeel_planner::bound::Query;
 use evenkeel_planner::catalog::Catalog;
 use evenkeel_planner::relation::{
-    Column, ColumnStatistics, Index, IndexColumn, Relation, RelationKind, RelationSize,
+    Check, Column, ColumnStatistics, Index, IndexColumn, Relation, RelationKind, RelationSize,
 };
 use evenkeel_planner::{PlanError, PlanResult};
 
-use crate::catalog::{ColumnStats, IndexInfo, TableInfo};
+use crate::catalog::{CheckInfo, ColumnStats, IndexInfo, TableInfo};
 use crate::error::SqlState;
 use crate::exec::StatementCx;
 use crate::pg_catalog::{self, RelationDef};
@@ -86,9 +86,17 @@ fn relation(table: &TableInfo) -> Relation {
         schema: Arc::clone(&table.schema),
         name: Arc::clone(&table.name),
         kind: RelationKind::Table,
+        checks: table.checks.iter().map(|c| check(c)).collect(),
         size: size(table, &columns),
         columns,
         indexes: table.indexes.iter().map(|i| index(table, i)).collect(),
+    }
+}
+
+fn check(check: &CheckInfo) -> Check {
+    Check {
+        name: Arc::clone(&check.name),
+        text: Arc::clone(&check.text),
     }
 }
 
@@ -195,6 +203,7 @@ fn described(def: &RelationDef) -> Relation {
         kind: RelationKind::Virtual,
         columns: columns.collect(),
         indexes: Vec::new(),
+        checks: Vec::new(),
         size: CATALOG_SIZE,
     }
 }

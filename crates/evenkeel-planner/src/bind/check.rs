@@ -1,0 +1,146 @@
+//! CHECK constraints: bound over the row that is to be stored.
+
+use std::sync::Arc;
+
+use evenkeel_expr::call::Session;
+use evenkeel_types::SqlState;
+
+use super::Binder;
+use super::from::item_of;
+use super::params::Params;
+use super::returning::entry_of;
+use super::scope::{EntryInfo, Place, Scope};
+use super::walk::{self, Enter};
+use crate::ast;
+use crate::bound::{Expr, ExprKind};
+use crate::catalog::Catalog;
+use crate::error::{PlanError, PlanResult};
+use crate::parser;
+use crate::planning::deparse;
+use crate::relation::Relation;
+
+/// A CHECK constraint as it is stored and shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BoundCheck {
+    /// Its condition in PostgreSQL's words, with every cast. It means the same whatever the
+    /// session's settings.
+    pub text: String,
+    /// The same with the parentheses that are needed, as psql shows it.
+    pub pretty: String,
+    /// The columns that it mentions, from 0, as they come.
+    pub columns: Vec<usize>,
+}
+
+/// Binds the condition of a CHECK constraint on a table.
+///
+/// # Errors
+/// PostgreSQL's of the binder; 42804 for a condition that is not Boolean.
+pub fn bind_check(
+    written: &ast::Expr,
+    relation: &Arc<Relation>,
+    catalog: &dyn Catalog,
+    session: &dyn Session,
+) -> PlanResult<BoundCheck> {
+    let bound = bind_over(written, relation, catalog, session)?;
+    let columns = columns_of(&bound, relation)?;
+    let text = deparse::over(relation, &bound, false);
+    // The text is stored: it must mean what was written.
+    let again = parser::parse_expr(&text)
+        .and_then(|written| bind_over(&written, relation, catalog, session));
+    if !again.is_ok_and(|again| deparse::over(relation, &again, false) == text) {
+        let message = "a CHECK constraint with this expression is not supported";
+        return Err(PlanError::unsupported(message).at(written.at));
+    }
+    Ok(BoundCheck {
+        pretty: deparse::over(relation, &bound, true),
+        text,
+        columns,
+    })
+}
+
+fn bind_over(
+    written: &ast::Expr,
+    relation: &Arc<Relation>,
+    catalog: &dyn Catalog,
+    session: &dyn Session,
+) -> PlanResult<Expr> {
+    let mut binder = Binder {
+        catalog,
+        session,
+        params: Params::new(&[]),
+        scopes: vec![Scope::default()],
+        depth: 0,
+    };
+    let info = EntryInfo {
+        aliased: false,
+        relation: Some((Arc::clone(&relation.name), relation.oid)),
+        cte: None,
+        join: false,
+    };
+    let rel = binder.add_entry(entry_of(relation, &relation.name), info);
+    let bound = binder.bind_check_condition(written, relation, rel)?;
+    if !binder.params.finish()?.is_empty() {
+        let message = "there is no parameter $1";
+        return Err(PlanError::new(SqlState::UNDEFINED_PARAMETER, message));
+    }
+    Ok(bound)
+}
+
+/// The columns that a condition mentions; only those of the row can be checked.
+fn columns_of(bound: &Expr, relation: &Relation) -> PlanResult<Vec<usize>> {
+    let mut columns = Vec::new();
+    let mut other = false;
+    walk::walk(bound, 0, &mut |node, _| {
+        if let ExprKind::Var(var) = &node.kind {
+            let known = columns.contains(&var.column);
+            match var.column < relation.columns.len() {
+                true if !known => columns.push(var.column),
+                true => {}
+                false => other = true,
+            }
+        }
+        Enter::Yes
+    });
+    if other {
+        let message = "a CHECK constraint on the whole row or a system column is not supported";
+        return Err(PlanError::unsupported(message));
+    }
+    Ok(columns)
+}
+
+impl Binder<'_> {
+    /// The CHECK constraints of the table that is changed.
+    pub(super) fn bind_checks(
+        &mut self,
+        relation: &Relation,
+        rel: usize,
+    ) -> PlanResult<Vec<(Arc<str>, Expr)>> {
+        let mut bound = Vec::with_capacity(relation.checks.len());
+        for check in &relation.checks {
+            let written = parser::parse_expr(&check.text)?;
+            let condition = self.bind_check_condition(&written, relation, rel)?;
+            bound.push((Arc::clone(&check.name), condition));
+        }
+        Ok(bound)
+    }
+
+    /// A condition in which only the columns of an entry of the range table have names.
+    fn bind_check_condition(
+        &mut self,
+        written: &ast::Expr,
+        relation: &Relation,
+        rel: usize,
+    ) -> PlanResult<Expr> {
+        let scope = self.scope();
+        let mut item = item_of(rel, &scope.range_table[rel]);
+        item.relation = Some(relation.oid);
+        let namespace = std::mem::replace(&mut scope.namespace, vec![item]);
+        let place = std::mem::replace(&mut scope.place, Place::Check);
+        let bound = self.bind_expr(written);
+        let bound = bound.and_then(|bound| self.coerce_to_boolean(bound, "CHECK"));
+        let scope = self.scope();
+        scope.namespace = namespace;
+        scope.place = place;
+        bound
+    }
+}
