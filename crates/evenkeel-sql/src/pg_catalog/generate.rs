@@ -139,6 +139,7 @@ fn catalogs() -> Vec<Generator> {
         session(INFO, "schemata", information::schemata),
         session(INFO, "tables", information::tables),
         session(INFO, "columns", information::columns),
+        session(INFO, "check_constraints", information::check_constraints),
         session(INFO, "table_constraints", information::table_constraints),
         session(INFO, "key_column_usage", information::key_columns),
         session(

@@ -196,6 +196,23 @@ fn constraint_names(snapshot: &Snapshot, table: &Table, name: &str) -> [Cell; 3]
     ]
 }
 
+/// `check_constraints`
+pub fn check_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+    for table in snapshot.tables.iter() {
+        for check in &table.checks {
+            let names = constraint_names(snapshot, table, &check.name);
+            let clause = ("check_clause", text(&*check.text));
+            rows.push(names.into_iter().chain([clause]))?;
+        }
+        for (_, name, column) in table.not_null() {
+            let names = constraint_names(snapshot, table, &name);
+            let clause = text(format!("{} IS NOT NULL", column.name));
+            rows.push(names.into_iter().chain([("check_clause", clause)]))?;
+        }
+    }
+    Ok(())
+}
+
 /// `table_constraints`
 pub fn table_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {

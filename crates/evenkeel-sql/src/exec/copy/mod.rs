@@ -15,7 +15,7 @@ use evenkeel_planner::plan::Check;
 
 use super::StatementCx;
 use super::row;
-use crate::catalog::TableInfo;
+use crate::catalog::{ColumnInfo, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::options::CopyOptions;
 use crate::protocol::CopyFormat;
@@ -31,6 +31,8 @@ const BULK_BYTES: usize = 256 << 10;
 const MAX_LINE: usize = 1 << 30;
 /// Rows between looks at the cancel flag.
 const ROWS_PER_CHECK: u64 = 1024;
+/// Bytes of the data that an error shows.
+const SHOWN_BYTES: usize = 100;
 
 /// The options of a COPY with their defaults filled in.
 #[derive(Debug, Clone)]
@@ -180,7 +182,7 @@ impl CopyIn {
                     "unterminated CSV quoted field",
                 );
                 self.line += 1;
-                return Err(self.located(error, None));
+                return Err(self.located(error, Place::Number));
             }
             self.one_line(&rest)?;
         }
@@ -202,7 +204,7 @@ impl CopyIn {
         self.bulk.clear();
         inserted.map_err(|error| {
             let error: SqlError = error.into();
-            error.table(&*self.table.name).context(self.place(None))
+            self.located(error.table(&*self.table.name), Place::Number)
         })
     }
 
@@ -234,7 +236,8 @@ impl CopyIn {
         if self.line == 1 && self.shape.header {
             return Ok(());
         }
-        let text = text_from_bytes(line).map_err(|error| self.located(error.into(), None))?;
+        let text =
+            text_from_bytes(line).map_err(|error| self.located(error.into(), Place::Number))?;
         self.row(text)?;
         self.count += 1;
         Ok(())
@@ -245,7 +248,7 @@ impl CopyIn {
         let mut fields = Fields::new();
         match self.shape.format {
             CopyFormat::Text => split_text(line, &self.shape, &mut fields)
-                .map_err(|error| self.located(error, None))?,
+                .map_err(|error| self.located(error, Place::Line(line)))?,
             CopyFormat::Csv => split_csv(line, &self.shape, &mut fields),
         }
         if fields.len() > self.columns.len() {
@@ -253,15 +256,10 @@ impl CopyIn {
                 SqlState::BAD_COPY_FILE_FORMAT,
                 "extra data after last expected column",
             );
-            return Err(self.located(error, None));
+            return Err(self.located(error, Place::Line(line)));
         }
         if fields.len() < self.columns.len() {
-            let name = &table.columns[self.columns[fields.len()]].name;
-            let error = SqlError::new(
-                SqlState::BAD_COPY_FILE_FORMAT,
-                format!("missing data for column \"{name}\""),
-            );
-            return Err(self.located(error, None));
+            return Err(self.missing(line, &fields));
         }
         let mut defaults = match self.defaults.programs.as_slice() {
             [] => Vec::new(),
@@ -272,9 +270,7 @@ impl CopyIn {
         for (column, info) in table.columns.iter().enumerate() {
             match self.places[column].map(|place| &fields[place]) {
                 Some(Some(text)) => {
-                    let datum = Datum::parse_text(info.ty, text, &self.cx.types)
-                        .map_err(|error| self.located(error.into(), Some((&*info.name, text))))?;
-                    maker.push(datum);
+                    maker.push(self.value(info, text)?);
                 }
                 Some(None) => maker.push(Datum::Null),
                 None => {
@@ -288,27 +284,68 @@ impl CopyIn {
         }
         let made = maker.finish();
         made.and_then(|()| maker.check(&self.checks, &self.cx))
-            .map_err(|error| self.located(error, None))?;
+            .map_err(|error| self.located(error, Place::Line(line)))?;
         self.bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes);
         self.memory = maker.into_memory();
         Ok(())
     }
 
-    fn place(&self, field: Option<(&str, &str)>) -> String {
-        let table = &self.table.name;
-        match field {
-            None => format!("COPY {table}, line {}", self.line),
-            Some((column, text)) => {
-                format!(
-                    "COPY {table}, line {}, column {column}: \"{text}\"",
-                    self.line
-                )
-            }
-        }
+    fn value(&self, column: &ColumnInfo, text: &str) -> SqlResult<Datum> {
+        let value = Datum::parse_text(column.ty, text, &self.cx.types);
+        value.map_err(|error| self.located(error.into(), Place::Field(&column.name, text)))
     }
 
-    fn located(&self, error: SqlError, field: Option<(&str, &str)>) -> SqlError {
-        error.context(self.place(field))
+    /// The error of a line with too few fields, if those that it has are sound.
+    fn missing(&self, line: &str, fields: &Fields<'_>) -> SqlError {
+        let columns = self
+            .columns
+            .iter()
+            .map(|column| &self.table.columns[*column]);
+        for (column, field) in columns.clone().zip(fields) {
+            if let Some(text) = field
+                && let Err(error) = self.value(column, text)
+            {
+                return error;
+            }
+        }
+        let name = columns.map(|column| &column.name).nth(fields.len());
+        let message = format!(
+            "missing data for column \"{}\"",
+            name.map_or("", |name| name)
+        );
+        let error = SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message);
+        self.located(error, Place::Line(line))
+    }
+
+    fn located(&self, error: SqlError, place: Place<'_>) -> SqlError {
+        let (table, line) = (&self.table.name, self.line);
+        error.context(match place {
+            Place::Number => format!("COPY {table}, line {line}"),
+            Place::Line(text) => format!("COPY {table}, line {line}: \"{}\"", shortened(text)),
+            Place::Field(column, text) => format!(
+                "COPY {table}, line {line}, column {column}: \"{}\"",
+                shortened(text)
+            ),
+        })
+    }
+}
+
+/// The part of the data that an error is about.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    /// A line that cannot be shown.
+    Number,
+    /// A line.
+    Line(&'a str),
+    /// A field of a line: its column and text.
+    Field(&'a str, &'a str),
+}
+
+/// Data as an error shows it.
+fn shortened(text: &str) -> String {
+    match text.len() > SHOWN_BYTES {
+        true => format!("{}...", &text[..text.floor_char_boundary(SHOWN_BYTES)]),
+        false => text.to_owned(),
     }
 }
 
