@@ -67,6 +67,11 @@ impl TicketCell {
         matches!(self.state.lock().outcome, Some(Ok(())))
     }
 
+    /// Whether the wait has ended, in whatever way.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.state.lock().outcome.is_some()
+    }
+
     fn poll(&self, context: &Context<'_>) -> Poll<EngineResult<()>> {
         let mut state = self.state.lock();
         if let Some(outcome) = &state.outcome {

@@ -84,7 +84,12 @@ impl WaitGraph {
         let later = waits.due.split_off(&(now, TxnNumber(u64::MAX)));
         let due = std::mem::replace(&mut waits.due, later);
         if waits.by_txn.len() > 1 {
-            let wait_of = |txn: TxnNumber| waits.by_txn.get(&txn).map(|wait| wait.on);
+            // The session of one that an earlier search ended may not have run since: it waits for
+            // nobody, and another victim would be one too many.
+            let wait_of = |txn: TxnNumber| {
+                let wait = waits.by_txn.get(&txn)?;
+                (!wait.cell.has_ended()).then_some(wait.on)
+            };
             let mut search = Search::new(wait_of, table, xids);
             let starts: Vec<TxnNumber> = due.iter().map(|(_, txn)| *txn).collect();
             search.explore(&starts);

@@ -49,9 +49,19 @@ async fn take_suspecting(
     key: LockKey,
     mode: impl Into<Mode>,
 ) -> EngineResult<bool> {
+    take_suspecting_after(Duration::from_millis(1), manager, owner, key, mode).await
+}
+
+async fn take_suspecting_after(
+    deadlock_timeout: Duration,
+    manager: &LockManager,
+    owner: &HeldLocks,
+    key: LockKey,
+    mode: impl Into<Mode>,
+) -> EngineResult<bool> {
     let cancel = CancelFlag::new();
     let options = WaitOptions {
-        deadlock_timeout: Duration::from_millis(1),
+        deadlock_timeout,
         ..options(&cancel)
     };
     manager
@@ -174,6 +184,32 @@ fn two_upgrades_deadlock_and_one_is_refused() {
     assert!(poll(first.as_mut()).is_pending());
     let second = block_on(take_suspecting(&manager, &b, ROW, RowLockMode::Update));
     assert!(matches!(second, Err(EngineError::Deadlock { .. })));
+    release_all(&manager, &b);
+    assert!(matches!(poll(first.as_mut()), Poll::Ready(Ok(true))));
+}
+
+/// The session of the first victim may be slow to run: its cycle is broken all the same.
+#[test]
+fn a_cycle_has_one_victim_though_another_search_comes_before_it_gives_up() {
+    let manager = LockManager::new();
+    let [a, b] = [(); 2].map(|()| manager.new_owner());
+    assert!(manager.try_acquire(&a, ROW, RowLockMode::Update.into()));
+    assert!(manager.try_acquire(&b, TABLE, TableLockMode::Share.into()));
+    let (soon, later) = (Duration::from_millis(20), Duration::from_millis(60));
+    let mode = TableLockMode::Exclusive;
+    let mut first = pin!(take_suspecting_after(later, &manager, &a, TABLE, mode));
+    let mode = RowLockMode::Update;
+    let mut second = pin!(take_suspecting_after(soon, &manager, &b, ROW, mode));
+    assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
+    // Both searches, while neither session runs.
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(poll(first.as_mut()).is_pending());
+    let victim = poll(second.as_mut());
+    assert!(matches!(
+        victim,
+        Poll::Ready(Err(EngineError::Deadlock { .. }))
+    ));
+    assert_eq!(manager.deadlocks(), 1);
     release_all(&manager, &b);
     assert!(matches!(poll(first.as_mut()), Poll::Ready(Ok(true))));
 }
