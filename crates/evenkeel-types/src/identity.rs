@@ -553,10 +553,11 @@ impl SqlType {
 
     /// Whether a table may have a column of this type.
     pub fn is_storable(self) -> bool {
-        !matches!(
-            self,
-            SqlType::Unknown | SqlType::Void | SqlType::Array(_) | SqlType::Record
-        )
+        match self {
+            SqlType::Unknown | SqlType::Void | SqlType::Record => false,
+            SqlType::Array(element) => element.is_storable(),
+            _ => true,
+        }
     }
 
     /// All types that the catalog's `pg_type` lists.

@@ -123,6 +123,9 @@ fn key_column(
         .position(|column| &*column.name == name)
         .ok_or_else(|| no_key_column(name))?;
     let ty = columns[column].ty;
+    if ty.element().is_some() {
+        return Err(SqlError::unsupported("an index on an array"));
+    }
     if !is_indexable(ty) {
         let message = format!(
             "data type {} has no default operator class for access method \"btree\"",

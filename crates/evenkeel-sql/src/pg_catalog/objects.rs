@@ -101,6 +101,7 @@ fn attribute(relation: u32, name: &str, attnum: usize, ty: SqlType) -> Vec<Cell>
         ("atttypid", oid(ty.oid())),
         ("attlen", number(ty.wire_len())),
         ("attnum", number(attnum)),
+        ("attndims", number(usize::from(ty.element().is_some()))),
         ("atttypmod", number(ty.typmod())),
         ("attbyval", flag(get("typbyval") == "t")),
         ("attalign", text(get("typalign"))),

@@ -66,7 +66,11 @@ impl KeyColumn {
 
 /// Whether an index can have a column of this type.
 pub fn is_indexable(ty: SqlType) -> bool {
-    ty.is_storable() && !matches!(ty, SqlType::Int2Vector | SqlType::OidVector)
+    let has_elements = matches!(
+        ty,
+        SqlType::Int2Vector | SqlType::OidVector | SqlType::Array(_)
+    );
+    ty.is_storable() && !has_elements
 }
 
 fn encode_value(value: &Datum, ty: SqlType, out: &mut Vec<u8>) -> TypeResult<()> {

@@ -10,6 +10,7 @@
 //! Numbers are little endian. Any column is reached without looking at the others. A row that
 //! has fewer columns than the layout was written before the others were added: they are NULL.
 
+mod arrays;
 mod numeric;
 
 use bytes::{BufMut, BytesMut};
@@ -163,7 +164,9 @@ impl RowLayout {
         let values_start = out.len();
         for (slot, value) in self.slots.iter().zip(values) {
             if slot.width.is_some() {
-                encode_fixed(slot, value, out)?;
+                let place = out.get_mut(slot.offset..slot.offset + slot.width.unwrap_or(0));
+                let outside = || TypeError::internal("a slot lies outside of its row");
+                encode_fixed(slot.ty, value, place.ok_or_else(outside)?)?;
                 continue;
             }
             encode_variable(slot.ty, value, out)?;
@@ -293,11 +296,9 @@ fn wrong_type(ty: SqlType) -> TypeError {
     ))
 }
 
-fn encode_fixed(slot: &Slot, value: &Datum, out: &mut [u8]) -> TypeResult<()> {
-    let Some(to) = out.get_mut(slot.offset..slot.offset + slot.width.unwrap_or(0)) else {
-        return Err(TypeError::internal("a slot lies outside of its row"));
-    };
-    match (slot.ty, value) {
+/// Writes a value to the place of its type's width.
+fn encode_fixed(ty: SqlType, value: &Datum, to: &mut [u8]) -> TypeResult<()> {
+    match (ty, value) {
         (_, Datum::Null) => {}
         (SqlType::Bool, Datum::Bool(v)) => to[0] = u8::from(*v),
         (SqlType::Int2, Datum::Int2(v)) => to.copy_from_slice(&v.to_le_bytes()),
@@ -334,6 +335,7 @@ fn encode_variable(ty: SqlType, value: &Datum, out: &mut Vec<u8>) -> TypeResult<
         (SqlType::Numeric(_), Datum::Numeric(v)) => numeric::encode(v, out),
         (SqlType::Bytea, Datum::Bytea(v)) => out.extend_from_slice(v),
         (SqlType::Numeric(_) | SqlType::Bytea, _) => return Err(wrong_type(ty)),
+        (SqlType::Array(element), Datum::Array(v)) => arrays::encode(*element, v, out)?,
         (_, Datum::Array(_)) if ty.is_vector() => {
             value.write_text(ty, &TypeContext::default(), out);
         }
@@ -387,6 +389,7 @@ pub fn decode(ty: SqlType, bytes: &[u8]) -> TypeResult<Datum> {
         SqlType::Bytea => Datum::Bytea(bytes.to_vec()),
         SqlType::Char(Some(length)) => Datum::Char(padded(str_of(bytes)?, length)),
         SqlType::Char(None) => Datum::Char(str_of(bytes)?.to_owned()),
+        SqlType::Array(element) => arrays::decode(*element, bytes)?,
         _ if ty.is_oid() => Datum::Oid(u32::from_le_bytes(array(bytes)?)),
         _ if ty.is_vector() => Datum::parse_text(ty, str_of(bytes)?, &TypeContext::default())
             .map_err(|_| damaged("a bad vector"))?,

@@ -1,6 +1,9 @@
+use std::sync::Arc;
+
 use proptest::prelude::*;
 
 use super::*;
+use crate::datum::{ArrayValue, Dimension};
 use crate::numeric::Numeric;
 use crate::testing::{any_datum, any_row, any_type};
 
@@ -130,4 +133,62 @@ proptest! {
         layout.encode(std::slice::from_ref(&value), &mut row).unwrap();
         prop_assert!(layout.get(&row, 0).unwrap().compare(&value).is_eq());
     }
+}
+
+fn an_array(dimensions: &[(i32, i32)], elements: Vec<Datum>) -> Datum {
+    let dimensions: Vec<Dimension> = dimensions
+        .iter()
+        .map(|(length, lower)| Dimension {
+            length: *length,
+            lower: *lower,
+        })
+        .collect();
+    Datum::Array(Arc::new(ArrayValue::new(&dimensions, elements).unwrap()))
+}
+
+#[test]
+fn arrays_round_trip() {
+    let (int, text) = (SqlType::Int4.array_of(), SqlType::Text.array_of());
+    let types = [int.unwrap(), SqlType::Int8, text.unwrap()];
+    let layout = RowLayout::new(&types);
+    let numbers = an_array(
+        &[(2, 1), (2, -3)],
+        vec![Datum::Int4(1), Datum::Null, Datum::Int4(-3), Datum::Int4(4)],
+    );
+    let words = an_array(&[(3, 1)], vec!["a,b".into(), Datum::Null, "".into()]);
+    let empty = an_array(&[], Vec::new());
+    for row in [
+        vec![numbers, Datum::Int8(7), words],
+        vec![empty.clone(), Datum::Null, empty],
+        vec![Datum::Null, Datum::Int8(1), Datum::Null],
+    ] {
+        let mut bytes = Vec::new();
+        layout.encode(&row, &mut bytes).unwrap();
+        assert_eq!(layout.decode(&bytes).unwrap(), row);
+    }
+}
+
+#[test]
+fn damaged_arrays_are_errors() {
+    let ty = SqlType::Text.array_of().unwrap();
+    let layout = RowLayout::new(&[ty]);
+    let value = an_array(&[(2, 1)], vec!["abc".into(), Datum::Null]);
+    let mut row = Vec::new();
+    layout
+        .encode(std::slice::from_ref(&value), &mut row)
+        .unwrap();
+    let bytes = layout.bytes(&row, 0).unwrap().unwrap().to_vec();
+    for cut in 0..bytes.len() {
+        assert!(decode(ty, &bytes[..cut]).is_err(), "{cut}");
+    }
+    for at in 0..bytes.len() {
+        for bit in 0..8 {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1 << bit;
+            // An error, or another array.
+            let _ = decode(ty, &damaged);
+        }
+    }
+    let huge = [&[2][..], &[0xff, 0xff, 0xff, 0x7f, 1, 0, 0, 0].repeat(2)].concat();
+    assert!(decode(ty, &huge).is_err());
 }
