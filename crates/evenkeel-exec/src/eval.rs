@@ -136,7 +136,9 @@ impl SetRows {
                 if more && width == 1 && columns.len() > 1 {
                     let types = columns.iter().map(|(_, ty)| *ty).collect();
                     let fields = std::mem::take(row).into_boxed_slice();
-                    row.push(Datum::Record(RecordValue::new(types, fields).into()));
+                    let names = columns.iter().map(|(name, _)| (*name).into()).collect();
+                    let record = RecordValue::new(types, fields).named(names);
+                    row.push(Datum::Record(record.into()));
                 }
                 more
             }

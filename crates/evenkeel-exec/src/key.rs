@@ -151,7 +151,7 @@ impl KeyHasher {
                     self.word(u64::from(*digit));
                 }
             }
-            Datum::Array(_) | Datum::Record(_) => value.hash_value(self),
+            Datum::Array(_) | Datum::Record(_) | Datum::Jsonb(_) => value.hash_value(self),
         }
     }
 }

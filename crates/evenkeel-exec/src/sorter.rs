@@ -107,7 +107,11 @@ fn prefix_of(value: &Datum, key: &SortColumn) -> u64 {
         Datum::Bytea(v) => bytes(v),
         Datum::Uuid(v) => bytes(v),
         // Ordered by a look at the whole value.
-        Datum::Numeric(_) | Datum::Interval(_) | Datum::Array(_) | Datum::Record(_) => 0,
+        Datum::Numeric(_)
+        | Datum::Interval(_)
+        | Datum::Jsonb(_)
+        | Datum::Array(_)
+        | Datum::Record(_) => 0,
     };
     // Below 2^62, so that it is above one number and below another either way.
     1 + if key.desc { (1 << 62) - number } else { number }

@@ -38,6 +38,15 @@ casts! {
     InternalChar => Text: Implicit Convert;
     InternalChar => Char(None): Assignment Convert;
     InternalChar => Varchar(None): Assignment Convert;
+    Json => Jsonb: Assignment InOut;
+    Jsonb => Json: Assignment InOut;
+    Jsonb => Bool: Explicit Convert;
+    Jsonb => Numeric(None): Explicit Convert;
+    Jsonb => Int2: Explicit Convert;
+    Jsonb => Int4: Explicit Convert;
+    Jsonb => Int8: Explicit Convert;
+    Jsonb => Float4: Explicit Convert;
+    Jsonb => Float8: Explicit Convert;
     Name => Text: Implicit Convert;
     Name => Char(None): Assignment Convert;
     Name => Varchar(None): Assignment Convert;

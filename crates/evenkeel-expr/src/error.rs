@@ -53,6 +53,14 @@ errors! {
     internal = INTERNAL_ERROR;
 }
 
+/// 54001
+pub(crate) fn too_complex() -> TypeError {
+    TypeError::new(
+        SqlState::STATEMENT_TOO_COMPLEX,
+        "stack depth limit exceeded",
+    )
+}
+
 /// 22012
 pub(crate) fn division_by_zero() -> TypeError {
     TypeError::new(SqlState::DIVISION_BY_ZERO, "division by zero")

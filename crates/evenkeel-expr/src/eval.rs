@@ -149,7 +149,11 @@ impl<'a> Env<'a> {
             Program::Array { nested, items, .. } => self.array(*nested, items, row),
             Program::Subscript { array, indexes } => self.subscript(array, indexes, row),
             Program::Slice { array, ranges } => self.slice(array, ranges, row),
-            Program::Row { types, fields } => self.row(types, fields, row),
+            Program::Row {
+                names,
+                types,
+                fields,
+            } => self.row(names, types, fields, row),
             Program::Field { row: record, field } => self.field(record, *field, row),
             Program::Subplan(node) => self.subplans.ask(node, row, self),
             _ => Err(error::internal(

@@ -26,6 +26,7 @@ mod generator;
 mod identifiers;
 mod integers;
 mod interval;
+mod json;
 mod like;
 mod math;
 mod memory;
@@ -37,6 +38,7 @@ mod random;
 mod regex;
 mod session;
 pub mod sets;
+pub mod sql_json;
 mod strings;
 mod system;
 mod timetz;
@@ -48,7 +50,7 @@ pub use error::ExprResult;
 pub use generator::RandomState;
 pub use memory::{LARGE, large_bytes, nested_bytes};
 pub use procs::{
-    OPERATORS, argument_names, operator_by_oid, operators_named, proc_by_oid, procs_listed,
-    procs_named,
+    OPERATORS, argument_names, is_unbuilt, operator_by_oid, operators_named, proc_by_oid,
+    procs_listed, procs_named,
 };
 pub use type_category::{category, is_preferred};

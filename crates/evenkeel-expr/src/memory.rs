@@ -16,6 +16,7 @@ pub fn large_bytes(value: &Datum) -> usize {
     let bytes = match value {
         Datum::Text(text) | Datum::Char(text) => text.capacity(),
         Datum::Bytea(bytes) => bytes.capacity(),
+        Datum::Jsonb(value) => value.bytes().len(),
         Datum::Numeric(number) => number.digits().len() * 2,
         Datum::Array(_) | Datum::Record(_) => nested_bytes(value),
         _ => 0,
@@ -33,6 +34,7 @@ pub fn nested_bytes(value: &Datum) -> usize {
     match value {
         Datum::Text(text) | Datum::Char(text) => text.capacity(),
         Datum::Bytea(bytes) => bytes.capacity(),
+        Datum::Jsonb(value) => value.bytes().len(),
         Datum::Numeric(number) => number.digits().len() * 2,
         Datum::Array(array) => within(array.elements()),
         Datum::Record(record) => within(record.fields()),

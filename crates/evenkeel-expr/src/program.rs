@@ -1,5 +1,7 @@
 //! The expression program: a typed tree over a row's slots, evaluated one row at a time.
 
+use std::sync::Arc;
+
 use evenkeel_types::{Datum, SqlType};
 
 use crate::proc::Proc;
@@ -90,8 +92,9 @@ pub enum Program {
         array: Box<Program>,
         ranges: Box<[(Option<Program>, Option<Program>)]>,
     },
-    /// `ROW(…)`, with the fields' types.
+    /// `ROW(…)`, with the fields' types, and their names if it is a row of a table or query.
     Row {
+        names: Arc<[Arc<str>]>,
         types: Box<[SqlType]>,
         fields: Box<[Program]>,
     },

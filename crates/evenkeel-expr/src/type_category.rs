@@ -29,7 +29,7 @@ pub fn category(ty: SqlType) -> char {
         | SqlType::Timestamp(_)
         | SqlType::Timestamptz(_) => 'D',
         SqlType::Interval(_) => 'T',
-        SqlType::Uuid | SqlType::Bytea => 'U',
+        SqlType::Uuid | SqlType::Bytea | SqlType::Json | SqlType::Jsonb => 'U',
         SqlType::InternalChar => 'Z',
         SqlType::Int2Vector | SqlType::OidVector | SqlType::Array(_) => 'A',
         SqlType::Record | SqlType::Void => 'P',

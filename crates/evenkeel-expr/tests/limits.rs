@@ -244,6 +244,7 @@ fn large_forms() -> Vec<Alive> {
         (
             "row",
             Program::Row {
+                names: std::sync::Arc::from([]),
                 types: vec![TEXT; 4].into(),
                 fields: vec![x(), x(), x(), x()].into(),
             },

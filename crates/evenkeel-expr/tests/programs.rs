@@ -265,6 +265,7 @@ fn rows_compare_by_the_first_pair_that_differs() {
         Datum::Null
     );
     let record = |fields: Vec<Program>| Program::Row {
+        names: Arc::from([]),
         types: vec![SqlType::Int4; fields.len()].into(),
         fields: fields.into(),
     };

@@ -5,7 +5,7 @@ mod common;
 use common::{Quiet, text, type_of, value};
 use evenkeel_expr::call::Call;
 use evenkeel_expr::proc::{ArgType, Proc, ProcKind};
-use evenkeel_expr::sets::SETS;
+use evenkeel_expr::sets::{JSON_SETS, SETS};
 use evenkeel_expr::{operators_named, proc_by_oid, procs_listed, procs_named};
 use evenkeel_types::{Datum, SqlType, TypeResult};
 
@@ -36,6 +36,7 @@ fn result_of(proc: &Proc, types: &[SqlType]) -> SqlType {
     let array = types.iter().find(|ty| ty.element().is_some());
     match proc.result {
         ArgType::Is(ty) => ty,
+        ArgType::Record => SqlType::Record,
         ArgType::AnyArray | ArgType::AnyCompatibleArray => {
             array.copied().or(types[0].array_of()).unwrap()
         }
@@ -130,7 +131,7 @@ fn arrays_and_sets_answer_what_postgres_answers() {
 
 #[test]
 fn every_set_has_recorded_answers() {
-    for proc in &SETS {
+    for proc in SETS.iter().chain(&JSON_SETS) {
         let recorded = lines().any(|line| std::ptr::eq(case(line).0, proc));
         assert!(recorded, "{} ({})", proc.name, proc.oid);
     }

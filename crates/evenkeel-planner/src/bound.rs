@@ -103,6 +103,8 @@ pub enum ExprKind {
     },
     /// `ROW(…)`
     Row(Vec<Expr>),
+    /// A row of a table or query, with the names of its fields.
+    NamedRow(Arc<[Arc<str>]>, Vec<Expr>),
     /// A field of a row, from 0.
     Field { row: Box<Expr>, field: usize },
     /// `(a, b) < (c, d)`: each pair with its operators `=` and `<`.

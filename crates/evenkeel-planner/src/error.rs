@@ -19,6 +19,8 @@ pub struct PlanError {
     pub detail: Option<String>,
     /// HINT
     pub hint: Option<String>,
+    /// CONTEXT
+    pub context: Option<String>,
     /// The byte in the text that it points at.
     pub at: Option<Pos>,
 }
@@ -31,6 +33,7 @@ impl PlanError {
             message: message.into(),
             detail: None,
             hint: None,
+            context: None,
             at: None,
         }
     }
@@ -71,6 +74,7 @@ impl From<TypeError> for PlanError {
             message: error.message.into(),
             detail: error.detail.map(Into::into),
             hint: error.hint.map(Into::into),
+            context: error.context.map(Into::into),
             at: None,
         }
     }

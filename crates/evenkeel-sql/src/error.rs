@@ -93,10 +93,14 @@ impl SqlError {
         self
     }
 
-    /// Adds the context line.
+    /// Adds a context line, below those there are.
     #[must_use]
     pub fn context(mut self, context: impl Into<String>) -> SqlError {
-        self.fields.context = Some(context.into());
+        let context = context.into();
+        self.fields.context = Some(match self.fields.context.take() {
+            Some(inner) => format!("{inner}\n{context}"),
+            None => context,
+        });
         self
     }
 
@@ -127,6 +131,7 @@ pub fn planner_error(error: PlanError, text: &str) -> SqlError {
     let mut out = SqlError::new(error.state, error.message);
     out.fields.detail = error.detail;
     out.fields.hint = error.hint;
+    out.fields.context = error.context;
     if let Some(at) = error.at
         && let Some(before) = text.get(..at.0 as usize)
     {
@@ -162,6 +167,7 @@ impl From<TypeError> for SqlError {
         let mut out = SqlError::new(error.sqlstate, error.message);
         out.fields.detail = error.detail.map(String::from);
         out.fields.hint = error.hint.map(String::from);
+        out.fields.context = error.context.map(String::from);
         if let Some(concerns) = error.concerns {
             out.fields.table = Some(concerns.table.into());
             out.fields.column = concerns.column.map(Into::into);
@@ -196,6 +202,7 @@ impl From<SqlError> for TypeError {
         let mut out = TypeError::new(error.sqlstate, error.message);
         out.detail = error.fields.detail.map(Into::into);
         out.hint = error.fields.hint.map(Into::into);
+        out.context = error.fields.context.map(Into::into);
         out
     }
 }

@@ -11,6 +11,7 @@ use crate::datum::Datum;
 use crate::error::{SqlState, TypeError, TypeResult};
 use crate::identity::SqlType;
 use crate::interval::Interval;
+use crate::json::{check_json, parse_jsonb, write_jsonb};
 use crate::numeric::{Numeric, NumericSign};
 use crate::record;
 use crate::text::{fit_string, text_from_bytes};
@@ -23,6 +24,9 @@ const NUMERIC_NEGATIVE: u16 = 0x4000;
 const NUMERIC_NAN: u16 = 0xC000;
 const NUMERIC_POSITIVE_INFINITY: u16 = 0xD000;
 const NUMERIC_NEGATIVE_INFINITY: u16 = 0xF000;
+
+/// The first byte of a binary `jsonb`.
+const JSONB_VERSION: u8 = 1;
 
 impl Datum {
     /// The receive function of `ty`. Errors: 22P03 for a form that does not fit, 22021 for
@@ -74,6 +78,12 @@ impl Datum {
             }
             SqlType::Uuid => Datum::Uuid(fixed(ty, bytes)?),
             SqlType::Bytea => Datum::Bytea(bytes.to_vec()),
+            SqlType::Json => {
+                let text = text_from_bytes(bytes)?;
+                check_json(text)?;
+                text.into()
+            }
+            SqlType::Jsonb => jsonb_from(bytes)?,
             SqlType::Array(element) => array::parse_binary(*element, bytes)?,
             SqlType::Record => {
                 return Err(TypeError::new(
@@ -136,8 +146,26 @@ impl Datum {
             Datum::Uuid(value) => out.put_slice(value),
             Datum::Bytea(value) => out.put_slice(value),
             Datum::Array(value) => array::write_binary(value, ty, out),
+            Datum::Jsonb(value) => {
+                out.put_u8(JSONB_VERSION);
+                write_jsonb(value.root(), out);
+            }
             Datum::Record(value) => record::write_binary(value, out),
         }
+    }
+}
+
+/// The receive function of `jsonb`: a version and the text.
+fn jsonb_from(bytes: &[u8]) -> TypeResult<Datum> {
+    match bytes.split_first() {
+        Some((&JSONB_VERSION, text)) => Ok(Datum::Jsonb(parse_jsonb(text_from_bytes(text)?)?)),
+        Some((version, _)) => Err(TypeError::internal(format!(
+            "unsupported jsonb version number {version}"
+        ))),
+        None => Err(TypeError::new(
+            SqlState::PROTOCOL_VIOLATION,
+            "no data left in message",
+        )),
     }
 }
 

@@ -8,6 +8,7 @@ use crate::datetime::{round_seconds, today};
 use crate::datum::{ArrayValue, Datum};
 use crate::error::{SqlState, TypeError, TypeResult};
 use crate::identity::SqlType;
+use crate::json::{Jsonb, JsonbItem};
 use crate::numeric::Numeric;
 use crate::padding::without_blanks;
 use crate::text::{cut_string, fit_string};
@@ -46,10 +47,18 @@ fn cast(
     if value.is_null() || (from == to && to.typmod() == -1) {
         return Ok(value);
     }
+    if let Datum::Jsonb(json) = &value
+        && !to.is_string()
+    {
+        return of_jsonb(json, from, to, cx, strictness);
+    }
     match to {
         _ if to.is_string() => to_string_type(value, from, to, cx, strictness),
         // A literal reaches us as text; reading it is what PostgreSQL does with an unknown.
         _ if matches!(value, Datum::Text(_) | Datum::Char(_)) && from.is_string() => {
+            Datum::parse_text(to, value.as_str().unwrap_or_default(), cx)
+        }
+        SqlType::Jsonb if from == SqlType::Json => {
             Datum::parse_text(to, value.as_str().unwrap_or_default(), cx)
         }
         SqlType::Int2 => Ok(Datum::Int2(narrow(to_integer(&value, from, to)?, to)?)),
@@ -60,17 +69,7 @@ fn cast(
         }
         SqlType::Int4 => Ok(Datum::Int4(narrow(to_integer(&value, from, to)?, to)?)),
         SqlType::Int8 => Ok(Datum::Int8(to_integer(&value, from, to)?)),
-        _ if to.is_oid() => {
-            let number = to_integer(&value, from, to)?;
-            let bits = match value {
-                // The bits of a narrower integer, whatever its sign.
-                Datum::Int2(_) | Datum::Int4(_) => Ok(number as u32),
-                _ => u32::try_from(number),
-            };
-            let message = "OID out of range";
-            let refused = |_| TypeError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message);
-            bits.map(Datum::Oid).map_err(refused)
-        }
+        _ if to.is_oid() => to_oid(&value, from, to),
         SqlType::Float4 => to_float4(&value, from, to),
         SqlType::Float8 => to_float8(&value, from, to),
         SqlType::Numeric(modifier) => Ok(Datum::Numeric(
@@ -102,6 +101,18 @@ fn cast(
     }
 }
 
+fn to_oid(value: &Datum, from: SqlType, to: SqlType) -> TypeResult<Datum> {
+    let number = to_integer(value, from, to)?;
+    let bits = match value {
+        // The bits of a narrower integer, whatever its sign.
+        Datum::Int2(_) | Datum::Int4(_) => Ok(number as u32),
+        _ => u32::try_from(number),
+    };
+    let message = "OID out of range";
+    let refused = |_| TypeError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message);
+    bits.map(Datum::Oid).map_err(refused)
+}
+
 fn cast_elements(
     array: &ArrayValue,
     from: SqlType,
@@ -125,6 +136,42 @@ fn no_cast(from: SqlType, to: SqlType) -> TypeError {
             to.base_name()
         ),
     )
+}
+
+/// A `jsonb` as a value of another type; `null` is NULL.
+fn of_jsonb(
+    json: &Jsonb,
+    from: SqlType,
+    to: SqlType,
+    cx: &TypeContext,
+    strictness: Strictness,
+) -> TypeResult<Datum> {
+    let kind = match (json.root().item(), to) {
+        (_, SqlType::Jsonb) => return Ok(Datum::Jsonb(json.clone())),
+        (_, SqlType::Json) => {
+            return Ok(Datum::Text(Datum::Jsonb(json.clone()).to_text(from, cx)));
+        }
+        _ if strictness == Strictness::Assignment => return Err(no_cast(from, to)),
+        (JsonbItem::Null, _) => return Ok(Datum::Null),
+        (JsonbItem::Bool(value), SqlType::Bool) => return Ok(Datum::Bool(value)),
+        (JsonbItem::Number(number), _) if to.is_number() => {
+            return cast(
+                Datum::Numeric(number),
+                SqlType::Numeric(None),
+                to,
+                cx,
+                strictness,
+            );
+        }
+        _ if !to.is_number() && to != SqlType::Bool => return Err(no_cast(from, to)),
+        (JsonbItem::String(_), _) => "string",
+        (JsonbItem::Number(_), _) => "numeric",
+        (JsonbItem::Bool(_), _) => "boolean",
+        (JsonbItem::Array(_), _) => "array",
+        (JsonbItem::Object(_), _) => "object",
+    };
+    let message = format!("cannot cast jsonb {kind} to type {}", to.base_name());
+    Err(TypeError::new(SqlState::INVALID_PARAMETER_VALUE, message))
 }
 
 fn out_of_range(ty: SqlType) -> TypeError {

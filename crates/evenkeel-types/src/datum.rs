@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 use crate::error::{SqlState, TypeError, TypeResult};
 use crate::identity::SqlType;
 use crate::interval::Interval;
+use crate::json::{Jsonb, encode_key};
 use crate::numeric::Numeric;
 use crate::padding::without_blanks;
 use crate::timetz::TimeTz;
@@ -35,7 +36,7 @@ pub enum Datum {
     Float8(f64),
     /// `numeric`
     Numeric(Numeric),
-    /// All string types but `character(n)`
+    /// All string types but `character(n)`, and `json`
     Text(String),
     /// `character(n)` and `bpchar`, with the blanks at the end, which no comparison sees (TYPE-2)
     Char(String),
@@ -59,6 +60,8 @@ pub enum Datum {
     Oid(u32),
     /// An array; an `int2vector` or `oidvector` is one, too.
     Array(Arc<ArrayValue>),
+    /// `jsonb`
+    Jsonb(Jsonb),
     /// A row
     Record(Arc<RecordValue>),
 }
@@ -109,6 +112,7 @@ impl Datum {
             (Datum::Bytea(a), Datum::Bytea(b)) => a.cmp(b),
             (Datum::Oid(a), Datum::Oid(b)) => a.cmp(b),
             (Datum::Array(a), Datum::Array(b)) => a.compare(b),
+            (Datum::Jsonb(a), Datum::Jsonb(b)) => a.root().compare(b.root()),
             (Datum::Record(a), Datum::Record(b)) => a.compare(b),
             (a, b) => a.rank().cmp(&b.rank()),
         }
@@ -136,7 +140,8 @@ impl Datum {
             Datum::Record(_) => 17,
             Datum::Char(_) => 18,
             Datum::Timetz(_) => 19,
-            Datum::Null => 20,
+            Datum::Jsonb(_) => 20,
+            Datum::Null => 21,
         }
     }
 
@@ -196,6 +201,11 @@ impl Datum {
                     element.hash_value(state);
                 }
                 state.write_usize(value.elements().len());
+            }
+            Datum::Jsonb(value) => {
+                let mut key = Vec::new();
+                encode_key(value.root(), &mut key);
+                state.write(&key);
             }
             Datum::Record(value) => {
                 for field in value.fields() {
@@ -381,16 +391,40 @@ impl ArrayValue {
 }
 
 /// A row.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct RecordValue {
     types: Box<[SqlType]>,
     fields: Box<[Datum]>,
+    /// The fields' names, if the row is one of a table or query.
+    names: Arc<[Arc<str>]>,
+}
+
+impl PartialEq for RecordValue {
+    fn eq(&self, other: &RecordValue) -> bool {
+        self.types == other.types && self.fields == other.fields
+    }
 }
 
 impl RecordValue {
     /// A row of these fields; each is of the type at its place.
     pub fn new(types: Box<[SqlType]>, fields: Box<[Datum]>) -> RecordValue {
-        RecordValue { types, fields }
+        RecordValue {
+            types,
+            fields,
+            names: Arc::default(),
+        }
+    }
+
+    /// With the fields' names.
+    #[must_use]
+    pub fn named(mut self, names: Arc<[Arc<str>]>) -> RecordValue {
+        self.names = names;
+        self
+    }
+
+    /// The fields' names; none of a row that has none.
+    pub fn names(&self) -> &Arc<[Arc<str>]> {
+        &self.names
     }
 
     /// The fields' types.
@@ -462,6 +496,12 @@ impl From<String> for Datum {
 impl From<Vec<u8>> for Datum {
     fn from(bytes: Vec<u8>) -> Datum {
         Datum::Bytea(bytes)
+    }
+}
+
+impl From<Jsonb> for Datum {
+    fn from(value: Jsonb) -> Datum {
+        Datum::Jsonb(value)
     }
 }
 

@@ -87,6 +87,8 @@ states! {
     CHARACTER_NOT_IN_REPERTOIRE = "22021";
     /// A character that another encoding has not.
     UNTRANSLATABLE_CHARACTER = "22P05";
+    /// A name that an object of JSON has twice.
+    DUPLICATE_JSON_OBJECT_KEY_VALUE = "22030";
     /// A text form that the type does not accept.
     INVALID_TEXT_REPRESENTATION = "22P02";
     /// A binary form that the type does not accept.
@@ -272,6 +274,8 @@ pub struct TypeError {
     pub detail: Option<Box<str>>,
     /// The hint line.
     pub hint: Option<Box<str>>,
+    /// The context line.
+    pub context: Option<Box<str>>,
     /// The object that the error is about, for programs.
     pub concerns: Option<Box<Concerned>>,
 }
@@ -295,6 +299,7 @@ impl TypeError {
             message: message.into().into_boxed_str(),
             detail: None,
             hint: None,
+            context: None,
             concerns: None,
         }
     }
@@ -338,6 +343,13 @@ impl TypeError {
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> TypeError {
         self.detail = Some(detail.into().into_boxed_str());
+        self
+    }
+
+    /// Adds the context line.
+    #[must_use]
+    pub fn context(mut self, context: impl Into<String>) -> TypeError {
+        self.context = Some(context.into().into_boxed_str());
         self
     }
 

@@ -125,6 +125,10 @@ pub enum SqlType {
     Uuid,
     /// `bytea`
     Bytea,
+    /// `json`: text of JSON as it was given
+    Json,
+    /// `jsonb`: JSON taken apart
+    Jsonb,
     /// `name`: an identifier of at most 63 bytes
     Name,
     /// `oid`
@@ -170,7 +174,9 @@ pub const MAX_CHAR_LENGTH: i32 = 10_485_760;
 type ArrayRow = (SqlType, u32, &'static str, &'static str);
 
 /// The array types of `pg_type`.
-static ARRAYS: [ArrayRow; 32] = [
+static ARRAYS: [ArrayRow; 34] = [
+    (SqlType::Json, 199, "json[]", "_json"),
+    (SqlType::Jsonb, 3807, "jsonb[]", "_jsonb"),
     (SqlType::Bool, 1000, "boolean[]", "_bool"),
     (SqlType::Bytea, 1001, "bytea[]", "_bytea"),
     (SqlType::InternalChar, 1002, "\"char\"[]", "_char"),
@@ -331,6 +337,8 @@ impl SqlType {
             SqlType::Regrole => 4096,
             SqlType::Void => 2278,
             SqlType::Uuid => 2950,
+            SqlType::Json => 114,
+            SqlType::Jsonb => 3802,
         }
     }
 
@@ -392,6 +400,8 @@ impl SqlType {
             2249 => SqlType::Record,
             2278 => SqlType::Void,
             2950 => SqlType::Uuid,
+            114 => SqlType::Json,
+            3802 => SqlType::Jsonb,
             _ => {
                 return ARRAYS
                     .iter()
@@ -441,6 +451,8 @@ impl SqlType {
             SqlType::Timestamptz(_) => "timestamp with time zone",
             SqlType::Interval(_) => "interval",
             SqlType::Uuid => "uuid",
+            SqlType::Json => "json",
+            SqlType::Jsonb => "jsonb",
             SqlType::Bytea => "bytea",
             SqlType::Name => "name",
             SqlType::Oid => "oid",
@@ -597,6 +609,8 @@ impl SqlType {
             SqlType::Regrole,
             SqlType::Void,
             SqlType::Uuid,
+            SqlType::Json,
+            SqlType::Jsonb,
         ]
     }
 }

@@ -15,6 +15,7 @@ mod fields;
 mod format;
 mod identity;
 mod interval;
+mod json;
 pub mod key;
 mod numeric;
 mod padding;
@@ -36,6 +37,11 @@ pub use error::{Concerned, SqlState, TypeError, TypeResult};
 pub use format::Format;
 pub use identity::{IntervalMod, MAX_CHAR_LENGTH, NumericMod, SqlType};
 pub use interval::{Interval, IntervalStyle};
+pub use json::{
+    JsonEvent, JsonParser, JsonSpan, JsonText, JsonToken, Jsonb, JsonbArray, JsonbBuilder,
+    JsonbItem, JsonbKind, JsonbObject, JsonbRef, MAX_JSON_DEPTH, check_json, escape_json,
+    parse_jsonb, pretty, write_jsonb,
+};
 pub use numeric::{Numeric, NumericSign, NumericSum, Work};
 pub use padding::without_blanks;
 pub use text::{invalid_encoding, text_from_bytes, without_zero};

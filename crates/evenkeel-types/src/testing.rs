@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use crate::datum::Datum;
 use crate::identity::{NumericMod, SqlType};
 use crate::interval::Interval;
+use crate::json::parse_jsonb;
 use crate::numeric::Numeric;
 use crate::padding::padded;
 use crate::timetz::TimeTz;
@@ -35,6 +36,8 @@ pub fn any_type() -> impl Strategy<Value = SqlType> {
         Just(SqlType::Uuid),
         Just(SqlType::Oid),
         Just(SqlType::Bytea),
+        Just(SqlType::Json),
+        Just(SqlType::Jsonb),
     ]
 }
 
@@ -47,6 +50,27 @@ fn any_numeric() -> impl Strategy<Value = Numeric> {
     ]
 }
 
+/// A text of JSON.
+pub fn any_json(depth: u32) -> impl Strategy<Value = String> {
+    let scalar = prop_oneof![
+        Just("null".to_owned()),
+        Just("true".to_owned()),
+        Just("false".to_owned()),
+        (-20i32..20, 0u32..3).prop_map(|(n, zeros)| match zeros {
+            0 => n.to_string(),
+            zeros => format!("{n}.{}", "0".repeat(zeros as usize)),
+        }),
+        "[a-c\u{e4}]{0,3}".prop_map(|text| format!("\"{text}\"")),
+    ];
+    scalar.prop_recursive(depth, 24, 4, |inner| {
+        let field = ("[a-c]{0,3}", inner.clone()).prop_map(|(k, v)| format!("\"{k}\":{v}"));
+        prop_oneof![
+            proptest::collection::vec(inner, 0..4).prop_map(|v| format!("[{}]", v.join(","))),
+            proptest::collection::vec(field, 0..4).prop_map(|v| format!("{{{}}}", v.join(","))),
+        ]
+    })
+}
+
 /// A value of `ty`, now and then NULL.
 pub fn any_datum(ty: SqlType) -> BoxedStrategy<Datum> {
     let values = match ty {
@@ -57,6 +81,12 @@ pub fn any_datum(ty: SqlType) -> BoxedStrategy<Datum> {
             .boxed(),
         SqlType::Int8 => prop_oneof![any::<i64>(), -3i64..3]
             .prop_map(Datum::Int8)
+            .boxed(),
+        SqlType::Json => prop_oneof![Just("{ \"a\" : 1}"), Just("[]"), Just("null")]
+            .prop_map(|text| Datum::Text(text.to_owned()))
+            .boxed(),
+        SqlType::Jsonb => any_json(4)
+            .prop_map(|text| parse_jsonb(&text).map_or(Datum::Null, Datum::Jsonb))
             .boxed(),
         SqlType::Float4 => any::<u32>()
             .prop_map(|b| Datum::Float4(f32::from_bits(b)))

@@ -10,6 +10,7 @@ use crate::error::{SqlState, TypeError, TypeResult};
 use crate::format::Format;
 use crate::identity::SqlType;
 use crate::interval::{Interval, IntervalStyle};
+use crate::json;
 use crate::numeric::Numeric;
 use crate::padding::padded;
 use crate::record;
@@ -56,6 +57,11 @@ impl Datum {
             }
             SqlType::Uuid => Datum::Uuid(parse_uuid(text)?),
             SqlType::Bytea => Datum::Bytea(parse_bytea(text)?),
+            SqlType::Json => {
+                json::check_json(without_zero(text)?)?;
+                text.into()
+            }
+            SqlType::Jsonb => Datum::Jsonb(json::parse_jsonb(text)?),
             SqlType::Int2Vector | SqlType::OidVector => parse_vector(text, ty)?,
             SqlType::Interval(modifier) => {
                 let standard = cx.interval_style == IntervalStyle::SqlStandard;
@@ -108,6 +114,7 @@ impl Datum {
             | Datum::Timestamptz(_)
             | Datum::Interval(_) => self.write_datetime(cx, out),
             Datum::Array(value) => array::write(value, ty, cx, out),
+            Datum::Jsonb(value) => json::write_jsonb(value.root(), out),
             Datum::Record(value) => record::write(value, cx, out),
         }
     }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use evenkeel_types::{
-    ArrayValue, Datum, Dimension, Interval, Numeric, NumericSign, RecordValue, SqlState, SqlType,
-    TimeTz,
+    ArrayValue, Datum, Dimension, Interval, Jsonb, Numeric, NumericSign, RecordValue, SqlState,
+    SqlType, TimeTz,
 };
 
 use crate::error::{ExecError, ExecResult};
@@ -92,6 +92,14 @@ fn put(value: &Datum, out: &mut Vec<u8>) {
                 out.extend_from_slice(&ty.typmod().to_le_bytes());
                 put(field, out);
             }
+            out.extend_from_slice(&(v.names().len() as u32).to_le_bytes());
+            for name in v.names().iter() {
+                put_bytes(name.as_bytes(), out);
+            }
+        }
+        Datum::Jsonb(v) => {
+            out.push(21);
+            put_bytes(v.bytes(), out);
         }
     }
 }
@@ -183,7 +191,10 @@ impl<'a> Reader<'a> {
             types.push(SqlType::from_oid(oid, typmod).ok_or_else(damaged)?);
             fields.push(self.nested(depth + 1)?);
         }
-        let record = RecordValue::new(types.into(), fields.into());
+        let names = u32::from_le_bytes(self.array()?);
+        let names: ExecResult<Vec<Arc<str>>> =
+            (0..names).map(|_| Ok(self.string()?.into())).collect();
+        let record = RecordValue::new(types.into(), fields.into()).named(names?.into());
         Ok(Datum::Record(Arc::new(record)))
     }
 
@@ -218,6 +229,7 @@ impl<'a> Reader<'a> {
                 micros: i64::from_le_bytes(self.array()?),
                 west: i32::from_le_bytes(self.array()?),
             }),
+            21 => Datum::Jsonb(Jsonb::from_bytes(self.long()?.into())),
             _ => return Err(damaged()),
         })
     }

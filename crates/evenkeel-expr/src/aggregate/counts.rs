@@ -87,6 +87,7 @@ pub(super) fn heap_bytes(value: &Datum) -> usize {
         Datum::Text(text) | Datum::Char(text) => text.capacity(),
         Datum::Bytea(bytes) => bytes.capacity(),
         Datum::Numeric(number) => size_of_val(number.digits()),
+        Datum::Jsonb(value) => value.bytes().len(),
         Datum::Array(array) => array.bytes(),
         Datum::Record(record) => size_of_val(record.fields()),
         _ => 0,

@@ -10,6 +10,7 @@ mod floats;
 mod hypothetical;
 mod integers;
 mod intervals;
+mod json;
 mod logic;
 mod numerics;
 mod ordered;
@@ -19,7 +20,18 @@ mod strings;
 
 use evenkeel_types::{Datum, TypeError, TypeResult};
 
-pub use rows::{AGGREGATES, WINDOW_FUNCTIONS};
+use crate::proc::Proc;
+
+pub use rows::WINDOW_FUNCTIONS;
+
+/// All aggregates.
+pub static AGGREGATES: [&[Proc]; 5] = [
+    &rows::PLAIN,
+    &rows::SPREADS,
+    &rows::ORDERED,
+    &json::OF_JSON,
+    &json::OF_JSONB,
+];
 
 /// A row whose argument does not count; an argument of another type is a fault of this engine.
 #[cold]

@@ -77,7 +77,7 @@ const fn proc(
     }
 }
 
-const fn aggregate(
+pub(super) const fn aggregate(
     oid: u32,
     name: &'static str,
     args: &'static [ArgType],
@@ -141,7 +141,7 @@ macro_rules! spreads {
     };
 }
 
-static SPREADS: [Proc; 36] = spreads! {
+pub(super) static SPREADS: [Proc; 36] = spreads! {
     "var_pop", VAR_POP: 2718 2719 2720 2721 2722 2723;
     "var_samp", VAR_SAMP: 2641 2642 2643 2644 2645 2646;
     "variance", VAR_SAMP: 2148 2149 2150 2151 2152 2153;
@@ -150,7 +150,7 @@ static SPREADS: [Proc; 36] = spreads! {
     "stddev", STDDEV_SAMP: 2154 2155 2156 2157 2158 2159;
 };
 
-static PLAIN: [Proc; 81] = [
+pub(super) static PLAIN: [Proc; 81] = [
     aggregate(2803, "count", &[], INT8, |_| Box::new(CountRows::default())),
     aggregate(2147, "count", &[ArgType::Any], INT8, |_| {
         Box::new(Count::default())
@@ -314,7 +314,7 @@ static PLAIN: [Proc; 81] = [
     }),
 ];
 
-static ORDERED: [Proc; 11] = [
+pub(super) static ORDERED: [Proc; 11] = [
     proc(
         3978,
         "percentile_disc",
@@ -369,9 +369,6 @@ static ORDERED: [Proc; 11] = [
     hypothetical_set(3990, "cume_dist", FLOAT8, hypothetical::CUME_DIST),
     hypothetical_set(3992, "dense_rank", INT8, hypothetical::DENSE_RANK),
 ];
-
-/// All aggregates.
-pub static AGGREGATES: [&[Proc]; 3] = [&PLAIN, &SPREADS, &ORDERED];
 
 /// A window function; those with arguments are strict in `pg_proc`.
 const fn window(

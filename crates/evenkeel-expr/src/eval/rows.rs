@@ -11,15 +11,14 @@ use crate::program::{Program, RowCompareOp, RowPair};
 impl Env<'_> {
     pub(super) fn row(
         &self,
+        names: &Arc<[Arc<str>]>,
         types: &[SqlType],
         fields: &[Program],
         row: &[Datum],
     ) -> ExprResult<Datum> {
         let values = self.values(fields, row)?;
-        Ok(Datum::Record(Arc::new(RecordValue::new(
-            types.into(),
-            values.into(),
-        ))))
+        let record = RecordValue::new(types.into(), values.into());
+        Ok(Datum::Record(Arc::new(record.named(Arc::clone(names)))))
     }
 
     pub(super) fn field(&self, record: &Program, field: usize, row: &[Datum]) -> ExprResult<Datum> {

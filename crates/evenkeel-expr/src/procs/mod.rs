@@ -7,6 +7,7 @@ mod casts;
 mod comparisons;
 mod datetime;
 mod formatting;
+mod json;
 mod names;
 mod numbers;
 mod operators;
@@ -15,13 +16,15 @@ mod patterns;
 mod strings;
 mod system;
 mod types;
+mod unbuilt;
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
+pub use unbuilt::is_unbuilt;
 
 use crate::aggregate::{AGGREGATES, WINDOW_FUNCTIONS};
 use crate::proc::{OperatorDef, Proc};
-use crate::sets::{SETS, SYSTEM_SETS};
+use crate::sets::{JSON_SETS, RECORDS, SETS, SYSTEM_SETS};
 
 /// A row a function: oid, mode, name, arguments, result, body, and what is not as usual. The modes
 /// are `pure`, `stable` and `volatile`; a `…_lenient` function sees NULL.
@@ -115,6 +118,7 @@ static TABLES: &[&[Proc]] = &[
     comparisons::ROWS,
     datetime::ROWS,
     formatting::ROWS,
+    json::ROWS,
     numbers::ROWS,
     own::ROWS,
     patterns::ROWS,
@@ -155,7 +159,11 @@ static OPERATORS_BY_OID: LazyLock<HashMap<u32, &OperatorDef>> =
 /// All functions.
 pub fn procs_listed() -> impl Iterator<Item = &'static Proc> {
     let tables = TABLES.iter().chain(&AGGREGATES).copied();
-    let sets = SETS.iter().chain(&SYSTEM_SETS);
+    let sets = SETS
+        .iter()
+        .chain(&SYSTEM_SETS)
+        .chain(&JSON_SETS)
+        .chain(&RECORDS);
     tables.flatten().chain(&WINDOW_FUNCTIONS).chain(sets)
 }
 

@@ -4,6 +4,39 @@
 type Named = (&'static [u32], &'static [&'static str]);
 
 static NAMED: &[Named] = &[
+    (
+        &[3197, 3270, 6280, 6281, 6282, 6288, 6289, 6290],
+        &["key", "value"],
+    ),
+    (&[3214, 3478, 3947, 3948], &["from_json", "field_name"]),
+    (&[3215, 3216, 3949, 3950], &["from_json", "element_index"]),
+    (
+        &[3217, 3343, 3940, 3951, 3953],
+        &["from_json", "path_elems"],
+    ),
+    (&[3261, 3262], &["target", "strip_in_arrays"]),
+    (
+        &[3305],
+        &["jsonb_in", "path", "replacement", "create_if_missing"],
+    ),
+    (
+        &[3579],
+        &["jsonb_in", "path", "replacement", "insert_after"],
+    ),
+    (
+        &[5054],
+        &[
+            "jsonb_in",
+            "path",
+            "replacement",
+            "create_if_missing",
+            "null_value_treatment",
+        ],
+    ),
+    (
+        &[3208, 3219, 3465, 3932, 3955, 3958, 3959, 3969],
+        &["from_json"],
+    ),
     (&[1268], &["str", "strict"]),
     (&[2096], &["pid", "timeout"]),
     (&[2284], &["string", "pattern", "replacement"]),

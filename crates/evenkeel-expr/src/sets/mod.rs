@@ -2,6 +2,8 @@
 //! takes the memory of its arguments.
 
 mod arrays;
+mod json;
+mod json_records;
 mod moments;
 mod patterns;
 mod rows;
@@ -11,6 +13,8 @@ mod system;
 
 use evenkeel_types::Datum;
 
+pub use json::JSON_SETS;
+pub use json_records::RECORDS;
 pub use rows::SETS;
 pub use system::SYSTEM_SETS;
 

@@ -371,6 +371,13 @@ fn plain_call(resolved: Resolved, at: Pos) -> Expr {
 
 fn undefined_function(call: &ast::Call, given: &[SqlType], at: Pos) -> PlanError {
     let shown = signature(&call.name.display(), given);
+    let of_the_system = call
+        .name
+        .schema()
+        .is_none_or(|schema| schema == "pg_catalog");
+    if of_the_system && tables::is_unbuilt(call.name.last()) {
+        return PlanError::unsupported(format!("function {shown} is not supported")).at(at);
+    }
     if call.within_group || (!call.order_by.is_empty() && call.args.len() > 1) {
         let hint = if call.within_group {
             NO_MATCH

@@ -216,7 +216,7 @@ impl Binder<'_> {
                 Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at))
             }
             K::MergeAction => self.bind_merge_action(at),
-            K::IsJson { .. } => Err(PlanError::unsupported("IS JSON is not supported").at(at)),
+            K::IsJson { .. } => self.bind_is_json(&expr.kind, at),
             K::Json(json) => self.bind_json(json, at),
             K::CurrentOf(_) => {
                 Err(PlanError::unsupported("WHERE CURRENT OF is not supported").at(at))

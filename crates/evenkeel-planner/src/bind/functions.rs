@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_types::{Datum, SqlState, SqlType};
+use evenkeel_types::{Datum, RecordValue, SqlState, SqlType};
 
 use super::expr::constant;
 use super::from::{BoundItem, rename_columns};
@@ -12,6 +12,9 @@ use super::{Binder, tables};
 use crate::ast::{self, Alias, FromItem, Pos};
 use crate::bound::{CallExpr, Expr, ExprKind, RangeEntry, RangeKind};
 use crate::error::{PlanError, PlanResult};
+
+/// `json_to_record`, `json_to_recordset` and those of `jsonb`, which take a column definition list.
+const RECORDS: [u32; 4] = [3204, 3205, 3490, 3491];
 
 /// The columns of one function.
 struct Columns {
@@ -33,6 +36,12 @@ impl Binder<'_> {
         else {
             return Err(PlanError::new(SqlState::INTERNAL_ERROR, "no functions"));
         };
+        if let (Some(first), true) = (definitions.first(), *ordinality) {
+            let message = "WITH ORDINALITY cannot be used with a column definition list";
+            let hint = "Put the column definition list inside ROWS FROM().";
+            let error = PlanError::new(SqlState::SYNTAX_ERROR, message).hint(hint);
+            return Err(error.at(first.name.at));
+        }
         let calls = &with_unnests_apart(calls);
         let mut bound = Vec::with_capacity(calls.len());
         let mut all = Columns {
@@ -43,14 +52,13 @@ impl Binder<'_> {
         let mut widths = Vec::with_capacity(calls.len());
         let alone = calls.len() == 1;
         for (call, own_definitions) in calls {
-            let expr = self.bind_from_call(call)?;
             let given = if own_definitions.is_empty() {
                 definitions
             } else {
                 own_definitions
             };
-            check_definitions(&expr, given)?;
-            let columns = columns_of(&expr, call, alias.as_ref(), alone);
+            let alias = alias.as_ref();
+            let (expr, columns) = self.bind_function(call, given, alias.filter(|_| alone))?;
             widths.push(columns.types.len());
             all.scalar = columns.scalar;
             all.names.extend(columns.names);
@@ -81,6 +89,61 @@ impl Binder<'_> {
             visible.scalar_function = item.own.scalar_function;
         }
         Ok(item)
+    }
+
+    /// A function and its columns; the alias names the only column of one that stands alone.
+    fn bind_function(
+        &mut self,
+        call: &ast::Expr,
+        given: &[ast::ColumnDef],
+        alias: Option<&Alias>,
+    ) -> PlanResult<(Expr, Columns)> {
+        let mut expr = self.bind_from_call(call)?;
+        check_definitions(&expr, given)?;
+        let columns = if given.is_empty() {
+            columns_of(&expr, call, alias)
+        } else {
+            self.defined_columns(&mut expr, given)?
+        };
+        Ok((expr, columns))
+    }
+
+    /// The columns of a definition list, of which the function hears by two more arguments: their
+    /// names, and a row of their types.
+    fn defined_columns(
+        &mut self,
+        expr: &mut Expr,
+        given: &[ast::ColumnDef],
+    ) -> PlanResult<Columns> {
+        let mut names: Vec<Arc<str>> = Vec::with_capacity(given.len());
+        let mut types = Vec::with_capacity(given.len());
+        for definition in given {
+            let name = definition.name.text.as_str();
+            if names.iter().any(|known| **known == *name) {
+                let message = format!("column name \"{name}\" specified more than once");
+                return Err(PlanError::new(SqlState::DUPLICATE_COLUMN, message));
+            }
+            if let Some(collation) = &definition.collation {
+                let message = "a collation in a column definition list is not supported";
+                return Err(PlanError::unsupported(message).at(collation.at()));
+            }
+            names.push(name.into());
+            types.push(self.bind_type(&definition.ty)?);
+        }
+        let (ExprKind::Call(call) | ExprKind::SetCall(call)) = &mut expr.kind else {
+            return Err(PlanError::new(SqlState::INTERNAL_ERROR, "no function"));
+        };
+        let listed = names.iter().map(|name| Datum::from(&**name)).collect();
+        let listed = constant(Datum::array(listed), SqlType::TEXT_ARRAY, Pos::NONE);
+        let nulls = vec![Datum::Null; types.len()].into_boxed_slice();
+        let sample = RecordValue::new(types.clone().into_boxed_slice(), nulls);
+        let sample = constant(Datum::Record(sample.into()), SqlType::Record, Pos::NONE);
+        call.args.extend([listed, sample]);
+        Ok(Columns {
+            names,
+            types,
+            scalar: false,
+        })
     }
 
     fn bind_from_call(&mut self, call: &ast::Expr) -> PlanResult<Expr> {
@@ -161,18 +224,30 @@ fn check_definitions(expr: &Expr, given: &[ast::ColumnDef]) -> PlanResult<()> {
             "a column definition list is only allowed for functions returning \"record\"",
             first.name.at,
         ),
-        Some(first) => {
-            let message = "a column definition list is not supported";
-            Err(PlanError::unsupported(message).at(first.name.at))
-        }
+        Some(first) => match &expr.kind {
+            ExprKind::Call(call) | ExprKind::SetCall(call) if RECORDS.contains(&call.proc.oid) => {
+                Ok(())
+            }
+            _ => {
+                let message = "a column definition list is not supported for this function";
+                Err(PlanError::unsupported(message).at(first.name.at))
+            }
+        },
     }
 }
 
-fn columns_of(expr: &Expr, call: &ast::Expr, alias: Option<&Alias>, alone: bool) -> Columns {
+fn columns_of(expr: &Expr, call: &ast::Expr, alias: Option<&Alias>) -> Columns {
     let listed = match &expr.kind {
         ExprKind::Call(call) | ExprKind::SetCall(call) => tables::row_columns(call.proc),
         _ => &[],
     };
+    if let [(name, ty)] = listed {
+        return Columns {
+            names: vec![(*name).into()],
+            types: vec![*ty],
+            scalar: true,
+        };
+    }
     if !listed.is_empty() {
         return Columns {
             names: listed.iter().map(|(name, _)| (*name).into()).collect(),
@@ -181,8 +256,8 @@ fn columns_of(expr: &Expr, call: &ast::Expr, alias: Option<&Alias>, alone: bool)
         };
     }
     let name = match alias {
-        Some(alias) if alone => alias.name.text.clone(),
-        _ => function_name(call),
+        Some(alias) => alias.name.text.clone(),
+        None => function_name(call),
     };
     Columns {
         names: vec![name.as_str().into()],

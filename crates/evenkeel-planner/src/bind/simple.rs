@@ -232,6 +232,9 @@ impl Binder<'_> {
         at: Pos,
     ) -> PlanResult<Expr> {
         let array = self.bind_expr(base)?;
+        if array.ty == SqlType::Jsonb {
+            return self.bind_jsonb_subscript(array, subscripts, at);
+        }
         let slice = subscripts.iter().any(|subscript| subscript.slice);
         let element = match array.ty {
             SqlType::Name => Some(SqlType::InternalChar),
@@ -278,6 +281,65 @@ impl Binder<'_> {
                 at,
             }
         })
+    }
+
+    /// `jsonb[…]`, which is `#>`: each subscript is a name or an index.
+    fn bind_jsonb_subscript(
+        &mut self,
+        json: Expr,
+        subscripts: &[ast::Subscript],
+        at: Pos,
+    ) -> PlanResult<Expr> {
+        let mut path = Vec::with_capacity(subscripts.len());
+        for subscript in subscripts {
+            let wrong = |message: &str, at| {
+                Err(PlanError::new(SqlState::DATATYPE_MISMATCH, message).at(at))
+            };
+            let step = match (&subscript.upper, subscript.slice) {
+                (Some(step), false) => self.bind_expr(step)?,
+                _ => {
+                    let at = subscript.upper.as_ref().or(subscript.lower.as_ref());
+                    let at = at.map_or_else(|| place::of(&json), |bound| bound.at);
+                    return wrong("jsonb subscript does not support slices", at);
+                }
+            };
+            let place = place::of(&step);
+            let from = step.ty;
+            let text = match from {
+                SqlType::Unknown => {
+                    self.coerce_to_target(step, SqlType::Text, CastContext::Implicit, Pos::NONE)?
+                }
+                _ => self.subscript_text(step)?,
+            };
+            match text {
+                Some(text) => path.push(text),
+                None => {
+                    let message = format!("subscript type {} is not supported", types::name(from));
+                    let hint = "jsonb subscript must be coercible to either integer or text.";
+                    let error = PlanError::new(SqlState::DATATYPE_MISMATCH, message);
+                    return Err(error.hint(hint).at(place));
+                }
+            }
+        }
+        let path = Expr {
+            kind: ExprKind::Array {
+                items: path,
+                nested: false,
+            },
+            ty: SqlType::TEXT_ARRAY,
+            at: Pos::NONE,
+        };
+        self.make_op(&super::operators::plain("#>"), Some(json), path, at)
+    }
+
+    /// A subscript of a `jsonb` as text: an integer, or a text.
+    fn subscript_text(&mut self, step: Expr) -> PlanResult<Option<Expr>> {
+        let (implicit, explicit) = (CastContext::Implicit, CastContext::Explicit);
+        let as_index = self.coerce_to_target(step.clone(), SqlType::Int4, implicit, Pos::NONE)?;
+        let Some(step) = as_index else {
+            return self.coerce_to_target(step, SqlType::Text, implicit, Pos::NONE);
+        };
+        self.coerce_to_target(step, SqlType::Text, explicit, Pos::NONE)
     }
 
     fn subscript_value(&mut self, value: Option<&ast::Expr>) -> PlanResult<Option<Expr>> {

@@ -26,30 +26,22 @@ fn columns(query: &Query) -> Vec<SqlType> {
     shown.map(|target| target.expr.ty).collect()
 }
 
-/// `SELECT value(ROW(s.*)) FROM (query) s`
-fn over_row(query: &ast::Query, at: Pos, value: impl FnOnce(ast::Expr) -> ast::Expr) -> ast::Query {
-    // No name of a statement is this one.
-    let name = ast::Name {
-        text: "\0row".to_owned(),
-        at,
-    };
-    let node = |kind| ast::Expr { kind, at };
-    let star = vec![ast::FieldPart::Name(name.clone()), ast::FieldPart::Star(at)];
-    let row = node(K::Row {
-        fields: vec![node(K::Column(star))],
-        explicit: true,
-    });
+/// A name that no name of a statement is.
+fn own_name(at: Pos) -> ast::Name {
+    let text = "\0row".to_owned();
+    ast::Name { text, at }
+}
+
+/// `SELECT value FROM (query) s (columns)`
+fn over(query: &ast::Query, at: Pos, columns: Vec<ast::Name>, value: ast::Expr) -> ast::Query {
     let select = ast::Select {
-        targets: vec![ast::Target {
-            value: value(row),
-            alias: None,
-        }],
+        targets: vec![ast::Target { value, alias: None }],
         from: vec![ast::FromItem::Subquery {
             query: Box::new(query.clone()),
             lateral: false,
             alias: Some(ast::Alias {
-                name,
-                columns: Vec::new(),
+                name: own_name(at),
+                columns,
             }),
             at,
         }],
@@ -65,6 +57,28 @@ fn over_row(query: &ast::Query, at: Pos, value: impl FnOnce(ast::Expr) -> ast::E
         locking: Vec::new(),
         at,
     }
+}
+
+/// `SELECT value(ROW(s.*)) FROM (query) s`
+fn over_row(query: &ast::Query, at: Pos, value: impl FnOnce(ast::Expr) -> ast::Expr) -> ast::Query {
+    let node = |kind| ast::Expr { kind, at };
+    let star = vec![ast::FieldPart::Name(own_name(at)), ast::FieldPart::Star(at)];
+    let row = node(K::Row {
+        fields: vec![node(K::Column(star))],
+        explicit: true,
+    });
+    over(query, at, Vec::new(), value(row))
+}
+
+/// `SELECT value(s.c) FROM (query) s (c)`
+pub(super) fn over_column(
+    query: &ast::Query,
+    at: Pos,
+    value: impl FnOnce(ast::Expr) -> ast::Expr,
+) -> ast::Query {
+    let name = || ast::FieldPart::Name(own_name(at));
+    let kind = K::Column(vec![name(), name()]);
+    over(query, at, vec![own_name(at)], value(ast::Expr { kind, at }))
 }
 
 impl Binder<'_> {

@@ -2,7 +2,7 @@
 
 use evenkeel_expr::proc::{Proc, ProcKind};
 pub(super) use evenkeel_expr::{
-    category, find_cast, is_preferred, operators_named, proc_by_oid, procs_named,
+    category, find_cast, is_preferred, is_unbuilt, operators_named, proc_by_oid, procs_named,
 };
 use evenkeel_types::SqlType;
 
@@ -16,9 +16,7 @@ pub(super) fn row_columns(proc: &Proc) -> &'static [(&'static str, SqlType)] {
 
 /// Types of PostgreSQL that are not built: naming one is refused by name.
 pub(super) fn is_unbuilt_type(name: &str) -> bool {
-    const NAMES: [&str; 39] = [
-        "json",
-        "jsonb",
+    const NAMES: [&str; 37] = [
         "xml",
         "point",
         "line",

@@ -27,6 +27,7 @@ macro_rules! children_of {
                 | ExprKind::Field { row: arg, .. } => f(arg),
                 ExprKind::And(args) | ExprKind::Or(args)
                 | ExprKind::Coalesce(args) | ExprKind::Row(args)
+                | ExprKind::NamedRow(_, args)
                 | ExprKind::Extreme { args, .. }
                 | ExprKind::Array { items: args, .. } => args.$each().for_each(f),
                 ExprKind::IsDistinct { left, right, .. }

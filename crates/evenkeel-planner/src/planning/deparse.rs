@@ -133,7 +133,9 @@ impl<'s, 'a> Deparser<'s, 'a> {
                 let ranges = ranges.map(|(low, high)| format!("[{}:{}]", end(low), end(high)));
                 format!("({}){}", self.expr(array), ranges.collect::<String>())
             }
-            ExprKind::Row(fields) => format!("ROW({})", self.list(fields)),
+            ExprKind::Row(fields) | ExprKind::NamedRow(_, fields) => {
+                format!("ROW({})", self.list(fields))
+            }
             ExprKind::Field { row, field } => format!("({}).f{}", self.expr(row), field + 1),
             ExprKind::RowCompare { pairs, .. } => {
                 let left: Vec<String> = pairs.iter().map(|pair| self.expr(&pair.0)).collect();

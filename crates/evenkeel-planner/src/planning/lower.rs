@@ -96,6 +96,20 @@ impl Statement<'_> {
         Ok(self.programs(exprs, layout, env)?.into())
     }
 
+    fn row(
+        &mut self,
+        fields: &[Expr],
+        names: Arc<[Arc<str>]>,
+        layout: &Layout,
+        env: &mut Env,
+    ) -> PlanResult<Program> {
+        Ok(Program::Row {
+            names,
+            types: fields.iter().map(|field| field.ty).collect(),
+            fields: self.slice(fields, layout, env)?,
+        })
+    }
+
     fn pair(
         &mut self,
         left: &Expr,
@@ -277,10 +291,10 @@ impl Statement<'_> {
                     ranges: made.into(),
                 }
             }
-            ExprKind::Row(fields) => Program::Row {
-                types: fields.iter().map(|field| field.ty).collect(),
-                fields: self.slice(fields, layout, env)?,
-            },
+            ExprKind::Row(fields) => self.row(fields, Arc::default(), layout, env)?,
+            ExprKind::NamedRow(names, fields) => {
+                self.row(fields, Arc::clone(names), layout, env)?
+            }
             ExprKind::Field { row, field } => Program::Field {
                 row: self.boxed(row, layout, env)?,
                 field: *field,

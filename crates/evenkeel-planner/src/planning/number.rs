@@ -1,6 +1,8 @@
 //! Gives the relations of a query numbers of their own within the statement, so that an expression
 //! means the same wherever it is moved. A variable of a join is replaced by what it stands for.
 
+use std::sync::Arc;
+
 use evenkeel_types::{Datum, SqlType};
 
 use crate::ast::{JoinKind, Pos};
@@ -39,6 +41,8 @@ struct Renumber<'q> {
     joins: &'q [Option<Vec<Expr>>],
     /// The types of the entries' columns, for whole rows.
     entries: &'q [Vec<SqlType>],
+    /// The names of those columns.
+    names: &'q [Arc<[Arc<str>]>],
     /// The oids of the entries' relations, 0 for others.
     oids: &'q [Oid],
 }
@@ -68,7 +72,7 @@ impl Change for Renumber<'_> {
                 let var = *var;
                 if let Some(Some(columns)) = self.joins.get(var.rel) {
                     *expr = if var.column == WHOLE_ROW {
-                        row_of(columns.clone(), expr)
+                        row_of(&self.names[var.rel], columns.clone(), expr)
                     } else {
                         retyped(&columns[var.column], expr)
                     };
@@ -88,7 +92,7 @@ impl Change for Renumber<'_> {
                         ty: *ty,
                         at: Pos::NONE,
                     });
-                    let row = row_of(fields.collect(), expr);
+                    let row = row_of(&self.names[var.rel], fields.collect(), expr);
                     *expr = self.of_row(var, row);
                 } else {
                     expr.kind = ExprKind::Var(numbered(rel, var.column));
@@ -113,9 +117,9 @@ impl Change for Renumber<'_> {
     }
 }
 
-fn row_of(fields: Vec<Expr>, like: &Expr) -> Expr {
+fn row_of(names: &Arc<[Arc<str>]>, fields: Vec<Expr>, like: &Expr) -> Expr {
     Expr {
-        kind: ExprKind::Row(fields),
+        kind: ExprKind::NamedRow(Arc::clone(names), fields),
         ty: like.ty,
         at: like.at,
     }
@@ -210,6 +214,11 @@ pub(super) fn number(query: &mut Query, numbers: &Numbers) -> PlanResult<()> {
         .iter()
         .map(|entry| entry.types.clone())
         .collect();
+    let names: Vec<Arc<[Arc<str>]>> = query
+        .range_table
+        .iter()
+        .map(|entry| entry.columns.as_slice().into())
+        .collect();
     let oids: Vec<Oid> = query
         .range_table
         .iter()
@@ -231,6 +240,7 @@ pub(super) fn number(query: &mut Query, numbers: &Numbers) -> PlanResult<()> {
                     refused: false,
                     joins: &joins,
                     entries: &entries,
+                    names: &names,
                     oids: &oids,
                 };
                 for column in &mut columns {
@@ -249,6 +259,7 @@ pub(super) fn number(query: &mut Query, numbers: &Numbers) -> PlanResult<()> {
         refused,
         joins: &joins,
         entries: &entries,
+        names: &names,
         oids: &oids,
     };
     walk::change_query(query, 0, &mut change);

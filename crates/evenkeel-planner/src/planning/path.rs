@@ -375,6 +375,7 @@ fn same_head(a: &ExprKind, b: &ExprKind) -> bool {
             },
         ) => (a.proc.oid, all_a) == (b.proc.oid, all_b),
         (E::Field { field: a, .. }, E::Field { field: b, .. }) => a == b,
+        (E::NamedRow(a, _), E::NamedRow(b, _)) => a == b,
         (E::RowCompare { op: a, .. }, E::RowCompare { op: b, .. }) => a == b,
         // Which ends are given shows from no part.
         (E::Slice { ranges: a, .. }, E::Slice { ranges: b, .. }) => {

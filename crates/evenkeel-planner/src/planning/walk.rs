@@ -28,6 +28,7 @@ macro_rules! each_part {
             | ExprKind::Or(items)
             | ExprKind::Coalesce(items)
             | ExprKind::Row(items)
+            | ExprKind::NamedRow(_, items)
             | ExprKind::Extreme { args: items, .. }
             | ExprKind::Array { items, .. } => items.$iter().for_each($f),
             ExprKind::IsDistinct { left, right, .. } | ExprKind::NullIf { left, right, .. } => {

@@ -147,7 +147,12 @@ fn compare(expect: &Expect, outcome: SqlResult<(Vec<String>, String)>) -> Option
             let fits = error.sqlstate.as_str() == sqlstate && message.contains(part.as_str());
             (!fits).then(|| format!("  error {}: {message}", error.sqlstate))
         }
-        (Expect::Rows { sorted, rows }, Ok((mut got, _))) => {
+        (Expect::Rows { sorted, rows }, Ok((got, _))) => {
+            // A value may have lines of its own, as it has in the file.
+            let lines = got
+                .iter()
+                .flat_map(|row| row.split('\n').map(str::to_owned));
+            let mut got: Vec<String> = lines.collect();
             if *sorted {
                 got.sort();
             }

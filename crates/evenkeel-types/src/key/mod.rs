@@ -8,7 +8,8 @@
 use crate::datum::Datum;
 use crate::error::{TypeError, TypeResult};
 use crate::identity::SqlType;
-use crate::numeric::{Numeric, NumericSign};
+use crate::json;
+use crate::numeric;
 use crate::padding::without_blanks;
 use crate::text::without_zero;
 
@@ -66,11 +67,11 @@ impl KeyColumn {
 
 /// Whether an index can have a column of this type.
 pub fn is_indexable(ty: SqlType) -> bool {
-    let has_elements = matches!(
+    let without_key = matches!(
         ty,
-        SqlType::Int2Vector | SqlType::OidVector | SqlType::Array(_)
+        SqlType::Int2Vector | SqlType::OidVector | SqlType::Array(_) | SqlType::Json
     );
-    ty.is_storable() && !has_elements
+    ty.is_storable() && !without_key
 }
 
 fn encode_value(value: &Datum, ty: SqlType, out: &mut Vec<u8>) -> TypeResult<()> {
@@ -95,7 +96,7 @@ fn encode_value(value: &Datum, ty: SqlType, out: &mut Vec<u8>) -> TypeResult<()>
         Datum::Oid(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Float4(v) => out.extend_from_slice(&ordered_bits(f64::from(*v)).to_be_bytes()),
         Datum::Float8(v) => out.extend_from_slice(&ordered_bits(*v).to_be_bytes()),
-        Datum::Numeric(v) => encode_numeric(v, out),
+        Datum::Numeric(v) => numeric::encode_key(v, out),
         Datum::Uuid(v) => out.extend_from_slice(v),
         Datum::Text(v) => encode_string(v, out)?,
         Datum::Char(v) => encode_string(without_blanks(v), out)?,
@@ -108,6 +109,7 @@ fn encode_value(value: &Datum, ty: SqlType, out: &mut Vec<u8>) -> TypeResult<()>
             }
             out.extend_from_slice(&[0, 0]);
         }
+        Datum::Jsonb(v) => json::encode_key(v.root(), out),
         Datum::Array(_) | Datum::Record(_) | Datum::Null => {
             return Err(TypeError::unsupported(format!(
                 "an index on type {}",
@@ -137,32 +139,6 @@ fn ordered_bits(value: f64) -> u64 {
         !bits
     } else {
         bits | 1 << 63
-    }
-}
-
-/// Class, then (for a number that is not zero) weight and digits, inverted when negative. A
-/// digit is stored plus one, so that zero ends the number and a longer one sorts after it.
-fn encode_numeric(value: &Numeric, out: &mut Vec<u8>) {
-    let class = match value.sign() {
-        NumericSign::NegativeInfinity => 1,
-        NumericSign::Negative => 2,
-        NumericSign::Positive if value.digits().is_empty() => 3,
-        NumericSign::Positive => 4,
-        NumericSign::PositiveInfinity => 5,
-        NumericSign::NaN => 6,
-    };
-    out.push(class);
-    if class != 2 && class != 4 {
-        return;
-    }
-    let start = out.len();
-    out.extend_from_slice(&(value.weight().cast_unsigned() ^ 1 << 15).to_be_bytes());
-    for digit in value.digits() {
-        out.extend_from_slice(&(digit + 1).to_be_bytes());
-    }
-    out.extend_from_slice(&[0, 0]);
-    if class == 2 {
-        out[start..].iter_mut().for_each(|byte| *byte = !*byte);
     }
 }
 

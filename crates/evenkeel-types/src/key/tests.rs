@@ -3,6 +3,7 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 
 use super::*;
+use crate::numeric::Numeric;
 use crate::testing::{any_datum, any_type};
 
 fn encoded(column: KeyColumn, value: &Datum) -> Vec<u8> {

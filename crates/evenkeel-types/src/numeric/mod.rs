@@ -3,11 +3,15 @@
 mod arith;
 mod decimal;
 mod functions;
+mod key;
+mod stored;
 mod sum;
 mod text;
 mod transcendental;
 mod work;
 
+pub(crate) use key::encode_key;
+pub(crate) use stored::{decode, encode};
 pub use sum::NumericSum;
 pub use work::Work;
 

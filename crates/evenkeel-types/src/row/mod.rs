@@ -11,7 +11,6 @@
 //! has fewer columns than the layout was written before the others were added: they are NULL.
 
 mod arrays;
-mod numeric;
 
 use bytes::{BufMut, BytesMut};
 
@@ -21,6 +20,8 @@ use crate::error::{SqlState, TypeError, TypeResult};
 use crate::format::Format;
 use crate::identity::SqlType;
 use crate::interval::Interval;
+use crate::json::Jsonb;
+use crate::numeric;
 use crate::padding::{missing_blanks, padded, without_blanks};
 use crate::text::without_zero;
 use crate::timetz::TimeTz;
@@ -334,7 +335,8 @@ fn encode_variable(ty: SqlType, value: &Datum, out: &mut Vec<u8>) -> TypeResult<
         (_, Datum::Null) => {}
         (SqlType::Numeric(_), Datum::Numeric(v)) => numeric::encode(v, out),
         (SqlType::Bytea, Datum::Bytea(v)) => out.extend_from_slice(v),
-        (SqlType::Numeric(_) | SqlType::Bytea, _) => return Err(wrong_type(ty)),
+        (SqlType::Jsonb, Datum::Jsonb(v)) => out.extend_from_slice(v.bytes()),
+        (SqlType::Numeric(_) | SqlType::Bytea | SqlType::Jsonb, _) => return Err(wrong_type(ty)),
         (SqlType::Array(element), Datum::Array(v)) => arrays::encode(*element, v, out)?,
         (_, Datum::Array(_)) if ty.is_vector() => {
             value.write_text(ty, &TypeContext::default(), out);
@@ -387,6 +389,7 @@ pub fn decode(ty: SqlType, bytes: &[u8]) -> TypeResult<Datum> {
             Datum::Numeric(numeric::decode(bytes).ok_or_else(|| damaged("a bad numeric"))?)
         }
         SqlType::Bytea => Datum::Bytea(bytes.to_vec()),
+        SqlType::Jsonb => Datum::Jsonb(Jsonb::from_bytes(bytes.into())),
         SqlType::Char(Some(length)) => Datum::Char(padded(str_of(bytes)?, length)),
         SqlType::Char(None) => Datum::Char(str_of(bytes)?.to_owned()),
         SqlType::Array(element) => arrays::decode(*element, bytes)?,

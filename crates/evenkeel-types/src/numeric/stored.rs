@@ -2,12 +2,12 @@
 
 use smallvec::SmallVec;
 
-use crate::numeric::{Numeric, NumericSign};
+use super::{Numeric, NumericSign};
 
 const HEADER: usize = 5;
 
 /// Appends the stored form.
-pub(super) fn encode(value: &Numeric, out: &mut Vec<u8>) {
+pub(crate) fn encode(value: &Numeric, out: &mut Vec<u8>) {
     out.push(match value.sign() {
         NumericSign::Positive => 0,
         NumericSign::Negative => 1,
@@ -23,7 +23,7 @@ pub(super) fn encode(value: &Numeric, out: &mut Vec<u8>) {
 }
 
 /// Reads the stored form; `None` when it is not one.
-pub(super) fn decode(bytes: &[u8]) -> Option<Numeric> {
+pub(crate) fn decode(bytes: &[u8]) -> Option<Numeric> {
     let (header, digits) = bytes.split_at_checked(HEADER)?;
     let sign = match header[0] {
         0 => NumericSign::Positive,
