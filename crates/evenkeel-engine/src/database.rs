@@ -9,13 +9,14 @@ use std::thread::JoinHandle;
 
 use evenkeel_io::Disk;
 use evenkeel_storage::buffer::{BufferPool, Ring};
-use evenkeel_storage::{ApplyError, CheckpointMode, Lsn, RemovalLsn, StorageError, Store};
+use evenkeel_storage::{ApplyError, CheckpointMode, FileId, Lsn, RemovalLsn, StorageError, Store};
 use parking_lot::Mutex;
 
 use crate::config::Config;
 use crate::error::{EngineError, EngineResult};
 use crate::lock::{LockInfo, LockKey, WaitInfo};
 use crate::rmgr::EngineRmgr;
+use crate::sequence::Sequence;
 use crate::sort;
 use crate::stats::{
     AnalyzeInProgress, AnalyzeTask, Progress, Statistics, TableCounters, TableStatistics,
@@ -38,6 +39,9 @@ struct Inner {
     config: Config,
     open: Mutex<HashMap<u64, Weak<dyn Any + Send + Sync>>>,
     statistics: Statistics,
+    /// Those that have been used: what they have given out is known nowhere else. None for one
+    /// that was dropped, so that a file that goes is not opened again.
+    sequences: Mutex<HashMap<FileId, Option<Arc<Sequence>>>>,
     background: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -73,6 +77,7 @@ impl Database {
             config,
             open: Mutex::default(),
             statistics: Statistics::default(),
+            sequences: Mutex::default(),
             background: Mutex::new(Some(thread)),
         })))
     }
@@ -229,6 +234,40 @@ impl Database {
         self.0.open.lock().remove(&id);
     }
 
+    /// The sequence in a file; none if it was dropped.
+    ///
+    /// # Errors
+    /// If its page cannot be read or makes no sense.
+    pub fn sequence(&self, file: FileId) -> EngineResult<Option<Arc<Sequence>>> {
+        let mut sequences = self.0.sequences.lock();
+        if let Some(sequence) = sequences.get(&file) {
+            return Ok(sequence.clone());
+        }
+        // Under the mutex: two that count for themselves would give out one number twice.
+        let sequence = Arc::new(Sequence::open(Arc::clone(self.store()), file)?);
+        sequences.insert(file, Some(Arc::clone(&sequence)));
+        Ok(Some(sequence))
+    }
+
+    pub(crate) fn add_sequence(&self, file: FileId, sequence: Sequence) {
+        let mut sequences = self.0.sequences.lock();
+        sequences.insert(file, Some(Arc::new(sequence)));
+    }
+
+    /// Lets go of a sequence whose file is dropped.
+    pub(crate) fn forget_sequence(&self, file: FileId) {
+        self.0.sequences.lock().insert(file, None);
+    }
+
+    /// Writes where the sequences stand. One that cannot be written skips some numbers.
+    fn settle_sequences(&self) {
+        for sequence in self.0.sequences.lock().values().flatten() {
+            if let Err(error) = sequence.settle() {
+                tracing::warn!("{sequence:?} skips the numbers it has in reserve: {error}");
+            }
+        }
+    }
+
     /// The counters of the table with this id (`TableDef::id`).
     pub fn table_counters(&self, table: u64) -> Arc<TableCounters> {
         self.0.statistics.table(table)
@@ -316,6 +355,7 @@ impl Database {
         self.0.stop_background();
         let system = &self.0.system;
         system.store.prepare_shutdown();
+        self.settle_sequences();
         system.store.log().flush_all()?;
         system.work()?;
         system.store.shutdown()?;

@@ -8,7 +8,7 @@ use crate::heap::ops::{OLD_KEY, OLD_ROW};
 use crate::txn::Running;
 use crate::txn::record::{self, Ending};
 use crate::types::Xid;
-use crate::{btree, heap, status, vm};
+use crate::{btree, heap, sequence, status, vm};
 
 /// Name of a record's kind.
 #[must_use]
@@ -169,6 +169,7 @@ fn operation(op: u16) -> Option<&'static str> {
         status::OP_SET => "status SET",
         status::OP_MERGE => "status MERGE",
         status::stamps::OP_STAMP => "status STAMP",
+        sequence::OP_SET => "sequence SET",
         _ => return None,
     })
 }

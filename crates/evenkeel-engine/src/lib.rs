@@ -22,6 +22,7 @@ pub mod lock;
 pub mod memory;
 pub mod mutant;
 mod rmgr;
+pub mod sequence;
 mod sort;
 pub mod stats;
 mod status;

@@ -3,7 +3,7 @@
 use evenkeel_storage::page::{PageMut, PageRead};
 use evenkeel_storage::{ApplyContext, ApplyError};
 
-use crate::{btree, heap, status, vm};
+use crate::{btree, heap, sequence, status, vm};
 
 /// Clears what redo does not bring back: hint bits, and bytes between the ends of a page's
 /// content, where what was removed may linger with its hints.
@@ -38,6 +38,7 @@ pub(crate) fn apply(
         0x02 => vm::redo::apply(op, page, data, cx),
         0x03 => btree::redo::apply(op, page, data, cx),
         0x04 => status::apply(op, page, data, cx),
+        0x05 => sequence::apply(op, page, data),
         _ => Err(ApplyError::new(format!("operation {op:#06x} is unknown"))),
     }
 }

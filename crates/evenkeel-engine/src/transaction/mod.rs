@@ -25,6 +25,7 @@ use self::counts::RowCounts;
 use self::levels::{Level, MadeFile};
 use crate::database::Database;
 use crate::error::{EngineError, EngineResult};
+use crate::sequence::Sequence;
 use crate::stats::{RowChanges, TableCounters};
 use crate::ticket::CancelFlag;
 use crate::txn::shared::{EndHook, TxnShared};
@@ -299,6 +300,39 @@ impl Transaction {
         let (file, hold) = self.system().store.create_file(xid.get())?;
         self.files.push(MadeFile { file, hold });
         Ok(file)
+    }
+
+    /// Makes a sequence in a file of its own, whose first number is `start`. It goes with the
+    /// transaction if that does not commit; its numbers do not.
+    ///
+    /// # Errors
+    /// As [`Transaction::create_file`].
+    pub fn create_sequence(&mut self, start: i64) -> EngineResult<FileId> {
+        let file = self.create_file()?;
+        let xid = self.top_xid()?;
+        let store = Arc::clone(&self.system().store);
+        let sequence = Sequence::create(store, file, xid.get(), start)?;
+        self.db.add_sequence(file, sequence);
+        let db = self.db.clone();
+        self.on_abort(Box::new(move || db.forget_sequence(file)));
+        Ok(file)
+    }
+
+    /// Drops a sequence's file when the transaction commits. Until it ends nobody gets numbers
+    /// of it.
+    ///
+    /// # Errors
+    /// As [`Transaction::drop_file`].
+    pub fn drop_sequence(&mut self, file: FileId) -> EngineResult<()> {
+        let sequence = self.db.sequence(file)?;
+        self.drop_file(file)?;
+        if let Some(sequence) = sequence {
+            sequence.close(true);
+            self.on_abort(Box::new(move || sequence.close(false)));
+        }
+        let db = self.db.clone();
+        self.on_commit(Box::new(move || db.forget_sequence(file)));
+        Ok(())
     }
 
     /// Creates a file under a number of the caller's choice, below
