@@ -14,6 +14,8 @@ pub enum RelationKind {
     Table,
     /// Rows made by the server when asked for: catalogs and statistics views.
     Virtual,
+    /// A sequence, read as a table of one row.
+    Sequence,
     /// A query, which [`crate::catalog::Catalog::view`] gives.
     View,
 }
@@ -48,6 +50,15 @@ pub struct Check {
     pub text: Arc<str>,
 }
 
+/// GENERATED … AS IDENTITY
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Identity {
+    /// ALWAYS: a statement that gives a value must say so.
+    Always,
+    /// BY DEFAULT
+    ByDefault,
+}
+
 /// A column.
 #[derive(Debug, Clone)]
 pub struct Column {
@@ -59,6 +70,8 @@ pub struct Column {
     pub not_null: bool,
     /// DEFAULT, as SQL text.
     pub default: Option<Arc<str>>,
+    /// GENERATED AS IDENTITY, whose default takes the next number.
+    pub identity: Option<Identity>,
     /// Statistics from ANALYZE.
     pub stats: Option<Arc<ColumnStatistics>>,
 }

@@ -93,6 +93,13 @@ impl SqlError {
         self
     }
 
+    /// Forgets the place in the statement.
+    #[must_use]
+    pub fn without_position(mut self) -> SqlError {
+        self.fields.position = None;
+        self
+    }
+
     /// Adds a context line, below those there are.
     #[must_use]
     pub fn context(mut self, context: impl Into<String>) -> SqlError {

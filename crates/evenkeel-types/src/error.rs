@@ -211,6 +211,10 @@ states! {
     STATEMENT_TOO_COMPLEX = "54001";
     /// The object is not in the state the command needs.
     OBJECT_NOT_IN_PREREQUISITE_STATE = "55000";
+    /// A value for a column that only the database gives values.
+    GENERATED_ALWAYS = "428C9";
+    /// A sequence that has no further number.
+    SEQUENCE_GENERATOR_LIMIT_EXCEEDED = "2200H";
     /// The object is in use.
     OBJECT_IN_USE = "55006";
     /// The parameter cannot be changed now.

@@ -90,6 +90,7 @@ fn column(text: &str) -> (Column, bool, bool) {
         ty,
         not_null: primary || rest.contains("NOT NULL"),
         default,
+        identity: None,
         stats: None,
     };
     (column, primary, rest.contains("UNIQUE"))

@@ -259,6 +259,7 @@ fn relation(oid: u32, types: &[SqlType], indexes: &[(bool, Vec<IndexColumn>)]) -
         ty: *ty,
         not_null: false,
         default: None,
+        identity: None,
         stats: None,
     };
     let index = |(at, (unique, columns)): (usize, &(bool, Vec<IndexColumn>))| Index {

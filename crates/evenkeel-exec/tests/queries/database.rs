@@ -385,6 +385,7 @@ fn read_table(oid: u32, text: &str) -> (Relation, Vec<Row>) {
                     ty: named_type(not_null.unwrap_or(ty)),
                     not_null: not_null.is_some(),
                     default: None,
+                    identity: None,
                     stats: None,
                 });
             }

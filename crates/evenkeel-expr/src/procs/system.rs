@@ -103,6 +103,12 @@ procs! {
     1348 stable obj_description(OID) -> TEXT = system::ask => cost(100.0);
     2026 stable pg_backend_pid() -> INT4 = system::ask;
     2561 volatile pg_blocking_pids(INT4) -> INT4S = system::ask;
+    1575 volatile currval(REGCLASS) -> INT8 = system::ask;
+    2559 volatile lastval() -> INT8 = system::ask;
+    1574 volatile nextval(REGCLASS) -> INT8 = system::ask;
+    1576 volatile setval(REGCLASS, INT8) -> INT8 = system::ask;
+    1765 volatile setval(REGCLASS, INT8, BOOL) -> INT8 = system::ask;
+    4032 volatile pg_sequence_last_value(REGCLASS) -> INT8 = system::ask;
     2171 volatile pg_cancel_backend(INT4) -> BOOL = system::ask;
     1264 stable pg_char_to_encoding(NAME) -> INT4 = system::ask;
     3815 stable pg_collation_is_visible(OID) -> BOOL = system::ask => cost(10.0);

@@ -99,7 +99,7 @@ pub static SYSTEM_SETS: [Proc; 6] = [
             &[REGCLASS],
             ArgType::Record,
             (
-                no_sequence,
+                sequence_data,
                 &[("last_value", SqlType::Int8), ("is_called", SqlType::Bool)],
             ),
         )
@@ -139,18 +139,18 @@ fn nothing(_call: &Call<'_>) -> TypeResult<Box<dyn Rows>> {
     Ok(Box::new(Nothing))
 }
 
-/// One row of NULLs: no relation is a sequence.
-struct NoSequence {
-    told: bool,
+/// One row: where a sequence stands, and NULLs for any other relation.
+struct SequenceData {
+    row: Option<[Datum; 2]>,
 }
 
-impl Rows for NoSequence {
+impl Rows for SequenceData {
     fn next(&mut self, _session: &dyn Session, row: &mut Vec<Datum>) -> TypeResult<bool> {
-        if std::mem::replace(&mut self.told, true) {
+        let Some(data) = self.row.take() else {
             return Ok(false);
-        }
+        };
         row.clear();
-        row.extend([Datum::Null, Datum::Null]);
+        row.extend(data);
         Ok(true)
     }
 
@@ -159,9 +159,16 @@ impl Rows for NoSequence {
     }
 }
 
-#[allow(clippy::unnecessary_wraps)]
-fn no_sequence(_call: &Call<'_>) -> TypeResult<Box<dyn Rows>> {
-    Ok(Box::new(NoSequence { told: false }))
+/// The session gives the number and, as another, whether it was given out.
+fn sequence_data(call: &Call<'_>) -> TypeResult<Box<dyn Rows>> {
+    let row = match &call.system()? {
+        Datum::Array(array) => match array.elements() {
+            [last, Datum::Int8(called)] => [last.clone(), Datum::Bool(*called != 0)],
+            _ => [Datum::Null, Datum::Null],
+        },
+        _ => [Datum::Null, Datum::Null],
+    };
+    Ok(Box::new(SequenceData { row: Some(row) }))
 }
 
 /// Three columns, one row after the other in an array that the session gives.

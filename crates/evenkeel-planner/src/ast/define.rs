@@ -11,6 +11,26 @@ pub enum Define {
     CreateTableAs(CreateTableAs),
     /// `CREATE INDEX`
     CreateIndex(CreateIndex),
+    /// `CREATE SEQUENCE`
+    CreateSequence {
+        /// Its name.
+        name: QualifiedName,
+        /// `TEMPORARY`, `UNLOGGED`
+        persistence: Persistence,
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+        /// Its options, in order.
+        options: Vec<SequenceOption>,
+    },
+    /// `ALTER SEQUENCE`
+    AlterSequence {
+        /// Its name.
+        name: QualifiedName,
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// The change.
+        change: SequenceChange,
+    },
     /// `CREATE EXTENSION`
     CreateExtension {
         /// Its name.
@@ -33,6 +53,17 @@ pub enum Define {
         /// `CASCADE`
         cascade: bool,
     },
+}
+
+/// A change of a sequence.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SequenceChange {
+    /// Other options.
+    Options(Vec<SequenceOption>),
+    /// `OWNER TO`
+    Owner(Role),
+    /// One that is not built: its name.
+    Unbuilt(&'static str),
 }
 
 /// How long a relation lives.
@@ -266,6 +297,13 @@ pub enum AlterAction {
         /// `CASCADE`
         cascade: bool,
     },
+    /// `ALTER COLUMN`
+    Column {
+        /// The column.
+        name: Name,
+        /// The change.
+        change: ColumnChange,
+    },
     /// `OWNER TO`
     Owner(Role),
     /// `SET (…)`
@@ -274,6 +312,36 @@ pub enum AlterAction {
     ResetOptions(Vec<CommandOption>),
     /// One that is not built: its name.
     Unbuilt(&'static str),
+}
+
+/// A change of a column.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ColumnChange {
+    /// `SET DEFAULT`
+    SetDefault(WrittenExpr),
+    /// `DROP DEFAULT`
+    DropDefault,
+    /// `SET NOT NULL`, or else `DROP NOT NULL`
+    NotNull(bool),
+    /// `ADD GENERATED … AS IDENTITY`
+    AddIdentity {
+        /// `ALWAYS`, or else `BY DEFAULT`
+        always: bool,
+        /// The options of its sequence.
+        options: Vec<SequenceOption>,
+    },
+    /// `SET GENERATED`, `SET` with options of the sequence, `RESTART`
+    SetIdentity {
+        /// `ALWAYS`, or else `BY DEFAULT`; none if it stays as it is.
+        always: Option<bool>,
+        /// The options of its sequence.
+        options: Vec<SequenceOption>,
+    },
+    /// `DROP IDENTITY`
+    DropIdentity {
+        /// `IF EXISTS`
+        if_exists: bool,
+    },
 }
 
 /// A role, as the grammar has it.
@@ -292,6 +360,8 @@ pub enum DropKind {
     Table,
     /// `INDEX`
     Index,
+    /// `SEQUENCE`
+    Sequence,
     /// `EXTENSION`
     Extension,
 }

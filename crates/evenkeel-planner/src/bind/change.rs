@@ -18,7 +18,7 @@ use crate::bound::{
 };
 use crate::error::{PlanError, PlanResult};
 use crate::parser;
-use crate::relation::{Relation, RelationKind};
+use crate::relation::{Column, Identity, Relation, RelationKind};
 
 /// A column that is given a value: its number, and where it is named.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +56,10 @@ impl Binder<'_> {
         target: &ast::ChangeTarget,
     ) -> PlanResult<(Arc<Relation>, usize)> {
         let relation = self.open_relation(&target.name)?;
+        if relation.kind == RelationKind::Sequence {
+            let message = format!("cannot change sequence \"{}\"", relation.name);
+            return Err(PlanError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
         if !matches!(relation.kind, RelationKind::Table) {
             let message = format!("changes of \"{}\" are not supported", relation.name);
             return Err(PlanError::unsupported(message).at(target.name.at()));
@@ -255,7 +259,13 @@ impl Binder<'_> {
         (columns, targets): (&mut Vec<usize>, &mut Vec<Target>),
     ) -> PlanResult<()> {
         let slot = self.set_slot(target, relation, rel)?;
+        let is_default = matches!(value.kind, ExprKind::Default);
         let value = self.assign(value, relation, slot)?;
+        let column = &relation.columns[slot.column];
+        if column.identity == Some(Identity::Always) && !is_default {
+            let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
+            return Err(generated_always(column, message));
+        }
         columns.push(slot.column);
         let name = Arc::clone(&relation.columns[slot.column].name);
         targets.push(shown(value, name));
@@ -337,6 +347,7 @@ impl Binder<'_> {
         let (relation, rel) = self.open_target(&insert.target)?;
         let slots = insert_slots(&insert.columns, &relation)?;
         let listed = !insert.columns.is_empty();
+        self.scope().overriding = insert.overriding;
         let (values, from) = match &insert.source {
             None => (Vec::new(), Vec::new()),
             Some(source) => self.insert_values(source, &relation, &slots, listed)?,
@@ -390,8 +401,10 @@ impl Binder<'_> {
         &mut self,
         columns: &[SetTarget],
         values: Option<&[ast::Expr]>,
+        overriding: Option<bool>,
         relation: &Relation,
     ) -> PlanResult<(Vec<usize>, Vec<Target>)> {
+        self.scope().overriding = overriding;
         let slots = insert_slots(columns, relation)?;
         let row = match values {
             None => Vec::new(),
@@ -471,9 +484,31 @@ impl Binder<'_> {
         }
         let mut assigned = Vec::with_capacity(row.len());
         for (value, slot) in row.into_iter().zip(slots) {
-            assigned.push(self.assign(value, relation, *slot)?);
+            let is_default = matches!(value.kind, ExprKind::Default);
+            let value = self.assign(value, relation, *slot)?;
+            assigned.push(match is_default {
+                true => value,
+                false => self.given(value, relation, *slot)?,
+            });
         }
         Ok(assigned)
+    }
+
+    /// A value that an INSERT gives, unless the column's identity has the say.
+    fn given(&mut self, value: Expr, relation: &Relation, slot: Slot) -> PlanResult<Expr> {
+        let column = &relation.columns[slot.column];
+        match (column.identity, self.scope().overriding) {
+            (Some(_), Some(false)) => self.assign(default_value(Pos::NONE), relation, slot),
+            (Some(Identity::Always), None) => {
+                let message = format!(
+                    "cannot insert a non-DEFAULT value into column \"{}\"",
+                    column.name
+                );
+                let hint = "Use OVERRIDING SYSTEM VALUE to override.";
+                Err(generated_always(column, message).hint(hint))
+            }
+            _ => Ok(value),
+        }
     }
 
     fn insert_rows(
@@ -580,6 +615,15 @@ impl Binder<'_> {
             }
         }
     }
+}
+
+/// 428C9
+fn generated_always(column: &Column, message: String) -> PlanError {
+    let detail = format!(
+        "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
+        column.name
+    );
+    PlanError::new(SqlState::GENERATED_ALWAYS, message).detail(detail)
 }
 
 /// `DEFAULT`, whose type is that of its column.

@@ -248,7 +248,9 @@ impl Binder<'_> {
             types: columns.iter().map(|c| c.ty).collect(),
             kind: match relation.kind {
                 RelationKind::View => RangeKind::Subquery(self.catalog.view(&relation)?),
-                RelationKind::Table | RelationKind::Virtual => RangeKind::Relation(relation),
+                RelationKind::Table | RelationKind::Virtual | RelationKind::Sequence => {
+                    RangeKind::Relation(relation)
+                }
             },
             lateral: false,
         };

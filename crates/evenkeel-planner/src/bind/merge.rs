@@ -226,9 +226,12 @@ impl Binder<'_> {
                 (MergeAction::Update, self.bind_set(set, relation, target)?)
             }
             ast::MergeAction::Insert {
-                columns, values, ..
+                columns,
+                overriding,
+                values,
             } => {
-                let row = self.bind_merge_insert(columns, values.as_deref(), relation)?;
+                let row =
+                    self.bind_merge_insert(columns, values.as_deref(), *overriding, relation)?;
                 refuse_sets(&row.1)?;
                 (MergeAction::Insert, row)
             }

@@ -150,6 +150,8 @@ pub(super) struct Scope {
     pub(super) info: Vec<EntryInfo>,
     pub(super) namespace: Vec<NsItem>,
     pub(super) ctes: Vec<CteSlot>,
+    /// `OVERRIDING SYSTEM VALUE` (true) or `USER VALUE` of an INSERT.
+    pub(super) overriding: Option<bool>,
     /// Names of WITH items that are not bound yet, for the hint.
     pub(super) future_ctes: Vec<String>,
     pub(super) place: Place,

@@ -4,8 +4,26 @@ use super::cursor::Parser;
 use super::keywords::Kw;
 use super::settings::is_non_reserved;
 use super::token::Tok;
-use crate::ast::{AlterAction, AlterTable, Define, Role};
+use crate::ast::{AlterAction, AlterTable, ColumnChange, ConstraintKind, Define, Role};
 use crate::error::PlanResult;
+
+/// Whether an option of a sequence begins with the word.
+fn is_sequence_option(word: Kw) -> bool {
+    matches!(
+        word,
+        Kw::As
+            | Kw::Cache
+            | Kw::Cycle
+            | Kw::Increment
+            | Kw::Maxvalue
+            | Kw::Minvalue
+            | Kw::No
+            | Kw::Owned
+            | Kw::Sequence
+            | Kw::Start
+            | Kw::Restart
+    )
+}
 
 impl Parser<'_> {
     /// Behind ALTER TABLE.
@@ -49,6 +67,7 @@ impl Parser<'_> {
                     cascade: self.cascade(),
                 })
             }
+            (Kw::Alter, second) if second != Tok::Key(Kw::Constraint) => self.alter_column(),
             (Kw::Owner, _) => {
                 self.bump();
                 self.expect_key(Kw::To)?;
@@ -76,7 +95,6 @@ impl Parser<'_> {
             (Kw::Add, _) => "ALTER TABLE ADD COLUMN",
             (Kw::Drop, _) => "ALTER TABLE DROP COLUMN",
             (Kw::Alter, Tok::Key(Kw::Constraint)) => "ALTER TABLE ALTER CONSTRAINT",
-            (Kw::Alter, _) => "ALTER TABLE ALTER COLUMN",
             (Kw::Rename, Tok::Key(Kw::To)) => "ALTER TABLE RENAME",
             (Kw::Rename, Tok::Key(Kw::Constraint)) => "ALTER TABLE RENAME CONSTRAINT",
             (Kw::Rename, _) => "ALTER TABLE RENAME COLUMN",
@@ -113,8 +131,115 @@ impl Parser<'_> {
         Ok(AlterAction::Unbuilt(name))
     }
 
+    /// `ALTER opt_column`
+    fn alter_column(&mut self) -> PlanResult<AlterAction> {
+        self.bump();
+        self.accept_key(Kw::Column);
+        if matches!(self.peek(), Tok::Integer) {
+            self.skip_command(Kw::Alter)?;
+            return Ok(AlterAction::Unbuilt(
+                "ALTER TABLE ALTER COLUMN SET STATISTICS",
+            ));
+        }
+        let name = self.col_id()?;
+        let change = match (self.peek(), self.peek_at(1), self.peek_at(2)) {
+            (Tok::Key(Kw::Set), Tok::Key(Kw::Default), _) => {
+                self.skip(2);
+                ColumnChange::SetDefault(self.written(Self::expr)?)
+            }
+            (Tok::Key(Kw::Drop), Tok::Key(Kw::Default), _) => {
+                self.skip(2);
+                ColumnChange::DropDefault
+            }
+            (Tok::Key(word @ (Kw::Set | Kw::Drop)), Tok::Key(Kw::Not), Tok::Key(Kw::Null)) => {
+                self.skip(3);
+                ColumnChange::NotNull(word == Kw::Set)
+            }
+            (Tok::Key(Kw::Add), Tok::Key(Kw::Generated), _) => {
+                self.bump();
+                self.added_identity()?
+            }
+            (Tok::Key(Kw::Drop), Tok::Key(Kw::Identity), _) => {
+                self.skip(2);
+                let if_exists = self.if_exists();
+                ColumnChange::DropIdentity { if_exists }
+            }
+            (Tok::Key(Kw::Restart), ..) | (Tok::Key(Kw::Set), Tok::Key(Kw::Generated), _) => {
+                self.set_identity()?
+            }
+            (Tok::Key(Kw::Set), Tok::Key(next), _) if is_sequence_option(next) => {
+                self.set_identity()?
+            }
+            (first, second, _) => return self.unbuilt_column(first, second),
+        };
+        Ok(AlterAction::Column { name, change })
+    }
+
+    fn unbuilt_column(&mut self, first: Tok, second: Tok) -> PlanResult<AlterAction> {
+        let name = match (first, second) {
+            (Tok::Key(Kw::Type), _) | (Tok::Key(Kw::Set), Tok::Key(Kw::Data)) => {
+                "ALTER TABLE ALTER COLUMN TYPE"
+            }
+            (Tok::Key(Kw::Set), Tok::Key(Kw::Statistics)) => {
+                "ALTER TABLE ALTER COLUMN SET STATISTICS"
+            }
+            (Tok::Key(Kw::Set), Tok::Key(Kw::Storage)) => "ALTER TABLE ALTER COLUMN SET STORAGE",
+            (Tok::Key(Kw::Set), Tok::Key(Kw::Compression)) => {
+                "ALTER TABLE ALTER COLUMN SET COMPRESSION"
+            }
+            (Tok::Key(Kw::Set), Tok::Key(Kw::Expression))
+            | (Tok::Key(Kw::Drop), Tok::Key(Kw::Expression)) => {
+                "ALTER TABLE ALTER COLUMN EXPRESSION"
+            }
+            (Tok::Key(Kw::Set | Kw::Reset), Tok::Char(b'(')) => "ALTER TABLE ALTER COLUMN SET",
+            (Tok::Key(Kw::Options), _) => "ALTER TABLE ALTER COLUMN OPTIONS",
+            (Tok::Key(Kw::Set | Kw::Drop | Kw::Add), _) => {
+                self.bump();
+                return Err(self.unexpected());
+            }
+            _ => return Err(self.unexpected()),
+        };
+        self.skip_command(Kw::Alter)?;
+        Ok(AlterAction::Unbuilt(name))
+    }
+
+    /// `GENERATED … AS IDENTITY` behind ADD.
+    fn added_identity(&mut self) -> PlanResult<ColumnChange> {
+        match self.generated()? {
+            ConstraintKind::Identity { always, options } => {
+                Ok(ColumnChange::AddIdentity { always, options })
+            }
+            _ => Err(self.unexpected()),
+        }
+    }
+
+    /// `alter_identity_column_option_list`
+    fn set_identity(&mut self) -> PlanResult<ColumnChange> {
+        let (mut always, mut options) = (None, Vec::new());
+        loop {
+            if self.is_key(Kw::Restart) {
+                options.extend(self.sequence_option_here()?);
+            } else if self.is_key(Kw::Set) {
+                self.bump();
+                if self.accept_key(Kw::Generated) {
+                    let said = self.accept_key(Kw::Always);
+                    if !said {
+                        self.expect_key(Kw::By)?;
+                        self.expect_key(Kw::Default)?;
+                    }
+                    always = Some(said);
+                } else {
+                    let option = self.sequence_option_here()?;
+                    options.push(option.ok_or_else(|| self.unexpected())?);
+                }
+            } else {
+                return Ok(ColumnChange::SetIdentity { always, options });
+            }
+        }
+    }
+
     /// `RoleSpec`
-    fn role(&mut self) -> PlanResult<Role> {
+    pub(super) fn role(&mut self) -> PlanResult<Role> {
         match self.peek() {
             Tok::Key(Kw::CurrentUser | Kw::CurrentRole | Kw::SessionUser) => {
                 self.bump();

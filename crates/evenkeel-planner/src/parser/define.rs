@@ -23,7 +23,7 @@ impl Parser<'_> {
                 self.bump();
                 self.alter_table().map(Some)
             }
-            (Kw::Drop, Tok::Key(Kw::Table | Kw::Index | Kw::Extension)) => {
+            (Kw::Drop, Tok::Key(Kw::Table | Kw::Index | Kw::Sequence | Kw::Extension)) => {
                 self.bump();
                 self.drop().map(Some)
             }
@@ -31,28 +31,42 @@ impl Parser<'_> {
                 self.bump();
                 self.create_index().map(Some)
             }
+            (Kw::Alter, Tok::Key(Kw::Sequence)) => {
+                self.bump();
+                self.bump();
+                self.alter_sequence().map(Some)
+            }
             (Kw::Create, Tok::Key(Kw::Extension)) => {
                 self.bump();
                 self.bump();
                 self.create_extension().map(Some)
             }
-            (Kw::Create, _) => match self.table_words() {
-                Some((words, persistence)) => {
-                    for _ in 0..words {
-                        self.bump();
-                    }
-                    self.create_table(persistence, false).map(Some)
+            (Kw::Create, _) => {
+                if let Some((words, persistence)) = self.words_before(Kw::Table) {
+                    self.skip(words);
+                    return self.create_table(persistence, false).map(Some);
                 }
-                None => Ok(None),
-            },
+                if let Some((words, persistence)) = self.words_before(Kw::Sequence) {
+                    self.skip(words);
+                    return self.create_sequence(persistence).map(Some);
+                }
+                Ok(None)
+            }
             _ => Ok(None),
         }
     }
 
-    /// The number of words before the name of CREATE TABLE, if that is what the text begins.
-    fn table_words(&self) -> Option<(usize, Persistence)> {
+    pub(super) fn skip(&mut self, words: usize) {
+        for _ in 0..words {
+            self.bump();
+        }
+    }
+
+    /// The number of words before the name of CREATE TABLE or CREATE SEQUENCE, if that is what
+    /// the text begins.
+    fn words_before(&self, kind: Kw) -> Option<(usize, Persistence)> {
         let (words, persistence) = match self.peek_at(1) {
-            Tok::Key(Kw::Table) => (1, Persistence::Permanent),
+            Tok::Key(word) if word == kind => (1, Persistence::Permanent),
             Tok::Key(Kw::Temp | Kw::Temporary) => (2, Persistence::Temporary),
             Tok::Key(Kw::Unlogged) => (2, Persistence::Unlogged),
             Tok::Key(Kw::Local | Kw::Global)
@@ -62,7 +76,7 @@ impl Parser<'_> {
             }
             _ => return None,
         };
-        (self.peek_at(words) == Tok::Key(Kw::Table)).then_some((words + 1, persistence))
+        (self.peek_at(words) == Tok::Key(kind)).then_some((words + 1, persistence))
     }
 
     /// `IF NOT EXISTS`
@@ -97,13 +111,11 @@ impl Parser<'_> {
 
     /// CREATE TABLE AS, of which alone there is a plan.
     pub(super) fn explained_create(&mut self) -> PlanResult<Statement> {
-        let Some((words, persistence)) = self.table_words() else {
+        let Some((words, persistence)) = self.words_before(Kw::Table) else {
             self.bump();
             return Err(self.unexpected());
         };
-        for _ in 0..words {
-            self.bump();
-        }
+        self.skip(words);
         let define = self.create_table(persistence, true)?;
         Ok(Statement::Command(Box::new(Command::Define(Box::new(
             define,
@@ -314,6 +326,7 @@ impl Parser<'_> {
         let kind = match self.peek() {
             Tok::Key(Kw::Table) => DropKind::Table,
             Tok::Key(Kw::Index) => DropKind::Index,
+            Tok::Key(Kw::Sequence) => DropKind::Sequence,
             _ => DropKind::Extension,
         };
         self.bump();
@@ -324,7 +337,7 @@ impl Parser<'_> {
                 let name = parser.col_id()?;
                 Ok(QualifiedName { parts: vec![name] })
             })?,
-            DropKind::Table | DropKind::Index => self.list(Self::any_name)?,
+            _ => self.list(Self::any_name)?,
         };
         let cascade = self.cascade();
         Ok(Define::Drop(Drop {

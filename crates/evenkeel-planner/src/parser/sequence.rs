@@ -3,20 +3,77 @@
 use super::cursor::Parser;
 use super::keywords::Kw;
 use super::token::Tok;
-use crate::ast::{SequenceOption, SequenceOptionKind};
+use crate::ast::{Define, Persistence, SequenceChange, SequenceOption, SequenceOptionKind};
 use crate::error::PlanResult;
 
 impl Parser<'_> {
+    /// Behind CREATE SEQUENCE.
+    pub(super) fn create_sequence(&mut self, persistence: Persistence) -> PlanResult<Define> {
+        let if_not_exists = self.if_not_exists()?;
+        Ok(Define::CreateSequence {
+            name: self.qualified_name()?,
+            persistence,
+            if_not_exists,
+            options: self.sequence_options()?,
+        })
+    }
+
+    /// Behind ALTER SEQUENCE.
+    pub(super) fn alter_sequence(&mut self) -> PlanResult<Define> {
+        let if_exists = self.if_exists();
+        let name = self.qualified_name()?;
+        let change = match (self.peek(), self.peek_at(1)) {
+            (Tok::Key(Kw::Owner), _) => {
+                self.bump();
+                self.expect_key(Kw::To)?;
+                SequenceChange::Owner(self.role()?)
+            }
+            (Tok::Key(Kw::Rename), Tok::Key(Kw::To)) => {
+                self.unbuilt_sequence("ALTER SEQUENCE RENAME")?
+            }
+            (Tok::Key(Kw::Set), Tok::Key(Kw::Schema)) => {
+                self.unbuilt_sequence("ALTER SEQUENCE SET SCHEMA")?
+            }
+            (Tok::Key(Kw::Set), Tok::Key(Kw::Logged)) => {
+                self.unbuilt_sequence("ALTER SEQUENCE SET LOGGED")?
+            }
+            (Tok::Key(Kw::Set), Tok::Key(Kw::Unlogged)) => {
+                self.unbuilt_sequence("ALTER SEQUENCE SET UNLOGGED")?
+            }
+            _ => {
+                let options = self.sequence_options()?;
+                if options.is_empty() {
+                    return Err(self.unexpected());
+                }
+                SequenceChange::Options(options)
+            }
+        };
+        Ok(Define::AlterSequence {
+            name,
+            if_exists,
+            change,
+        })
+    }
+
+    fn unbuilt_sequence(&mut self, name: &'static str) -> PlanResult<SequenceChange> {
+        self.skip_command(Kw::Alter)?;
+        Ok(SequenceChange::Unbuilt(name))
+    }
+
     /// `SeqOptList`, which may be empty.
     pub(super) fn sequence_options(&mut self) -> PlanResult<Vec<SequenceOption>> {
         let mut options = Vec::new();
-        loop {
-            let at = self.pos();
-            let Some(kind) = self.sequence_option()? else {
-                return Ok(options);
-            };
-            options.push(SequenceOption { kind, at });
+        while let Some(option) = self.sequence_option_here()? {
+            options.push(option);
         }
+        Ok(options)
+    }
+
+    /// An option, if there is one.
+    pub(super) fn sequence_option_here(&mut self) -> PlanResult<Option<SequenceOption>> {
+        let at = self.pos();
+        let kind = self.sequence_option()?;
+        Ok(kind.map(|kind| SequenceOption { kind, at }))
     }
 
     /// `SeqOptElem`

@@ -276,7 +276,7 @@ impl Parser<'_> {
     }
 
     /// `GENERATED …`
-    fn generated(&mut self) -> PlanResult<ConstraintKind> {
+    pub(super) fn generated(&mut self) -> PlanResult<ConstraintKind> {
         self.bump();
         let at = self.pos();
         let always = self.accept_key(Kw::Always);

@@ -126,6 +126,7 @@ fn catalogs() -> Vec<Relation> {
                 ty,
                 not_null,
                 default: None,
+                identity: None,
                 stats: None,
             });
         }
@@ -159,6 +160,7 @@ fn relation(oid: u32, text: &str) -> Relation {
                 ty: named_type(ty.unwrap_or(rest)),
                 not_null: ty.is_some(),
                 default: None,
+                identity: None,
                 stats: None,
             });
         }

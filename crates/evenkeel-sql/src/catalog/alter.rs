@@ -110,6 +110,26 @@ impl Catalog {
         self.finish(txn, ddl, parts)
     }
 
+    /// Makes a column NOT NULL.
+    ///
+    /// # Errors
+    /// 23502 if it has NULLs; the engine's.
+    pub async fn set_column_not_null(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        table: Oid,
+        at: usize,
+    ) -> SqlResult<()> {
+        let mode = TableLockMode::AccessExclusive;
+        let table = self.lock_table(txn, ddl, table, mode).await?;
+        let mut parts = TableParts::of(&table);
+        check_no_nulls(txn, &table, &[at])?;
+        self.set_not_null(txn, &mut parts, &[at]).await?;
+        self.finish(txn, ddl, parts)?;
+        Ok(())
+    }
+
     async fn set_not_null(
         &self,
         txn: &mut Transaction,

@@ -12,7 +12,8 @@ use super::system::{
 };
 use super::{
     Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
-    IndexInfo, NOWHERE, NewCheck, Oid, PG_CATALOG_OID, RelationStats, StorageParameters, TableInfo,
+    IndexInfo, NOWHERE, NewCheck, Oid, OwnSequence, PG_CATALOG_OID, RelationStats,
+    StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{KeyColumn, is_indexable};
@@ -36,6 +37,17 @@ pub struct NewColumn {
     pub not_null: bool,
     /// DEFAULT, as SQL text.
     pub default: Option<String>,
+    /// The sequence of a `serial` or an identity, made with the table.
+    pub sequence: Option<OwnSequence>,
+}
+
+impl NewColumn {
+    /// Whether it was declared as a `serial`.
+    pub fn is_serial(&self) -> bool {
+        self.sequence
+            .as_ref()
+            .is_some_and(|own| own.identity.is_none())
+    }
 }
 
 /// PRIMARY KEY or UNIQUE.
@@ -244,6 +256,8 @@ impl Catalog {
         let plans = self
             .constraint_plans(txn, ddl, &parts, &create.constraints)
             .await?;
+        let own = create.columns.iter().map(|column| column.sequence.as_ref());
+        self.own_sequences(txn, ddl, &mut parts, own).await?;
         let row = table_row(&parts);
         parts.place = self.tables.class.insert(txn, &row).await?;
         for column in &mut parts.columns {
@@ -346,7 +360,7 @@ impl Catalog {
         Ok(true)
     }
 
-    fn schema_for_create(&self, schema: &str) -> SqlResult<Oid> {
+    pub(super) fn schema_for_create(&self, schema: &str) -> SqlResult<Oid> {
         let oid = self.current().schema_oid(schema).ok_or_else(|| {
             let message = format!("schema \"{schema}\" does not exist");
             SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
@@ -475,6 +489,7 @@ fn new_columns(create: &CreateTable) -> Vec<ColumnInfo> {
         attnum,
         not_null: new.not_null || in_primary_key(&new.name),
         default: new.default.as_deref().map(Into::into),
+        identity: None,
         place: NOWHERE,
     };
     (1i16..).zip(&create.columns).map(column).collect()

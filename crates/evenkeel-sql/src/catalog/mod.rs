@@ -12,6 +12,8 @@ mod drop;
 mod log;
 mod names;
 mod parameters;
+mod sequence;
+mod sequence_info;
 mod set_statistics;
 mod state;
 mod statistics;
@@ -31,6 +33,8 @@ pub use check::NewCheck;
 pub use create::{CreateTable, NewColumn, NewConstraint, NewIndex};
 pub use log::{DdlLog, DdlMark};
 pub use parameters::StorageParameters;
+pub use sequence::{NewSequence, OwnSequence, SequenceChange};
+pub use sequence_info::{Identity, SequenceInfo};
 pub use set_statistics::StatisticsChange;
 pub use state::{CatalogState, Relation};
 pub use statistics::{ColumnStats, RelationStats};
@@ -73,8 +77,21 @@ pub struct ColumnInfo {
     pub not_null: bool,
     /// DEFAULT, as SQL text.
     pub default: Option<Arc<str>>,
+    /// GENERATED AS IDENTITY, with the sequence.
+    pub identity: Option<(Identity, Oid)>,
     /// Its row in `pg_attribute`.
     pub(crate) place: Tid,
+}
+
+impl ColumnInfo {
+    /// The expression of a value that nobody gave, as SQL text: the default, or the identity's next
+    /// number.
+    pub fn value_if_none(&self) -> Option<Arc<str>> {
+        match self.identity {
+            Some((_, sequence)) => Some(sequence_info::default_text(sequence).into()),
+            None => self.default.clone(),
+        }
+    }
 }
 
 /// Condition that a constraint imposes.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use evenkeel_engine::Database;
 
 use super::{
-    ExtensionInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID, PUBLIC_OID, TableInfo,
+    ExtensionInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID, PUBLIC_OID,
+    SequenceInfo, TableInfo,
 };
 
 /// A relation by name.
@@ -16,6 +17,8 @@ pub enum Relation {
     Table(Arc<TableInfo>),
     /// An index, with its table.
     Index(Arc<TableInfo>, Arc<IndexInfo>),
+    /// A sequence.
+    Sequence(Arc<SequenceInfo>),
 }
 
 impl Relation {
@@ -24,6 +27,7 @@ impl Relation {
         match self {
             Relation::Table(table) => table.oid,
             Relation::Index(_, index) => index.oid,
+            Relation::Sequence(sequence) => sequence.oid,
         }
     }
 }
@@ -35,6 +39,10 @@ pub(crate) enum CatalogChange {
     PutTable(Arc<TableInfo>),
     /// A table and its indexes are gone.
     DropTable(Oid),
+    /// A sequence is new, or has a new definition.
+    PutSequence(Arc<SequenceInfo>),
+    /// A sequence is gone.
+    DropSequence(Oid),
     /// An extension is installed.
     PutExtension(Arc<ExtensionInfo>),
     /// An extension is gone.
@@ -47,6 +55,7 @@ pub struct CatalogState {
     /// Differs from that of every state with other content.
     pub version: u64,
     tables: BTreeMap<Oid, Arc<TableInfo>>,
+    sequences: BTreeMap<Oid, Arc<SequenceInfo>>,
     /// Oid of a relation (table or index) to the oid of its table.
     owners: HashMap<Oid, Oid>,
     /// Schema and name to oid.
@@ -60,6 +69,7 @@ impl CatalogState {
         CatalogState {
             version,
             tables: BTreeMap::new(),
+            sequences: BTreeMap::new(),
             owners: HashMap::new(),
             names: HashMap::new(),
             extensions: BTreeMap::new(),
@@ -103,6 +113,13 @@ impl CatalogState {
                 self.tables.insert(table.oid, Arc::clone(table));
             }
             CatalogChange::DropTable(oid) => self.forget_table(*oid),
+            CatalogChange::PutSequence(sequence) => {
+                self.forget_sequence(sequence.oid);
+                let name = (sequence.schema_oid, Arc::clone(&sequence.name));
+                self.names.insert(name, sequence.oid);
+                self.sequences.insert(sequence.oid, Arc::clone(sequence));
+            }
+            CatalogChange::DropSequence(oid) => self.forget_sequence(*oid),
             CatalogChange::PutExtension(extension) => {
                 self.extensions.insert(extension.oid, Arc::clone(extension));
             }
@@ -127,13 +144,39 @@ impl CatalogState {
         }
     }
 
+    fn forget_sequence(&mut self, oid: Oid) {
+        if let Some(old) = self.sequences.remove(&oid) {
+            let name = (old.schema_oid, Arc::clone(&old.name));
+            self.names.remove(&name);
+        }
+    }
+
+    /// A sequence by oid.
+    pub fn sequence(&self, oid: Oid) -> Option<&Arc<SequenceInfo>> {
+        self.sequences.get(&oid)
+    }
+
+    /// All sequences, by oid.
+    pub fn sequences(&self) -> impl Iterator<Item = &Arc<SequenceInfo>> {
+        self.sequences.values()
+    }
+
+    /// The sequences that belong to a table's columns.
+    pub fn sequences_of(&self, table: Oid) -> impl Iterator<Item = &Arc<SequenceInfo>> {
+        let owned = move |s: &&Arc<SequenceInfo>| s.owner.is_some_and(|(oid, _)| oid == table);
+        self.sequences.values().filter(owned)
+    }
+
     /// A table by oid.
     pub fn table(&self, oid: Oid) -> Option<&Arc<TableInfo>> {
         self.tables.get(&oid)
     }
 
-    /// A table or an index by oid.
+    /// A table, an index or a sequence by oid.
     pub fn relation(&self, oid: Oid) -> Option<Relation> {
+        if let Some(sequence) = self.sequences.get(&oid) {
+            return Some(Relation::Sequence(Arc::clone(sequence)));
+        }
         let table = self.tables.get(self.owners.get(&oid)?)?;
         if table.oid == oid {
             return Some(Relation::Table(Arc::clone(table)));
@@ -173,7 +216,7 @@ impl CatalogState {
     ) -> Option<Arc<TableInfo>> {
         match self.find(schema, name, search_path)? {
             Relation::Table(table) => Some(table),
-            Relation::Index(..) => None,
+            Relation::Index(..) | Relation::Sequence(_) => None,
         }
     }
 

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use evenkeel_engine::heap::{RowBatch, RowHandle};
+use evenkeel_engine::sequence::Rule;
 use evenkeel_engine::table::{IndexDef, Table, TableDef};
 use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction, Xid};
 
@@ -14,7 +15,8 @@ use super::parameters::StorageParameters;
 use super::state::{CatalogChange, CatalogState};
 use super::statistics::{ColumnStats, RelationStats};
 use super::{
-    CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, ExtensionInfo, IndexInfo, Oid, TableInfo,
+    CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, ExtensionInfo, Identity, IndexInfo, Oid,
+    SequenceInfo, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
@@ -26,6 +28,7 @@ const ATTRIBUTE_OID: Oid = 1249;
 const INDEX_OID: Oid = 2610;
 const CONSTRAINT_OID: Oid = 2606;
 const EXTENSION_OID: Oid = 3079;
+const SEQUENCE_OID: Oid = 2224;
 const STATISTIC_OID: Oid = 2619;
 /// No object of PostgreSQL's has this oid.
 const COUNTS_OID: Oid = 9901;
@@ -65,6 +68,9 @@ pub(super) struct SystemTables {
     pub index: SystemTable,
     /// oid, conname, contype, conrelid, conindid, conkey
     pub constraint: SystemTable,
+    /// seqrelid, seqtypid, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle; the table
+    /// and the number of the column that it belongs to, and whether that is an identity: `a`, `d`
+    pub sequence: SystemTable,
     /// oid, extname, extversion
     pub extension: SystemTable,
     /// starelid, staattnum, stanullfrac, stawidth, stadistinct, correlation, and as texts of
@@ -189,6 +195,13 @@ impl Fields {
         }
     }
 
+    fn int8(&mut self) -> SqlResult<i64> {
+        match self.values.next() {
+            Some(Datum::Int8(v)) => Ok(v),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
     fn float4(&mut self) -> SqlResult<f32> {
         match self.values.next() {
             Some(Datum::Float4(v)) => Ok(v),
@@ -251,6 +264,29 @@ pub(super) fn index_class_row(oid: Oid, name: &str, schema: Oid, file: FileId) -
     let mut row = class_row(oid, name, schema, "i", file);
     row.resize(CLASS_COLUMNS, Datum::Null);
     row
+}
+
+/// A sequence's rows of `pg_class` and `pg_sequence`.
+pub(super) fn sequence_rows(sequence: &SequenceInfo) -> [Vec<Datum>; 2] {
+    let (name, schema) = (&sequence.name, sequence.schema_oid);
+    let mut class = class_row(sequence.oid, name, schema, "S", sequence.file);
+    class.resize(CLASS_COLUMNS, Datum::Null);
+    let rule = &sequence.rule;
+    let (table, column) = sequence.owner.unwrap_or_default();
+    let own = vec![
+        Datum::Oid(sequence.oid),
+        Datum::Oid(sequence.ty.oid()),
+        Datum::Int8(sequence.start),
+        Datum::Int8(rule.increment),
+        Datum::Int8(rule.max),
+        Datum::Int8(rule.min),
+        Datum::Int8(rule.cache),
+        Datum::Bool(rule.cycle),
+        Datum::Oid(table),
+        Datum::Int4(i32::from(column)),
+        sequence.identity.map_or("", Identity::code).into(),
+    ];
+    [class, own]
 }
 
 /// The columns that are filled for every relation.
@@ -339,6 +375,8 @@ struct Loaded {
     constraints: HashMap<Oid, Vec<Arc<ConstraintInfo>>>,
     checks: HashMap<Oid, Vec<Arc<CheckInfo>>>,
     statistics: HashMap<Oid, Vec<(Tid, Vec<Datum>)>>,
+    sequence_classes: HashMap<Oid, ClassEntry>,
+    sequences: Vec<Arc<SequenceInfo>>,
 }
 
 impl SystemTables {
@@ -375,6 +413,22 @@ impl SystemTables {
                 &[Oid, Name, InternalChar, Oid, Oid, Int2Vector],
             )?,
             extension: open(EXTENSION_OID, &[Oid, Name, Text])?,
+            sequence: open(
+                SEQUENCE_OID,
+                &[
+                    Oid,
+                    Oid,
+                    Int8,
+                    Int8,
+                    Int8,
+                    Int8,
+                    Int8,
+                    Bool,
+                    Oid,
+                    Int4,
+                    InternalChar,
+                ],
+            )?,
             statistic: open(
                 STATISTIC_OID,
                 &[Oid, Int4, Float4, Int4, Float4, Float4, Text, Text, Text],
@@ -385,7 +439,7 @@ impl SystemTables {
     }
 
     /// The tables, with their names.
-    pub fn all(&self) -> [(&'static str, &Arc<Table>); 8] {
+    pub fn all(&self) -> [(&'static str, &Arc<Table>); 9] {
         [
             ("pg_class", &self.class.table),
             ("pg_attribute", &self.attribute.table),
@@ -393,6 +447,7 @@ impl SystemTables {
             ("pg_constraint", &self.constraint.table),
             ("pg_extension", &self.extension.table),
             ("pg_statistic", &self.statistic.table),
+            ("pg_sequence", &self.sequence.table),
             ("evenkeel_check", &self.check.table),
             ("evenkeel_table_counts", &self.counts.table),
         ]
@@ -413,6 +468,10 @@ impl SystemTables {
             let all = parts.chain(constraints).chain(checks);
             greatest = all.fold(greatest.max(*oid), Oid::max);
             state.apply(&CatalogChange::PutTable(Arc::new(table)));
+        }
+        for sequence in &loaded.sequences {
+            greatest = greatest.max(sequence.oid);
+            state.apply(&CatalogChange::PutSequence(Arc::clone(sequence)));
         }
         for (place, values) in self.extension.read(&mut txn)? {
             let mut fields = Fields::new(values, "pg_extension");
@@ -441,6 +500,7 @@ impl SystemTables {
             match kind.as_str() {
                 "r" => loaded.tables.insert(oid, entry),
                 "i" => loaded.indexes.insert(oid, entry),
+                "S" => loaded.sequence_classes.insert(oid, entry),
                 _ => return Err(damaged("pg_class")),
             };
         }
@@ -457,9 +517,15 @@ impl SystemTables {
                 attnum,
                 not_null,
                 default,
+                identity: None,
                 place,
             };
             loaded.columns.entry(table).or_default().push(column);
+        }
+        for (place, values) in self.sequence.read(txn)? {
+            let sequence = loaded.sequence(place, values)?;
+            loaded.note_identity(&sequence);
+            loaded.sequences.push(Arc::new(sequence));
         }
         for (place, values) in self.index.read(txn)? {
             let Some(Datum::Oid(table)) = values.get(1) else {
@@ -605,6 +671,50 @@ fn positions(attnums: &[u32]) -> Option<Vec<usize>> {
 }
 
 impl Loaded {
+    fn sequence(&self, place: Tid, values: Vec<Datum>) -> SqlResult<SequenceInfo> {
+        let mut fields = Fields::new(values, "pg_sequence");
+        let (oid, type_oid) = (fields.oid()?, fields.oid()?);
+        let ty = SqlType::from_oid(type_oid, -1).ok_or_else(|| damaged("pg_sequence"))?;
+        let (start, increment) = (fields.int8()?, fields.int8()?);
+        let (max, min, cache) = (fields.int8()?, fields.int8()?, fields.int8()?);
+        let cycle = fields.bool()?;
+        let (table, column) = (fields.oid()?, fields.int4()?);
+        let column = i16::try_from(column).map_err(|_| damaged("pg_sequence"))?;
+        let identity = Identity::from_code(&fields.text()?);
+        let entry = self.sequence_classes.get(&oid);
+        let entry = entry.filter(|_| increment != 0 && cache > 0);
+        let entry = entry.ok_or_else(|| damaged("pg_sequence"))?;
+        let schema = CatalogState::new(0).schema_name(entry.schema);
+        Ok(SequenceInfo {
+            oid,
+            name: Arc::clone(&entry.name),
+            schema: schema.ok_or_else(|| damaged("pg_class"))?.into(),
+            schema_oid: entry.schema,
+            ty,
+            start,
+            rule: Rule {
+                increment,
+                min,
+                max,
+                cache,
+                cycle,
+            },
+            file: entry.file,
+            owner: (table != 0).then_some((table, column)),
+            identity,
+            places: [entry.place, place],
+        })
+    }
+
+    fn note_identity(&mut self, sequence: &SequenceInfo) {
+        if let (Some((table, attnum)), Some(identity)) = (sequence.owner, sequence.identity) {
+            let columns = self.columns.get_mut(&table).into_iter().flatten();
+            for column in columns.filter(|column| column.attnum == attnum) {
+                column.identity = Some((identity, sequence.oid));
+            }
+        }
+    }
+
     fn table(&self, db: &Database, oid: Oid, entry: &ClassEntry) -> SqlResult<TableInfo> {
         let mut columns = self.columns.get(&oid).cloned().unwrap_or_default();
         columns.sort_by_key(|column| column.attnum);

@@ -30,6 +30,7 @@ fn column(name: &str, ty: SqlType) -> NewColumn {
         ty,
         not_null: false,
         default: None,
+        sequence: None,
     }
 }
 

@@ -4,6 +4,7 @@ pub mod copy;
 pub mod resources;
 pub mod result;
 pub mod row;
+pub mod sequence_use;
 
 use std::sync::{Arc, OnceLock};
 

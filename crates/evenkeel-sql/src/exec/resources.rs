@@ -9,6 +9,9 @@ use evenkeel_exec::TempSpace;
 use evenkeel_expr::RandomState;
 use evenkeel_storage::Store;
 
+use crate::catalog::Catalog;
+use crate::exec::sequence_use::SequenceUse;
+
 /// Memory and temporary files of one session's statements.
 pub struct Resources {
     /// The session's budget.
@@ -17,14 +20,17 @@ pub struct Resources {
     pub temp: Arc<TempSpace>,
     /// The state of its random numbers.
     pub random: std::sync::Mutex<RandomState>,
+    /// Its use of sequences.
+    pub sequences: SequenceUse,
     work_mem: AtomicUsize,
     synchronize_seqscans: AtomicBool,
 }
 
 impl Resources {
     /// For a session with this budget.
-    pub fn new(memory: Arc<SessionMemory>, store: &Store) -> Resources {
+    pub fn new(memory: Arc<SessionMemory>, store: &Store, catalog: Arc<Catalog>) -> Resources {
         Resources {
+            sequences: SequenceUse::new(catalog),
             memory,
             temp: Arc::new(TempSpace::new(store.disk(), store.dir())),
             random: std::sync::Mutex::default(),

@@ -7,18 +7,18 @@ use parking_lot::Mutex;
 use super::snapshot::{
     Check, Column, Constraint, Extension, Index, KeyPart, Sizes, Snapshot, Table,
 };
-use crate::catalog::{CatalogState, IndexInfo, Relation, TableInfo};
+use crate::catalog::{CatalogState, IndexInfo, Relation, SequenceInfo, TableInfo};
 use crate::functions::SessionVars;
 
 /// How many catalog states' tables are kept converted.
 const KEPT: usize = 4;
 
 /// A state's objects, converted.
-type Objects = (Arc<[Table]>, Arc<[Extension]>);
+type Objects = (Arc<[Table]>, Arc<[Arc<SequenceInfo>]>, Arc<[Extension]>);
 
 /// The snapshot of a session.
 pub fn of_session(vars: &SessionVars) -> Snapshot {
-    let (tables, extensions) = objects(&vars.catalog);
+    let (tables, sequences, extensions) = objects(&vars.catalog);
     let schemas = vars.catalog.schemas().iter();
     Snapshot {
         user: vars.user.clone(),
@@ -30,6 +30,7 @@ pub fn of_session(vars: &SessionVars) -> Snapshot {
             .map(|(oid, name)| (*oid, (*name).to_owned()))
             .collect(),
         tables,
+        sequences,
         extensions,
         settings: Arc::clone(&vars.settings),
         sizes: Arc::new(CatalogSizes(Arc::clone(&vars.catalog))),
@@ -57,7 +58,8 @@ fn objects(state: &Arc<CatalogState>) -> Objects {
         name: Arc::clone(&extension.name),
         version: Arc::clone(&extension.version),
     });
-    let objects: Objects = (tables, extensions.collect());
+    let sequences = state.sequences().cloned();
+    let objects: Objects = (tables, sequences.collect(), extensions.collect());
     let mut cache = CACHE.lock();
     cache.retain(|(weak, _)| weak.strong_count() > 0);
     if cache.len() >= KEPT {
@@ -74,6 +76,7 @@ fn converted(table: &TableInfo) -> Table {
         attnum: column.attnum,
         not_null: column.not_null,
         default: column.default.clone(),
+        identity: column.identity,
     });
     let constraints = table.constraints.iter().map(|constraint| Constraint {
         oid: constraint.oid,
@@ -141,6 +144,7 @@ impl Sizes for CatalogSizes {
         match self.0.relation(oid)? {
             Relation::Table(table) => Some(table.table.blocks()),
             Relation::Index(table, index) => table.table.index_blocks(index.position),
+            Relation::Sequence(_) => Some(1),
         }
     }
 }

@@ -8,7 +8,7 @@ use evenkeel_exec::VirtualRows;
 use super::relations::{self, RelationDef};
 use super::rows::Rows;
 use super::snapshot::Snapshot;
-use super::{globals, information, objects, statistics};
+use super::{globals, information, objects, sequences, statistics};
 use crate::error::SqlResult;
 use crate::types::{Datum, SqlType, TypeContext};
 
@@ -103,13 +103,22 @@ fn generators() -> Vec<Generator> {
 
 fn catalogs() -> Vec<Generator> {
     vec![
-        both("pg_class", objects::system_classes, objects::classes),
+        both("pg_class", objects::system_classes, |snapshot, rows| {
+            objects::classes(snapshot, rows)?;
+            sequences::classes(snapshot, rows)
+        }),
         both(
             "pg_attribute",
             objects::system_attributes,
-            objects::attributes,
+            |snapshot, rows| {
+                objects::attributes(snapshot, rows)?;
+                sequences::attributes(snapshot, rows)
+            },
         ),
         session(PG, "pg_attrdef", objects::defaults),
+        session(PG, "pg_depend", sequences::dependencies),
+        session(PG, "pg_sequence", sequences::sequences),
+        session(PG, "pg_sequences", sequences::sequences_view),
         session(PG, "pg_index", objects::indexes),
         session(PG, "pg_constraint", objects::constraints),
         session(PG, "pg_tables", objects::tables_view),
@@ -139,6 +148,7 @@ fn catalogs() -> Vec<Generator> {
         session(INFO, "schemata", information::schemata),
         session(INFO, "tables", information::tables),
         session(INFO, "columns", information::columns),
+        session(INFO, "sequences", sequences::information),
         session(INFO, "check_constraints", information::check_constraints),
         session(INFO, "table_constraints", information::table_constraints),
         session(INFO, "key_column_usage", information::key_columns),

@@ -1,9 +1,11 @@
 //! `information_schema`, from the same source as `pg_catalog`.
 
 use super::builtin;
-use super::deparse::{self, format_type};
+use super::deparse::format_type;
+use super::objects;
 use super::relations;
 use super::rows::{Cell, Rows, maybe_text, number, text};
+use super::sequences;
 use super::snapshot::{Column, Snapshot, Table};
 use crate::error::SqlResult;
 use crate::types::{Datum, IntervalMod, SqlType};
@@ -86,6 +88,7 @@ pub fn columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
                 attnum: i16::try_from(at + 1).unwrap_or(i16::MAX),
                 not_null: column.not_null,
                 default: None,
+                identity: None,
             };
             let mut row = column_row(snapshot, def.schema, def.name, &column);
             row.push(("is_updatable", yes_or_no(false)));
@@ -102,7 +105,7 @@ fn column_row(snapshot: &Snapshot, schema: &str, table: &str, column: &Column) -
     let default = column
         .default
         .as_deref()
-        .map(|text| deparse::default(text, column.ty));
+        .map(|text| objects::shown_default(snapshot, text, column.ty));
     let mut row = vec![
         ("table_catalog", text(&snapshot.database)),
         ("table_schema", text(schema)),
@@ -124,10 +127,15 @@ fn column_row(snapshot: &Snapshot, schema: &str, table: &str, column: &Column) -
         ("udt_name", maybe_text(ty.map(|ty| ty.name))),
         ("dtd_identifier", text(column.attnum.to_string())),
         ("is_self_referencing", yes_or_no(false)),
-        ("is_identity", yes_or_no(false)),
-        ("identity_cycle", yes_or_no(false)),
         ("is_generated", text("NEVER")),
     ];
+    row.extend(match column.identity {
+        Some(identity) => sequences::identity_cells(snapshot, identity),
+        None => vec![
+            ("is_identity", yes_or_no(false)),
+            ("identity_cycle", yes_or_no(false)),
+        ],
+    });
     measures(column.ty, &mut row);
     row
 }

@@ -13,6 +13,7 @@ mod objects;
 mod quote;
 mod relations;
 mod rows;
+mod sequences;
 mod snapshot;
 mod statistics;
 

@@ -19,7 +19,7 @@ fn options(table: &Table) -> Datum {
 }
 
 /// Columns that every row of `pg_class` fills in the same way.
-fn class(oid_: u32, name: &str, schema: u32, kind: &'static str) -> Vec<Cell> {
+pub(super) fn class(oid_: u32, name: &str, schema: u32, kind: &'static str) -> Vec<Cell> {
     vec![
         ("oid", oid(oid_)),
         ("relname", text(name)),
@@ -92,7 +92,7 @@ pub fn classes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// Columns of a `pg_attribute` row that follow from the column's type.
-fn attribute(relation: u32, name: &str, attnum: usize, ty: SqlType) -> Vec<Cell> {
+pub(super) fn attribute(relation: u32, name: &str, attnum: usize, ty: SqlType) -> Vec<Cell> {
     let def = builtin::type_by_oid(ty.oid());
     let get = |column| def.map_or("", |def| def.get(column));
     vec![
@@ -134,6 +134,9 @@ pub fn attributes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
             let mut row = attribute(table.oid, &column.name, attnum, column.ty);
             row.push(("attnotnull", flag(column.not_null)));
             row.push(("atthasdef", flag(column.default.is_some())));
+            if let Some((identity, _)) = column.identity {
+                row.push(("attidentity", text(identity.code())));
+            }
             rows.push(row)?;
         }
         for index in &table.indexes {
@@ -158,11 +161,17 @@ pub fn defaults(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
                 ("oid", oid(table.default_oid(column.attnum))),
                 ("adrelid", oid(table.oid)),
                 ("adnum", number(column.attnum)),
-                ("adbin", text(deparse::default(default, column.ty))),
+                ("adbin", text(shown_default(snapshot, default, column.ty))),
             ])?;
         }
     }
     Ok(())
+}
+
+/// A default as PostgreSQL shows it.
+pub(super) fn shown_default(snapshot: &Snapshot, default: &str, ty: SqlType) -> String {
+    let by_sequence = snapshot.shown_default(default);
+    by_sequence.unwrap_or_else(|| deparse::default(default, ty))
 }
 
 fn joined(words: impl Iterator<Item = u32>) -> Datum {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::quote::quote_ident;
 use super::relations;
-use crate::catalog::{CatalogState, RelationStats};
+use crate::catalog::{CatalogState, Identity, RelationStats, SequenceInfo};
 use crate::functions::SettingsAccess;
 use crate::instance::Instance;
 use crate::types::SqlType;
@@ -42,6 +42,8 @@ pub struct Column {
     pub not_null: bool,
     /// DEFAULT, as SQL text.
     pub default: Option<Arc<str>>,
+    /// GENERATED AS IDENTITY, with the sequence's oid.
+    pub identity: Option<(Identity, u32)>,
 }
 
 /// A column of an index's key.
@@ -187,6 +189,8 @@ pub struct Snapshot {
     pub schemas: Vec<(u32, String)>,
     /// Tables, by oid.
     pub tables: Arc<[Table]>,
+    /// Sequences, by oid.
+    pub sequences: Arc<[Arc<SequenceInfo>]>,
     /// Extensions.
     pub extensions: Arc<[Extension]>,
     /// Settings.
@@ -206,6 +210,8 @@ pub enum Relation<'a> {
     Table(&'a Table),
     /// An index and its table.
     Index(&'a Table, &'a Index),
+    /// A sequence.
+    Sequence(&'a SequenceInfo),
     /// One of PostgreSQL's own catalogs.
     System(&'static relations::RelationDef),
 }
@@ -216,6 +222,7 @@ impl Relation<'_> {
         match self {
             Relation::Table(table) => &table.name,
             Relation::Index(_, index) => &index.name,
+            Relation::Sequence(sequence) => &sequence.name,
             Relation::System(def) => def.name,
         }
     }
@@ -224,6 +231,7 @@ impl Relation<'_> {
     pub fn schema(&self) -> &str {
         match self {
             Relation::Table(table) | Relation::Index(table, _) => &table.schema,
+            Relation::Sequence(sequence) => &sequence.schema,
             Relation::System(def) => def.schema,
         }
     }
@@ -233,6 +241,7 @@ impl Relation<'_> {
         match self {
             Relation::Table(table) => table.oid,
             Relation::Index(_, index) => index.oid,
+            Relation::Sequence(sequence) => sequence.oid,
             Relation::System(def) => def.oid,
         }
     }
@@ -248,6 +257,9 @@ impl Snapshot {
             if let Some(index) = table.indexes.iter().find(|index| index.oid == oid) {
                 return Some(Relation::Index(table, index));
             }
+        }
+        if let Some(sequence) = self.sequences.iter().find(|sequence| sequence.oid == oid) {
+            return Some(Relation::Sequence(sequence));
         }
         relations::by_oid(oid).map(Relation::System)
     }
@@ -272,6 +284,11 @@ impl Snapshot {
             if let Some(index) = table.indexes.iter().find(|index| &*index.name == name) {
                 return Some(Relation::Index(table, index));
             }
+        }
+        let sequences = self.sequences.iter();
+        let mut here = sequences.filter(|sequence| &*sequence.schema == schema);
+        if let Some(sequence) = here.find(|sequence| &*sequence.name == name) {
+            return Some(Relation::Sequence(sequence));
         }
         relations::find(schema, name).map(Relation::System)
     }
@@ -325,8 +342,22 @@ impl Snapshot {
         }
     }
 
+    /// A default that takes a sequence's next number, as PostgreSQL shows it: by the sequence's
+    /// name. None for any other.
+    pub fn shown_default(&self, default: &str) -> Option<String> {
+        let sequence = default_sequence(default)?;
+        let name = self.relation_text(sequence).replace('\'', "''");
+        Some(format!("nextval('{name}'::regclass)"))
+    }
+
     /// Blocks of a relation; 0 for one without a file.
     pub fn blocks(&self, oid: u32) -> u32 {
         self.sizes.blocks(oid).unwrap_or(0)
     }
+}
+
+/// The oid of the sequence that a default takes its value of, as the catalog keeps it.
+pub fn default_sequence(default: &str) -> Option<u32> {
+    let rest = default.strip_prefix("nextval('")?;
+    rest.strip_suffix("'::oid)")?.parse().ok()
 }

@@ -150,10 +150,13 @@ pub fn define_tag(define: &Define) -> &'static str {
         Define::CreateTableAs(_) => "CREATE TABLE AS",
         Define::CreateIndex(_) => "CREATE INDEX",
         Define::CreateExtension { .. } => "CREATE EXTENSION",
+        Define::CreateSequence { .. } => "CREATE SEQUENCE",
+        Define::AlterSequence { .. } => "ALTER SEQUENCE",
         Define::AlterTable(_) => "ALTER TABLE",
         Define::Drop(drop) => match drop.kind {
             DropKind::Table => "DROP TABLE",
             DropKind::Index => "DROP INDEX",
+            DropKind::Sequence => "DROP SEQUENCE",
             DropKind::Extension => "DROP EXTENSION",
         },
         Define::Truncate { .. } => "TRUNCATE TABLE",

@@ -240,8 +240,8 @@ fn quoted(name: &QualifiedName) -> String {
 fn defaults(table: &TableInfo, columns: &[usize], cx: &Arc<StatementCx>) -> SqlResult<Defaults> {
     let mut defaults = Defaults::default();
     for (number, column) in table.columns.iter().enumerate() {
-        let text = column.default.as_deref();
-        let text = text.filter(|_| !columns.contains(&number));
+        let text = column.value_if_none();
+        let text = text.as_deref().filter(|_| !columns.contains(&number));
         defaults.places.push(text.map(|_| defaults.programs.len()));
         if let Some(text) = text {
             let made = rows::default_of(text, &column.name, column.ty, cx)?;

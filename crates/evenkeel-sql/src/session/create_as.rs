@@ -73,6 +73,7 @@ fn new_columns(columns: &[OutputColumn], names: &[ast::Name]) -> SqlResult<Vec<N
         ty: column.ty,
         not_null: false,
         default: None,
+        sequence: None,
     });
     Ok(columns.collect())
 }

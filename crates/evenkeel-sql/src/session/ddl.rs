@@ -13,9 +13,10 @@ use evenkeel_planner::ast::{
 use evenkeel_planner::plan::Check;
 
 use super::Session;
+use super::sequence_options::serial_type;
 use crate::catalog::{
     Catalog, ConstraintKind, CreateTable, DdlLog, NewCheck, NewColumn, NewConstraint, NewIndex,
-    Oid, Relation, StorageParameters, TableInfo,
+    Oid, OwnSequence, Relation, StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::{StatementCx, row};
@@ -39,12 +40,21 @@ impl Session {
             Define::Drop(drop) => self.drop_relations(drop).await,
             Define::Truncate {
                 tables, restart, ..
+            } => self.truncate(tables, *restart).await,
+            Define::CreateSequence {
+                name,
+                persistence,
+                if_not_exists,
+                options,
             } => {
-                if *restart {
-                    return Err(SqlError::unsupported("TRUNCATE RESTART IDENTITY"));
-                }
-                self.truncate(tables).await
+                self.create_sequence(name, *persistence, *if_not_exists, options)
+                    .await
             }
+            Define::AlterSequence {
+                name,
+                if_exists,
+                change,
+            } => self.alter_sequence(name, *if_exists, change).await,
             Define::CreateExtension {
                 unbuilt: Some(clause),
                 ..
@@ -159,18 +169,23 @@ impl Session {
         Ok(())
     }
 
-    fn new_column(
-        &self,
-        table: &str,
-        column: &ast::TableColumn,
-        constraints: &mut Vec<NewConstraint>,
-    ) -> SqlResult<NewColumn> {
-        let name = column.name.text.clone();
-        let mut new = NewColumn {
-            ty: self.column_type(&column.ty)?,
-            name: name.clone(),
-            not_null: false,
+    /// A column without its constraints.
+    fn typed_column(&self, column: &ast::TableColumn) -> SqlResult<NewColumn> {
+        let serial = serial_type(&column.ty);
+        if serial.is_some() && !column.ty.dimensions.is_empty() {
+            let message = "array of serial is not implemented";
+            let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+            return Err(self.placed(error, column.ty.at));
+        }
+        let new = NewColumn {
+            ty: match serial {
+                Some(ty) => ty,
+                None => self.column_type(&column.ty)?,
+            },
+            name: column.name.text.clone(),
+            not_null: serial.is_some(),
             default: None,
+            sequence: serial.map(Session::serial_sequence).transpose()?,
         };
         if column.collation.is_some() {
             return Err(SqlError::unsupported("COLLATE of a column"));
@@ -182,7 +197,18 @@ impl Session {
             let error = SqlError::syntax(format!("misplaced {clause} clause"));
             return Err(self.placed(error, at));
         }
-        let mut null = None;
+        Ok(new)
+    }
+
+    fn new_column(
+        &self,
+        table: &str,
+        column: &ast::TableColumn,
+        constraints: &mut Vec<NewConstraint>,
+    ) -> SqlResult<NewColumn> {
+        let mut new = self.typed_column(column)?;
+        let (name, serial) = (new.name.clone(), new.is_serial());
+        let mut null = serial.then_some(true);
         for constraint in &column.constraints {
             refuse_attributes(constraint)?;
             match &constraint.kind {
@@ -195,11 +221,16 @@ impl Session {
                     new.not_null |= not_null;
                 }
                 ast::ConstraintKind::Default(value) => {
-                    if new.default.is_some() {
-                        return Err(self.twice("default values", table, &name, constraint));
+                    let twice = self.twice("default values specified", table, &name, constraint);
+                    if serial {
+                        return Err(twice.without_position());
                     }
-                    self.check_default(value, &new)?;
-                    new.default = Some(value.text.clone());
+                    if new.default.is_some() {
+                        return Err(twice);
+                    }
+                    self.refuse_default_and_identity(table, &new, constraint, &new.sequence)?;
+                    self.check_default(value, &new.name, new.ty)?;
+                    new.default = Some(self.kept_default(value));
                 }
                 ast::ConstraintKind::Key(key) => {
                     new.not_null |= key.primary;
@@ -207,8 +238,19 @@ impl Session {
                 }
                 // Bound when all columns are known.
                 ast::ConstraintKind::Check(_) => {}
-                ast::ConstraintKind::Identity { .. } => {
-                    return Err(SqlError::unsupported("GENERATED AS IDENTITY"));
+                ast::ConstraintKind::Identity { always, options } => {
+                    if new.sequence.is_some() && !serial {
+                        let what = "identity specifications";
+                        return Err(self.twice(what, table, &name, constraint));
+                    }
+                    let own = self.identity_sequence(new.ty, *always, options)?;
+                    self.refuse_default_and_identity(table, &new, constraint, &Some(own.clone()))?;
+                    if null == Some(false) {
+                        return Err(self.conflicting("NULL/NOT NULL", table, &name, constraint));
+                    }
+                    null = Some(true);
+                    new.not_null = true;
+                    new.sequence = Some(own);
                 }
                 ast::ConstraintKind::Unbuilt(clause) => {
                     return Err(SqlError::unsupported(clause));
@@ -276,7 +318,7 @@ impl Session {
     }
 
     /// The type of a column.
-    fn column_type(&self, ty: &ast::TypeName) -> SqlResult<SqlType> {
+    pub(super) fn column_type(&self, ty: &ast::TypeName) -> SqlResult<SqlType> {
         let view = self.view();
         type_of(ty, &self.current_text, &|schema| {
             view.schema_oid(schema).is_some()
@@ -284,7 +326,7 @@ impl Session {
     }
 
     /// An error at a place of the command.
-    fn placed(&self, error: SqlError, at: ast::Pos) -> SqlError {
+    pub(super) fn placed(&self, error: SqlError, at: ast::Pos) -> SqlError {
         let before = self.current_text.get(..at.0 as usize).unwrap_or_default();
         error.at(u32::try_from(before.chars().count() + 1).unwrap_or(u32::MAX))
     }
@@ -302,16 +344,39 @@ impl Session {
     }
 
     fn twice(&self, what: &str, table: &str, column: &str, constraint: &Constraint) -> SqlError {
-        let message =
-            format!("multiple {what} specified for column \"{column}\" of table \"{table}\"");
+        let message = format!("multiple {what} for column \"{column}\" of table \"{table}\"");
         self.placed(SqlError::syntax(message), constraint.at)
     }
 
     /// A default must be an expression without columns that fits the column's type.
-    fn check_default(&self, value: &ast::WrittenExpr, column: &NewColumn) -> SqlResult<()> {
+    pub(super) fn check_default(
+        &self,
+        value: &ast::WrittenExpr,
+        column: &str,
+        ty: SqlType,
+    ) -> SqlResult<()> {
         let cx = Arc::new(self.statement_cx(self.view()));
-        let (text, name) = (&self.current_text, &column.name);
-        rows::default_program(text, &value.expr, name, column.ty, &cx).map(drop)
+        let text = &self.current_text;
+        rows::default_program(text, &value.expr, column, ty, &cx).map(drop)
+    }
+
+    fn refuse_default_and_identity(
+        &self,
+        table: &str,
+        column: &NewColumn,
+        constraint: &Constraint,
+        sequence: &Option<OwnSequence>,
+    ) -> SqlResult<()> {
+        let default = matches!(constraint.kind, ast::ConstraintKind::Default(_));
+        let has_default = default || column.default.is_some() || column.is_serial();
+        if !has_default || sequence.is_none() {
+            return Ok(());
+        }
+        let message = format!(
+            "both default and identity specified for column \"{}\" of table \"{table}\"",
+            column.name
+        );
+        Err(self.placed(SqlError::syntax(message), constraint.at))
     }
 
     async fn create_index(&mut self, create: &CreateIndex) -> SqlResult<()> {
@@ -380,7 +445,7 @@ impl Session {
     }
 
     /// Everything belongs to one role, and can be given to no other.
-    fn check_owner(&self, owner: &Role) -> SqlResult<()> {
+    pub(super) fn check_owner(&self, owner: &Role) -> SqlResult<()> {
         match owner {
             Role::Named(name) if name.text != self.params.user => {
                 let message = format!("role \"{}\" does not exist", name.text);
@@ -404,6 +469,7 @@ impl Session {
                 .await?;
                 Ok(())
             }
+            AlterAction::Column { name, change } => self.alter_column(table, name, change).await,
             AlterAction::Owner(role) => self.check_owner(role),
             AlterAction::SetOptions(options) => {
                 let mut parameters = StorageParameters::clone(&table.parameters);
@@ -463,7 +529,7 @@ impl Session {
             DropKind::Index if drop.concurrently => {
                 return Err(SqlError::unsupported("DROP INDEX CONCURRENTLY"));
             }
-            DropKind::Table | DropKind::Index => {}
+            DropKind::Table | DropKind::Index | DropKind::Sequence => {}
         }
         let mut found = Vec::new();
         for name in &drop.names {
@@ -473,11 +539,7 @@ impl Session {
             match relation {
                 Some(relation) => found.push(relation),
                 None if drop.if_exists => {
-                    let kind = if drop.kind == DropKind::Table {
-                        "table"
-                    } else {
-                        "index"
-                    };
+                    let kind = kind_name(drop.kind);
                     let message = format!("{kind} \"{table}\" does not exist, skipping");
                     self.notice("NOTICE", SqlState::SUCCESS, message);
                 }
@@ -485,18 +547,21 @@ impl Session {
             }
         }
         for relation in found {
-            let (catalog, txn, ddl) = self.ddl_parts()?;
             match (drop.kind, &relation) {
                 (DropKind::Table, Relation::Table(table)) => {
-                    catalog.drop_table(txn, ddl, table.oid).await?;
+                    self.drop_table(table, drop.cascade).await?;
                 }
                 (DropKind::Index, Relation::Index(_, index)) => {
+                    let (catalog, txn, ddl) = self.ddl_parts()?;
                     catalog.drop_index(txn, ddl, index.oid).await?;
                 }
-                (_, Relation::Index(_, index)) => {
-                    return Err(wrong_object(&index.name, "a table"));
+                (DropKind::Sequence, Relation::Sequence(sequence)) => {
+                    // A column's sequence may have gone with the table before it in the list.
+                    if self.view().sequence(sequence.oid).is_some() {
+                        self.drop_sequence(sequence, drop.cascade).await?;
+                    }
                 }
-                (_, Relation::Table(table)) => return Err(wrong_object(&table.name, "an index")),
+                (wanted, relation) => return Err(wrong_object(wanted, relation)),
             }
         }
         Ok(())
@@ -518,7 +583,7 @@ impl Session {
         Ok(())
     }
 
-    async fn truncate(&mut self, names: &[QualifiedName]) -> SqlResult<()> {
+    async fn truncate(&mut self, names: &[QualifiedName], restart: bool) -> SqlResult<()> {
         let mut tables: Vec<Oid> = Vec::with_capacity(names.len());
         for name in names {
             let mode = TableLockMode::AccessExclusive;
@@ -530,6 +595,9 @@ impl Session {
         for oid in tables {
             let (catalog, txn, ddl) = self.ddl_parts()?;
             catalog.truncate(txn, ddl, oid).await?;
+            if restart {
+                self.restart_sequences(oid).await?;
+            }
         }
         Ok(())
     }
@@ -594,20 +662,39 @@ fn of_index_build(error: SqlError) -> SqlError {
 }
 
 fn missing(kind: DropKind, schema: Option<&str>, name: &str) -> SqlError {
-    if kind == DropKind::Table {
+    if kind != DropKind::Index {
         let error = undefined_table(schema, name);
-        let message = error.message.replacen("relation", "table", 1);
+        let message = error.message.replacen("relation", kind_name(kind), 1);
         return SqlError::new(error.sqlstate, message);
     }
     let message = format!("index \"{name}\" does not exist");
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }
 
-fn wrong_object(name: &str, wanted: &str) -> SqlError {
-    SqlError::new(
-        SqlState::WRONG_OBJECT_TYPE,
-        format!("\"{name}\" is not {wanted}"),
-    )
+fn kind_name(kind: DropKind) -> &'static str {
+    match kind {
+        DropKind::Table => "table",
+        DropKind::Index => "index",
+        DropKind::Sequence => "sequence",
+        DropKind::Extension => "extension",
+    }
+}
+
+/// 42809: a relation is of another kind than DROP says.
+fn wrong_object(wanted: DropKind, found: &Relation) -> SqlError {
+    let (name, kind) = match found {
+        Relation::Table(table) => (&table.name, "TABLE"),
+        Relation::Index(_, index) => (&index.name, "INDEX"),
+        Relation::Sequence(sequence) => (&sequence.name, "SEQUENCE"),
+    };
+    let article = if wanted == DropKind::Index { "an" } else { "a" };
+    let message = format!("\"{name}\" is not {article} {}", kind_name(wanted));
+    let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+    let article = if kind == "INDEX" { "an" } else { "a" };
+    error.hint(format!(
+        "Use DROP {kind} to remove {article} {}.",
+        kind.to_lowercase()
+    ))
 }
 
 fn refuse_table_features(create: &ast::CreateTable) -> SqlResult<()> {

@@ -5,6 +5,7 @@
 //! [`Session::sync`]. The rules are in the README beside this file.
 
 pub mod api;
+mod columns;
 mod commands;
 mod copy;
 mod create_as;
@@ -15,6 +16,8 @@ mod explain;
 mod maintenance;
 mod registered;
 mod run;
+mod sequence_options;
+mod sequences;
 mod simple;
 mod transaction;
 
@@ -99,7 +102,11 @@ impl Session {
         let settings = Settings::new(&params.user, &engine.config().settings, &params.settings)?;
         let effective = Effective::of(&settings, &params.user)?;
         let memory = engine.memory().session(engine.config().session_memory);
-        let resources = Arc::new(Resources::new(memory, engine.database().store()));
+        let resources = Arc::new(Resources::new(
+            memory,
+            engine.database().store(),
+            Arc::clone(engine.catalog()),
+        ));
         resources.limit(effective.work_mem, effective.temp_file_limit);
         resources.synchronize_seqscans(effective.synchronize_seqscans);
         let cancel = CancelFlag::default();
@@ -323,6 +330,7 @@ impl Session {
             self.statement_start
         };
         let types = self.effective.type_context(started);
+        self.resources.sequences.set_read_only(self.tx.read_only);
         StatementCx::new(
             types,
             started,

@@ -390,10 +390,18 @@ impl Session {
             self.rollback();
             return Err(error);
         }
-        let Some(txn) = self.tx.txn.take() else {
+        let Some(mut txn) = self.tx.txn.take() else {
             self.end(false);
             return Ok(());
         };
+        // A number is acknowledged by the commit, so the log must have it by then (SEQ-2).
+        if self.resources.sequences.take_logged()
+            && let Err(error) = txn.xid()
+        {
+            txn.rollback();
+            self.end(false);
+            return Err(error.into());
+        }
         let outcome = txn.commit(self.effective.durability).await;
         self.end(outcome.is_ok());
         Ok(outcome?)

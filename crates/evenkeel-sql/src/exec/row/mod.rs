@@ -4,6 +4,7 @@
 pub mod change;
 mod relations;
 mod rows;
+mod sequences;
 mod session;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,6 +24,7 @@ use crate::types::{Datum, SqlType};
 pub use change::Changed;
 pub use relations::CatalogRelations;
 pub use rows::PlanRows;
+pub use sequences::not_a_sequence;
 pub use session::RowSession;
 
 /// How long a plan works before other sessions of its thread have their turn: beside a dozen plans

@@ -34,6 +34,11 @@ impl Relations for CatalogRelations {
     }
 
     fn virtual_rows(&self, relation: &Relation) -> ExecResult<Vec<VirtualRows>> {
+        if self.cx.view.sequence(relation.oid).is_some() {
+            let row = super::sequences::position(&self.cx, relation.oid);
+            let row = row.map_err(|error| ExecError::Value(error.into()))?;
+            return Ok(vec![row.map(|row| row.to_vec()).into_iter().collect()]);
+        }
         let rows = pg_catalog::rows_of(&relation.schema, &relation.name, self.cx.vars());
         rows.map_err(|error| ExecError::Value(error.into()))
     }

@@ -15,6 +15,8 @@ use crate::exec::StatementCx;
 use crate::functions;
 use crate::pg_catalog::{self, Snapshot};
 
+use super::sequences;
+
 /// How long one evaluation may take on a thread that serves other sessions too.
 const TURN: Duration = Duration::from_millis(5);
 /// The longest wait for another thread to take over the sessions that wait for this one's.
@@ -156,6 +158,9 @@ impl Session for RowSession {
     }
 
     fn system_call(&self, oid: u32, args: &[Datum]) -> ExprResult<Datum> {
+        if let Some(answered) = sequences::call(oid, &self.cx, args) {
+            return answered.map_err(TypeError::from);
+        }
         let answered = match functions::about(oid, args, self.cx.vars()) {
             Some(answered) => answered,
             None => {

@@ -1,10 +1,11 @@
 //! Definitions of objects, privileges on them, and comments about them.
 
-use super::{Definition, arg, flag_arg, lax, number_arg, oid_arg, strict};
-use crate::error::{SqlError, SqlResult};
+use super::names::relation_oid;
+use super::{Definition, arg, flag_arg, lax, number_arg, oid_arg, strict, text_arg};
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pg_catalog::quote::quote_ident;
 use crate::pg_catalog::snapshot::{Relation, Snapshot};
-use crate::pg_catalog::{builtin, deparse, globals, relations};
+use crate::pg_catalog::{builtin, deparse, globals, relations, sequences};
 use crate::types::Datum;
 
 pub(super) const FUNCTIONS: &[Definition] = &[
@@ -28,7 +29,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     lax("pg_get_partition_constraintdef", nothing),
     lax("pg_get_statisticsobjdef", nothing),
     lax("pg_get_statisticsobjdef_columns", nothing),
-    lax("pg_get_serial_sequence", nothing),
+    strict("pg_get_serial_sequence", serial_sequence),
     lax("obj_description", description),
     lax("col_description", nothing),
     lax("shobj_description", nothing),
@@ -78,6 +79,7 @@ fn description_of(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
             };
             let kind = match relation {
                 Relation::Index(..) => "index",
+                Relation::Sequence(_) => "sequence",
                 Relation::System(def) if def.kind == "v" => "view",
                 _ => "table",
             };
@@ -120,6 +122,28 @@ fn description(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let class = relations::find("pg_catalog", catalog).map_or(0, |def| def.oid);
     let found = globals::description(snapshot, oid_arg(args, 0)?, class);
     Ok(found.map_or(Datum::Null, |text| Datum::Text(text.to_owned())))
+}
+
+/// `pg_get_serial_sequence(table, column)`
+fn serial_sequence(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    let (name, column) = (text_arg(args, 0)?, text_arg(args, 1)?);
+    let relation = snapshot.relation(relation_oid(snapshot, name)?);
+    let Some(Relation::Table(table)) = relation else {
+        return Ok(Datum::Null);
+    };
+    let found = table.columns.iter().find(|other| &*other.name == column);
+    let found = found.ok_or_else(|| {
+        let message = format!(
+            "column \"{column}\" of relation \"{}\" does not exist",
+            table.name
+        );
+        SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+    })?;
+    let sequence = sequences::serial_sequence(snapshot, table.oid, found.attnum);
+    Ok(sequence.map_or(Datum::Null, |sequence| {
+        let (schema, name) = (quote_ident(&sequence.schema), quote_ident(&sequence.name));
+        Datum::Text(format!("{schema}.{name}"))
+    }))
 }
 
 /// `pg_get_indexdef(oid)`, `pg_get_indexdef(oid, column, pretty)`

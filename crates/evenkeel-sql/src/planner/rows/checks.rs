@@ -33,6 +33,7 @@ pub fn bind_check(
         ty: *ty,
         not_null: false,
         default: None,
+        identity: None,
         stats: None,
     });
     let relation = Arc::new(Relation {

@@ -6,14 +6,16 @@ use std::sync::{Arc, LazyLock};
 use evenkeel_planner::bound::Query;
 use evenkeel_planner::catalog::Catalog;
 use evenkeel_planner::relation::{
-    Check, Column, ColumnStatistics, Index, IndexColumn, Relation, RelationKind, RelationSize,
+    Check, Column, ColumnStatistics, Identity, Index, IndexColumn, Relation, RelationKind,
+    RelationSize,
 };
 use evenkeel_planner::{PlanError, PlanResult};
 
-use crate::catalog::{CheckInfo, ColumnStats, IndexInfo, TableInfo};
+use crate::catalog::{self, CheckInfo, ColumnStats, IndexInfo, SequenceInfo, TableInfo};
 use crate::error::SqlState;
 use crate::exec::StatementCx;
 use crate::pg_catalog::{self, RelationDef};
+use crate::types::SqlType;
 
 /// Blocks of a table that is as good as empty: it is expected to grow, as PostgreSQL has it.
 const NEVER_VACUUMED_BLOCKS: f64 = 10.0;
@@ -43,8 +45,11 @@ impl Names {
         if let Some(def) = pg_catalog::relation(schema, name) {
             return Some(virtual_relation(def));
         }
-        let table = self.cx.view.resolve(Some(schema), name, &[])?;
-        Some(Arc::new(relation(&table)))
+        match self.cx.view.find(Some(schema), name, &[])? {
+            catalog::Relation::Table(table) => Some(Arc::new(relation(&table))),
+            catalog::Relation::Sequence(info) => Some(Arc::new(sequence(&info))),
+            catalog::Relation::Index(..) => None,
+        }
     }
 }
 
@@ -77,7 +82,11 @@ fn relation(table: &TableInfo) -> Relation {
         name: Arc::clone(&column.name),
         ty: column.ty,
         not_null: column.not_null,
-        default: column.default.clone(),
+        default: column.value_if_none(),
+        identity: column.identity.map(|(identity, _)| match identity {
+            catalog::Identity::Always => Identity::Always,
+            catalog::Identity::ByDefault => Identity::ByDefault,
+        }),
         stats: table.stats.column(at).map(ColumnStats::for_planner),
     });
     let columns: Vec<Column> = columns.collect();
@@ -90,6 +99,37 @@ fn relation(table: &TableInfo) -> Relation {
         size: size(table, &columns),
         columns,
         indexes: table.indexes.iter().map(|i| index(table, i)).collect(),
+    }
+}
+
+/// A sequence as a table of one row.
+fn sequence(sequence: &SequenceInfo) -> Relation {
+    let column = |(name, ty): (&str, SqlType)| Column {
+        name: Arc::from(name),
+        ty,
+        not_null: true,
+        default: None,
+        identity: None,
+        stats: None,
+    };
+    let columns = [
+        ("last_value", SqlType::Int8),
+        ("log_cnt", SqlType::Int8),
+        ("is_called", SqlType::Bool),
+    ];
+    Relation {
+        oid: sequence.oid,
+        schema: Arc::clone(&sequence.schema),
+        name: Arc::clone(&sequence.name),
+        kind: RelationKind::Sequence,
+        columns: columns.into_iter().map(column).collect(),
+        indexes: Vec::new(),
+        checks: Vec::new(),
+        size: RelationSize {
+            pages: 1.0,
+            rows: 1.0,
+            all_visible: 0.0,
+        },
     }
 }
 
@@ -194,6 +234,7 @@ fn described(def: &RelationDef) -> Relation {
         ty: column.ty,
         not_null: column.not_null,
         default: None,
+        identity: None,
         stats: None,
     });
     Relation {

@@ -1,0 +1,206 @@
+//! ALTER TABLE … ALTER COLUMN.
+
+use std::sync::Arc;
+
+use evenkeel_planner::ast::{self, ColumnChange};
+
+use super::Session;
+use super::sequences::no_column;
+use crate::catalog::{ColumnInfo, Identity, NewSequence, Oid, SequenceInfo, TableInfo};
+use crate::error::{SqlError, SqlResult, SqlState};
+
+fn prerequisite(message: String) -> SqlError {
+    SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message)
+}
+
+/// `column "c" of relation "t" …`
+fn of_column(column: &ColumnInfo, table: &TableInfo, rest: &str) -> String {
+    format!(
+        "column \"{}\" of relation \"{}\" {rest}",
+        column.name, table.name
+    )
+}
+
+impl Session {
+    pub(super) async fn alter_column(
+        &mut self,
+        table: &TableInfo,
+        name: &ast::Name,
+        change: &ColumnChange,
+    ) -> SqlResult<()> {
+        let at = table.column(&name.text);
+        let at = at.ok_or_else(|| no_column(&name.text, table))?;
+        let column = &table.columns[at];
+        match change {
+            ColumnChange::SetDefault(value) => {
+                refuse_default(table, column)?;
+                // PostgreSQL has forgotten the command's text by then.
+                let checked = self.check_default(value, &column.name, column.ty);
+                checked.map_err(SqlError::without_position)?;
+                let default = Some(Arc::from(self.kept_default(value)));
+                self.put_column(table.oid, at, |column| column.default = default)
+                    .await
+            }
+            ColumnChange::DropDefault => {
+                refuse_default(table, column).map_err(|error| {
+                    error.hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.")
+                })?;
+                self.put_column(table.oid, at, |column| column.default = None)
+                    .await
+            }
+            ColumnChange::NotNull(true) if column.not_null => Ok(()),
+            ColumnChange::NotNull(true) => {
+                let oid = table.oid;
+                self.off_runtime(move |catalog, txn, ddl| {
+                    evenkeel_engine::block_on(catalog.set_column_not_null(txn, ddl, oid, at))
+                })
+                .await
+            }
+            ColumnChange::NotNull(false) => {
+                refuse_nulls(table, column, at)?;
+                self.put_column(table.oid, at, |column| column.not_null = false)
+                    .await
+            }
+            ColumnChange::AddIdentity { always, options } => {
+                self.add_identity(table, at, *always, options).await
+            }
+            ColumnChange::SetIdentity { always, options } => {
+                self.set_identity(table, at, *always, options).await
+            }
+            ColumnChange::DropIdentity { if_exists } => {
+                self.drop_identity(table, at, *if_exists).await
+            }
+        }
+    }
+
+    async fn put_column(
+        &mut self,
+        table: Oid,
+        at: usize,
+        change: impl FnOnce(&mut ColumnInfo),
+    ) -> SqlResult<()> {
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        catalog.alter_column(txn, ddl, table, at, change).await?;
+        Ok(())
+    }
+
+    async fn add_identity(
+        &mut self,
+        table: &TableInfo,
+        at: usize,
+        always: bool,
+        options: &[ast::SequenceOption],
+    ) -> SqlResult<()> {
+        let column = &table.columns[at];
+        let own = self.identity_sequence(column.ty, always, options)?;
+        if !column.not_null {
+            let rest = "must be declared NOT NULL before identity can be added";
+            return Err(prerequisite(of_column(column, table, rest)));
+        }
+        if column.identity.is_some() {
+            let rest = "is already an identity column";
+            return Err(prerequisite(of_column(column, table, rest)));
+        }
+        if column.default.is_some() {
+            let rest = "already has a default value";
+            return Err(prerequisite(of_column(column, table, rest)));
+        }
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        let new = NewSequence {
+            schema: table.schema.to_string(),
+            name: own
+                .name
+                .clone()
+                .unwrap_or_else(|| catalog.sequence_name(ddl, table, &column.name)),
+            ty: own.ty,
+            start: own.start,
+            rule: own.rule,
+            owner: Some((table.oid, column.attnum)),
+            identity: own.identity,
+            if_not_exists: false,
+        };
+        let made = catalog.create_sequence(txn, ddl, &new).await?;
+        let identity = made.zip(own.identity);
+        let identity = identity.map(|(made, identity)| (identity, made.oid));
+        self.put_column(table.oid, at, |column| column.identity = identity)
+            .await
+    }
+
+    fn identity_of(&self, column: &ColumnInfo) -> Option<(Identity, Arc<SequenceInfo>)> {
+        let (identity, sequence) = column.identity?;
+        Some((identity, Arc::clone(self.view().sequence(sequence)?)))
+    }
+
+    async fn set_identity(
+        &mut self,
+        table: &TableInfo,
+        at: usize,
+        always: Option<bool>,
+        options: &[ast::SequenceOption],
+    ) -> SqlResult<()> {
+        let column = &table.columns[at];
+        let Some((identity, sequence)) = self.identity_of(column) else {
+            let rest = "is not an identity column";
+            return Err(prerequisite(of_column(column, table, rest)));
+        };
+        let identity = match always {
+            Some(true) => Identity::Always,
+            Some(false) => Identity::ByDefault,
+            None => identity,
+        };
+        let options = self.options(options)?;
+        let mut changed = self.changed_sequence(&sequence, &options)?;
+        changed.identity = Some(identity);
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        let sequence = catalog
+            .alter_sequence(txn, ddl, sequence.oid, &changed)
+            .await?;
+        self.put_column(table.oid, at, |column| {
+            column.identity = Some((identity, sequence.oid));
+        })
+        .await
+    }
+
+    async fn drop_identity(
+        &mut self,
+        table: &TableInfo,
+        at: usize,
+        if_exists: bool,
+    ) -> SqlResult<()> {
+        let column = &table.columns[at];
+        let Some((_, sequence)) = self.identity_of(column) else {
+            let message = of_column(column, table, "is not an identity column");
+            if !if_exists {
+                return Err(prerequisite(message));
+            }
+            self.notice("NOTICE", SqlState::SUCCESS, format!("{message}, skipping"));
+            return Ok(());
+        };
+        self.put_column(table.oid, at, |column| column.identity = None)
+            .await?;
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        catalog.drop_sequence(txn, ddl, sequence.oid).await
+    }
+}
+
+fn refuse_default(table: &TableInfo, column: &ColumnInfo) -> SqlResult<()> {
+    if column.identity.is_none() {
+        return Ok(());
+    }
+    let message = of_column(column, table, "is an identity column");
+    Err(SqlError::syntax(message))
+}
+
+fn refuse_nulls(table: &TableInfo, column: &ColumnInfo, at: usize) -> SqlResult<()> {
+    if column.identity.is_some() {
+        let message = of_column(column, table, "is an identity column");
+        return Err(SqlError::syntax(message));
+    }
+    let primary = table.primary_key();
+    let in_key = primary.is_some_and(|key| key.columns.iter().any(|part| part.column == at));
+    if in_key {
+        let message = format!("column \"{}\" is in a primary key", column.name);
+        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+    }
+    Ok(())
+}
