@@ -15,7 +15,7 @@ use crate::record::{ALIGN, FieldReader};
 use crate::retry;
 
 /// Version of everything in the data directory.
-pub const FORMAT_VERSION: u32 = 8;
+pub const FORMAT_VERSION: u32 = 9;
 /// Name of the control file.
 pub const CONTROL_FILE: &str = "control";
 /// Name under which it exists while a database is being created.

@@ -199,6 +199,19 @@ impl Transaction {
         }
     }
 
+    /// A snapshot of what is committed now and of the transaction's own changes, whatever its
+    /// isolation level; the statement's stays as it is. For work under a lock that keeps all others
+    /// from the rows.
+    ///
+    /// # Errors
+    /// As [`Transaction::snapshot`].
+    pub fn latest_snapshot(&mut self) -> EngineResult<Snapshot> {
+        if self.command_used.load(Ordering::Relaxed) {
+            self.next_command()?;
+        }
+        Snapshot::take(self.db.system(), self.shared.own(), self.command)
+    }
+
     /// The command id to put on tuples now.
     pub fn command(&self) -> CommandId {
         self.command_used.store(true, Ordering::Relaxed);

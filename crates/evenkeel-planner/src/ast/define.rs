@@ -42,6 +42,8 @@ pub enum Define {
     },
     /// `ALTER TABLE`
     AlterTable(AlterTable),
+    /// `ALTER … RENAME`
+    Rename(Rename),
     /// `DROP TABLE`, `DROP INDEX`
     Drop(Drop),
     /// `TRUNCATE`
@@ -283,6 +285,32 @@ pub struct AlterTable {
     pub actions: Vec<AlterAction>,
 }
 
+/// `ALTER … RENAME`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rename {
+    /// The kind of object that the command names.
+    pub kind: DropKind,
+    /// The relation.
+    pub name: QualifiedName,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// The part of it that gets another name.
+    pub part: RenamedPart,
+    /// The new name.
+    pub to: Name,
+}
+
+/// The part of a relation that `RENAME` is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum RenamedPart {
+    /// The relation itself.
+    Whole,
+    /// `COLUMN`
+    Column(Name),
+    /// `CONSTRAINT`
+    Constraint(Name),
+}
+
 /// An action of ALTER TABLE.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AlterAction {
@@ -290,6 +318,24 @@ pub enum AlterAction {
     AddConstraint(Constraint),
     /// `DROP CONSTRAINT`
     DropConstraint {
+        /// Its name.
+        name: Name,
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// `CASCADE`
+        cascade: bool,
+    },
+    /// `VALIDATE CONSTRAINT`
+    Validate(Name),
+    /// `ADD COLUMN`
+    AddColumn {
+        /// The column.
+        column: TableColumn,
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+    },
+    /// `DROP COLUMN`
+    DropColumn {
         /// Its name.
         name: Name,
         /// `IF EXISTS`
@@ -321,6 +367,15 @@ pub enum ColumnChange {
     SetDefault(WrittenExpr),
     /// `DROP DEFAULT`
     DropDefault,
+    /// `TYPE`
+    Type {
+        /// The type.
+        ty: TypeName,
+        /// `COLLATE`
+        collation: Option<QualifiedName>,
+        /// `USING`
+        using: Option<WrittenExpr>,
+    },
     /// `SET NOT NULL`, or else `DROP NOT NULL`
     NotNull(bool),
     /// `ADD GENERATED … AS IDENTITY`

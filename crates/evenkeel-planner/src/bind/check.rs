@@ -2,11 +2,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_expr::call::Session;
-use evenkeel_types::SqlState;
-
 use super::Binder;
-use super::from::item_of;
 use super::params::Params;
 use super::returning::entry_of;
 use super::scope::{EntryInfo, Place, Scope};
@@ -18,6 +14,7 @@ use crate::error::{PlanError, PlanResult};
 use crate::parser;
 use crate::planning::deparse;
 use crate::relation::Relation;
+use evenkeel_expr::call::Session;
 
 /// A CHECK constraint as it is stored and shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,7 +39,7 @@ pub fn bind_check(
     session: &dyn Session,
 ) -> PlanResult<BoundCheck> {
     let bound = bind_over(written, relation, catalog, session)?;
-    let columns = columns_of(&bound, relation)?;
+    let columns = columns_of(&bound, relation, "a CHECK constraint on")?;
     let text = deparse::over(relation, &bound, false);
     // The text is stored: it must mean what was written.
     let again = parser::parse_expr(&text)
@@ -58,12 +55,34 @@ pub fn bind_check(
     })
 }
 
-fn bind_over(
-    written: &ast::Expr,
+/// A CHECK constraint's condition written with other names of the columns: `text` is over those of
+/// `relation`, and the answer over those of `renamed`.
+///
+/// # Errors
+/// The binder's, of a condition that is no longer understood.
+pub fn rename_check(
+    text: &str,
     relation: &Arc<Relation>,
+    renamed: &Relation,
     catalog: &dyn Catalog,
     session: &dyn Session,
-) -> PlanResult<Expr> {
+) -> PlanResult<BoundCheck> {
+    let written = parser::parse_expr(text)?;
+    let bound = bind_over(&written, relation, catalog, session)?;
+    Ok(BoundCheck {
+        text: deparse::over(renamed, &bound, false),
+        pretty: deparse::over(renamed, &bound, true),
+        columns: columns_of(&bound, relation, "a CHECK constraint on")?,
+    })
+}
+
+/// A binder of expressions over a row of a table, which is the entry of its range table that the
+/// answer names.
+pub(super) fn row_binder<'a>(
+    relation: &Arc<Relation>,
+    catalog: &'a dyn Catalog,
+    session: &'a dyn Session,
+) -> (Binder<'a>, usize) {
     let mut binder = Binder {
         catalog,
         session,
@@ -78,16 +97,23 @@ fn bind_over(
         join: false,
     };
     let rel = binder.add_entry(entry_of(relation, &relation.name), info);
+    (binder, rel)
+}
+
+fn bind_over(
+    written: &ast::Expr,
+    relation: &Arc<Relation>,
+    catalog: &dyn Catalog,
+    session: &dyn Session,
+) -> PlanResult<Expr> {
+    let (mut binder, rel) = row_binder(relation, catalog, session);
     let bound = binder.bind_check_condition(written, relation, rel)?;
-    if !binder.params.finish()?.is_empty() {
-        let message = "there is no parameter $1";
-        return Err(PlanError::new(SqlState::UNDEFINED_PARAMETER, message));
-    }
+    binder.refuse_parameters()?;
     Ok(bound)
 }
 
 /// The columns that a condition mentions; only those of the row can be checked.
-fn columns_of(bound: &Expr, relation: &Relation) -> PlanResult<Vec<usize>> {
+pub(super) fn columns_of(bound: &Expr, relation: &Relation, what: &str) -> PlanResult<Vec<usize>> {
     let mut columns = Vec::new();
     let mut other = false;
     walk::walk(bound, 0, &mut |node, _| {
@@ -102,7 +128,7 @@ fn columns_of(bound: &Expr, relation: &Relation) -> PlanResult<Vec<usize>> {
         Enter::Yes
     });
     if other {
-        let message = "a CHECK constraint on the whole row or a system column is not supported";
+        let message = format!("{what} the whole row or a system column is not supported");
         return Err(PlanError::unsupported(message));
     }
     Ok(columns)
@@ -131,16 +157,7 @@ impl Binder<'_> {
         relation: &Relation,
         rel: usize,
     ) -> PlanResult<Expr> {
-        let scope = self.scope();
-        let mut item = item_of(rel, &scope.range_table[rel]);
-        item.relation = Some(relation.oid);
-        let namespace = std::mem::replace(&mut scope.namespace, vec![item]);
-        let place = std::mem::replace(&mut scope.place, Place::Check);
-        let bound = self.bind_expr(written);
-        let bound = bound.and_then(|bound| self.coerce_to_boolean(bound, "CHECK"));
-        let scope = self.scope();
-        scope.namespace = namespace;
-        scope.place = place;
-        bound
+        let bound = self.bind_over_row(written, relation, rel, Place::Check)?;
+        self.coerce_to_boolean(bound, "CHECK")
     }
 }

@@ -35,6 +35,7 @@ mod place;
 mod poly;
 mod query;
 mod returning;
+mod row_value;
 mod scope;
 mod setops;
 mod simple;
@@ -61,7 +62,8 @@ use params::Params;
 use scope::Scope;
 
 pub use assigned::{AssignedTo, bind_assigned};
-pub use check::{BoundCheck, bind_check};
+pub use check::{BoundCheck, bind_check, rename_check};
+pub use row_value::{BoundRowValue, RowValue, bind_row_value};
 pub use type_name::type_of;
 
 /// Expressions and queries within one another beyond which a statement is refused.

@@ -100,6 +100,11 @@ impl Params {
         }
     }
 
+    /// Whether none was mentioned.
+    pub(super) fn is_empty(&self) -> bool {
+        self.types.is_empty()
+    }
+
     /// The types, all of which must be decided.
     pub(super) fn finish(self) -> PlanResult<Vec<SqlType>> {
         let decided = |(index, ty): (usize, Option<SqlType>)| match ty {

@@ -47,6 +47,10 @@ pub(super) enum Place {
     Default,
     /// A CHECK constraint.
     Check,
+    /// The new values of a column whose type changes.
+    Transform,
+    /// The values of a generated column.
+    Generated,
     ExecuteArgument,
 }
 
@@ -80,6 +84,8 @@ impl Place {
             Place::IndexPredicate => "index predicates",
             Place::Default => "DEFAULT expressions",
             Place::Check => "check constraints",
+            Place::Transform => "transform expressions",
+            Place::Generated => "column generation expressions",
             Place::ExecuteArgument => "EXECUTE parameters",
         }
     }

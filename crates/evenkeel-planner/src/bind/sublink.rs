@@ -86,6 +86,8 @@ impl Binder<'_> {
         let refused = match self.scope().place {
             Place::Default => Some("DEFAULT expression"),
             Place::Check => Some("check constraint"),
+            Place::Transform => Some("transform expression"),
+            Place::Generated => Some("column generation expression"),
             Place::ExecuteArgument => Some("EXECUTE parameter"),
             _ => None,
         };

@@ -4,7 +4,10 @@ use super::cursor::Parser;
 use super::keywords::Kw;
 use super::settings::is_non_reserved;
 use super::token::Tok;
-use crate::ast::{AlterAction, AlterTable, ColumnChange, ConstraintKind, Define, Role};
+use crate::ast::{
+    AlterAction, AlterTable, ColumnChange, ConstraintKind, Define, DropKind, QualifiedName, Rename,
+    RenamedPart, Role,
+};
 use crate::error::PlanResult;
 
 /// Whether an option of a sequence begins with the word.
@@ -30,6 +33,9 @@ impl Parser<'_> {
     pub(super) fn alter_table(&mut self) -> PlanResult<Define> {
         let if_exists = self.if_exists();
         let (name, _) = self.relation()?;
+        if self.is_key(Kw::Rename) {
+            return self.rename(DropKind::Table, name, if_exists);
+        }
         let mut actions = vec![self.alter_action()?];
         while self.accept_char(b',') {
             actions.push(self.alter_action()?);
@@ -39,6 +45,73 @@ impl Parser<'_> {
             if_exists,
             actions,
         }))
+    }
+
+    /// Whether `ALTER INDEX` is followed by a name and `RENAME`.
+    pub(super) fn is_index_renamed(&self) -> bool {
+        let mut at = 2;
+        if self.peek_at(at) == Tok::Key(Kw::If) {
+            at += 2;
+        }
+        while self.peek_at(at + 1) == Tok::Char(b'.') {
+            at += 2;
+        }
+        self.peek_at(at + 1) == Tok::Key(Kw::Rename)
+    }
+
+    /// `RENAME` and what follows.
+    pub(super) fn rename(
+        &mut self,
+        kind: DropKind,
+        name: QualifiedName,
+        if_exists: bool,
+    ) -> PlanResult<Define> {
+        self.expect_key(Kw::Rename)?;
+        let is_table = kind == DropKind::Table;
+        let part = if self.accept_key(Kw::To) {
+            RenamedPart::Whole
+        } else if is_table && self.accept_key(Kw::Constraint) {
+            RenamedPart::Constraint(self.col_id()?)
+        } else if is_table {
+            self.accept_key(Kw::Column);
+            RenamedPart::Column(self.col_id()?)
+        } else {
+            return Err(self.unexpected());
+        };
+        if part != RenamedPart::Whole {
+            self.expect_key(Kw::To)?;
+        }
+        Ok(Define::Rename(Rename {
+            kind,
+            name,
+            if_exists,
+            part,
+            to: self.col_id()?,
+        }))
+    }
+
+    /// `ADD [COLUMN] [IF NOT EXISTS]`
+    fn add_column(&mut self) -> PlanResult<AlterAction> {
+        self.bump();
+        self.accept_key(Kw::Column);
+        let if_not_exists = self.if_not_exists()?;
+        let column = self.table_column()?;
+        Ok(AlterAction::AddColumn {
+            column,
+            if_not_exists,
+        })
+    }
+
+    /// `DROP [COLUMN] [IF EXISTS]`
+    fn drop_column(&mut self) -> PlanResult<AlterAction> {
+        self.bump();
+        self.accept_key(Kw::Column);
+        let if_exists = self.if_exists();
+        Ok(AlterAction::DropColumn {
+            name: self.col_id()?,
+            if_exists,
+            cascade: self.cascade(),
+        })
     }
 
     /// `alter_table_cmd`
@@ -68,6 +141,12 @@ impl Parser<'_> {
                 })
             }
             (Kw::Alter, second) if second != Tok::Key(Kw::Constraint) => self.alter_column(),
+            (Kw::Add, second) if second != Tok::Key(Kw::Exclude) => self.add_column(),
+            (Kw::Drop, _) => self.drop_column(),
+            (Kw::Validate, Tok::Key(Kw::Constraint)) => {
+                self.skip(2);
+                Ok(AlterAction::Validate(self.col_id()?))
+            }
             (Kw::Owner, _) => {
                 self.bump();
                 self.expect_key(Kw::To)?;
@@ -88,17 +167,7 @@ impl Parser<'_> {
     fn unbuilt_action(&mut self, keyword: Kw, second: Tok) -> PlanResult<AlterAction> {
         let name = match (keyword, second) {
             (Kw::Add, Tok::Key(Kw::Exclude)) => "ALTER TABLE ADD EXCLUDE",
-            (Kw::Add | Kw::Drop, Tok::End) => {
-                self.bump();
-                return Err(self.unexpected());
-            }
-            (Kw::Add, _) => "ALTER TABLE ADD COLUMN",
-            (Kw::Drop, _) => "ALTER TABLE DROP COLUMN",
             (Kw::Alter, Tok::Key(Kw::Constraint)) => "ALTER TABLE ALTER CONSTRAINT",
-            (Kw::Rename, Tok::Key(Kw::To)) => "ALTER TABLE RENAME",
-            (Kw::Rename, Tok::Key(Kw::Constraint)) => "ALTER TABLE RENAME CONSTRAINT",
-            (Kw::Rename, _) => "ALTER TABLE RENAME COLUMN",
-            (Kw::Validate, Tok::Key(Kw::Constraint)) => "ALTER TABLE VALIDATE CONSTRAINT",
             (Kw::Cluster, Tok::Key(Kw::On)) => "ALTER TABLE CLUSTER ON",
             (Kw::Enable, _) => "ALTER TABLE ENABLE",
             (Kw::Disable, _) => "ALTER TABLE DISABLE",
@@ -155,6 +224,15 @@ impl Parser<'_> {
                 self.skip(3);
                 ColumnChange::NotNull(word == Kw::Set)
             }
+            (Tok::Key(Kw::Type), ..) => {
+                self.bump();
+                self.column_type()?
+            }
+            (Tok::Key(Kw::Set), Tok::Key(Kw::Data), _) => {
+                self.skip(2);
+                self.expect_key(Kw::Type)?;
+                self.column_type()?
+            }
             (Tok::Key(Kw::Add), Tok::Key(Kw::Generated), _) => {
                 self.bump();
                 self.added_identity()?
@@ -177,9 +255,6 @@ impl Parser<'_> {
 
     fn unbuilt_column(&mut self, first: Tok, second: Tok) -> PlanResult<AlterAction> {
         let name = match (first, second) {
-            (Tok::Key(Kw::Type), _) | (Tok::Key(Kw::Set), Tok::Key(Kw::Data)) => {
-                "ALTER TABLE ALTER COLUMN TYPE"
-            }
             (Tok::Key(Kw::Set), Tok::Key(Kw::Statistics)) => {
                 "ALTER TABLE ALTER COLUMN SET STATISTICS"
             }
@@ -201,6 +276,24 @@ impl Parser<'_> {
         };
         self.skip_command(Kw::Alter)?;
         Ok(AlterAction::Unbuilt(name))
+    }
+
+    /// `Typename opt_collate_clause alter_using` behind TYPE.
+    fn column_type(&mut self) -> PlanResult<ColumnChange> {
+        let ty = self.type_name()?;
+        let collation = match self.accept_key(Kw::Collate) {
+            true => Some(self.any_name()?),
+            false => None,
+        };
+        let using = match self.accept_key(Kw::Using) {
+            true => Some(self.written(Self::expr)?),
+            false => None,
+        };
+        Ok(ColumnChange::Type {
+            ty,
+            collation,
+            using,
+        })
     }
 
     /// `GENERATED … AS IDENTITY` behind ADD.

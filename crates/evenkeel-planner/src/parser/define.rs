@@ -23,6 +23,13 @@ impl Parser<'_> {
                 self.bump();
                 self.alter_table().map(Some)
             }
+            (Kw::Alter, Tok::Key(Kw::Index)) if self.is_index_renamed() => {
+                self.bump();
+                self.bump();
+                let if_exists = self.if_exists();
+                let name = self.qualified_name()?;
+                self.rename(DropKind::Index, name, if_exists).map(Some)
+            }
             (Kw::Drop, Tok::Key(Kw::Table | Kw::Index | Kw::Sequence | Kw::Extension)) => {
                 self.bump();
                 self.drop().map(Some)

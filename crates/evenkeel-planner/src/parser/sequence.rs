@@ -3,7 +3,9 @@
 use super::cursor::Parser;
 use super::keywords::Kw;
 use super::token::Tok;
-use crate::ast::{Define, Persistence, SequenceChange, SequenceOption, SequenceOptionKind};
+use crate::ast::{
+    Define, DropKind, Persistence, SequenceChange, SequenceOption, SequenceOptionKind,
+};
 use crate::error::PlanResult;
 
 impl Parser<'_> {
@@ -28,9 +30,7 @@ impl Parser<'_> {
                 self.expect_key(Kw::To)?;
                 SequenceChange::Owner(self.role()?)
             }
-            (Tok::Key(Kw::Rename), Tok::Key(Kw::To)) => {
-                self.unbuilt_sequence("ALTER SEQUENCE RENAME")?
-            }
+            (Tok::Key(Kw::Rename), _) => return self.rename(DropKind::Sequence, name, if_exists),
             (Tok::Key(Kw::Set), Tok::Key(Kw::Schema)) => {
                 self.unbuilt_sequence("ALTER SEQUENCE SET SCHEMA")?
             }

@@ -36,6 +36,7 @@ mod walk;
 use std::sync::Arc;
 
 use evenkeel_expr::call::Session;
+use evenkeel_expr::program::Program;
 use evenkeel_types::{Datum, SqlState};
 
 use crate::bound::{
@@ -103,6 +104,36 @@ pub fn plan(bound: &Bound, how: Planning<'_>) -> PlanResult<Plan> {
         changed: statement.changed,
         locked: statement.row_locked,
     })
+}
+
+/// Whether a query's select list has a value that may be another each time.
+pub fn has_volatile(bound: &Bound) -> bool {
+    match &bound.statement {
+        BoundStatement::Query(query) => {
+            let mut targets = query.targets.iter();
+            targets.any(|target| volatility::is_volatile(&target.expr))
+        }
+        BoundStatement::Change(_) => true,
+    }
+}
+
+/// The programs of a query's select list over the columns of the row of its only relation.
+///
+/// # Errors
+/// As [`plan`].
+pub fn row_programs(bound: &Bound, how: Planning<'_>) -> PlanResult<Vec<Program>> {
+    let internal = |message| PlanError::new(SqlState::INTERNAL_ERROR, message);
+    let BoundStatement::Query(query) = &bound.statement else {
+        return Err(internal("a change where values were expected"));
+    };
+    let mut query = Query::clone(query);
+    fold::fold(&mut query, how.session, how.settings);
+    let mut statement = Statement::new(how.settings, how.values);
+    let first = statement.enter(&mut query)?;
+    let width = statement.rels.get(first).map_or(0, |rel| rel.types.len());
+    let row = layout::Layout::of_columns(first, 0..width);
+    let exprs = query.targets.iter().map(|target| &target.expr);
+    statement.programs(exprs, &row, &mut Env::default())
 }
 
 fn output_columns(range_table: &[RangeEntry], targets: &[Target]) -> Vec<OutputColumn> {

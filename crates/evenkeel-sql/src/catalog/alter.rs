@@ -8,9 +8,10 @@ use evenkeel_engine::{FileId, TableLockMode, Transaction};
 use super::create::second_primary_key;
 use super::parameters::StorageParameters;
 use super::state::CatalogChange;
-use super::system::{TableParts, attribute_row, index_class_row, index_def, index_row, table_row};
+use super::system::{TableParts, index_class_row, index_def, table_row};
 use super::{
-    Catalog, ConstraintKind, DdlLog, IndexInfo, NewConstraint, Oid, RelationStats, TableInfo,
+    Catalog, ConstraintKind, DdlLog, IndexInfo, NewConstraint, NewNotNull, NotNull, Oid,
+    RelationStats, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 
@@ -39,7 +40,10 @@ impl Catalog {
             if constraint.kind == ConstraintKind::Primary {
                 let columns: Vec<usize> = plan.columns.iter().map(|key| key.column).collect();
                 check_no_nulls(txn, &table, &columns)?;
-                self.set_not_null(txn, &mut parts, &columns).await?;
+                for &at in &columns {
+                    let new = NewNotNull::default();
+                    self.add_not_null(txn, ddl, &mut parts, at, &new).await?;
+                }
             }
             self.add_index(txn, &mut parts, plan).await?;
         }
@@ -63,6 +67,14 @@ impl Catalog {
             .await?;
         let mut parts = TableParts::of(&table);
         if self.drop_check(txn, &mut parts, name).await? {
+            return self.finish(txn, ddl, parts);
+        }
+        let named = |constraint: &NotNull| &*constraint.name == name;
+        let mut columns = table.columns.iter();
+        let at = columns.position(|column| column.not_null.as_ref().is_some_and(named));
+        if let Some(at) = at {
+            refuse_nulls(&table, at)?;
+            self.remove_not_null(txn, &mut parts, at).await?;
             return self.finish(txn, ddl, parts);
         }
         let constraint = table
@@ -110,11 +122,69 @@ impl Catalog {
         self.finish(txn, ddl, parts)
     }
 
-    /// Makes a column NOT NULL.
+    /// Makes a column NOT NULL. The caller has yet to look at its rows, or else it is NOT VALID.
     ///
     /// # Errors
-    /// 23502 if it has NULLs; the engine's.
+    /// 42710; the engine's.
     pub async fn set_column_not_null(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        (table, at): (Oid, usize),
+        new: &NewNotNull,
+    ) -> SqlResult<()> {
+        let mode = TableLockMode::AccessExclusive;
+        let table = self.lock_table(txn, ddl, table, mode).await?;
+        let mut parts = TableParts::of(&table);
+        match &parts.columns[at].not_null {
+            None => self.add_not_null(txn, ddl, &mut parts, at, new).await?,
+            Some(_) => {
+                let valid = |constraint: &mut NotNull| constraint.validated = true;
+                self.change_not_null(txn, &mut parts, at, valid).await?;
+            }
+        }
+        self.finish(txn, ddl, parts)?;
+        Ok(())
+    }
+
+    /// Notes that all rows keep to a CHECK or NOT NULL constraint.
+    ///
+    /// # Errors
+    /// 42P01 if the table has gone meanwhile; the engine's.
+    pub async fn mark_validated(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        table: Oid,
+        name: &str,
+    ) -> SqlResult<()> {
+        let mode = TableLockMode::AccessExclusive;
+        let table = self.lock_table(txn, ddl, table, mode).await?;
+        let mut parts = TableParts::of(&table);
+        let mut checks = table.checks.iter().filter(|check| &*check.name == name);
+        if let Some(check) = checks.next() {
+            self.change_check(txn, &mut parts, check.oid, |check| check.validated = true)
+                .await?;
+        }
+        let named = |constraint: &&NotNull| &*constraint.name == name;
+        let columns = table.columns.iter();
+        let at = columns.into_iter().position(|column| {
+            let constraint = column.not_null.as_ref();
+            constraint.filter(named).is_some()
+        });
+        if let Some(at) = at {
+            let valid = |constraint: &mut NotNull| constraint.validated = true;
+            self.change_not_null(txn, &mut parts, at, valid).await?;
+        }
+        self.finish(txn, ddl, parts)?;
+        Ok(())
+    }
+
+    /// Lets a column have NULLs.
+    ///
+    /// # Errors
+    /// 42P01 if the table has gone meanwhile; the engine's.
+    pub async fn drop_not_null(
         &self,
         txn: &mut Transaction,
         ddl: &DdlLog,
@@ -124,27 +194,8 @@ impl Catalog {
         let mode = TableLockMode::AccessExclusive;
         let table = self.lock_table(txn, ddl, table, mode).await?;
         let mut parts = TableParts::of(&table);
-        check_no_nulls(txn, &table, &[at])?;
-        self.set_not_null(txn, &mut parts, &[at]).await?;
+        self.remove_not_null(txn, &mut parts, at).await?;
         self.finish(txn, ddl, parts)?;
-        Ok(())
-    }
-
-    async fn set_not_null(
-        &self,
-        txn: &mut Transaction,
-        parts: &mut TableParts,
-        columns: &[usize],
-    ) -> SqlResult<()> {
-        for &column in columns {
-            let column = &mut parts.columns[column];
-            if !column.not_null {
-                column.not_null = true;
-                self.tables.attribute.delete(txn, column.place).await?;
-                let row = attribute_row(parts.oid, column);
-                column.place = self.tables.attribute.insert(txn, &row).await?;
-            }
-        }
         Ok(())
     }
 
@@ -190,7 +241,7 @@ impl Catalog {
     }
 
     /// The index with a new, empty tree.
-    async fn renew_index(
+    pub(super) async fn renew_index(
         &self,
         txn: &mut Transaction,
         parts: &TableParts,
@@ -202,12 +253,10 @@ impl Catalog {
             ..index.clone()
         };
         let before = evenkeel_engine::table::Table::open(&self.db, parts.def(0))?;
-        // The heap is new and empty: nothing was left out.
+        // All rows of a new heap are this transaction's: no older snapshot sees any.
         let _ = before.build_index(txn, &index_def(&renewed))?;
         if index.usable_after.is_some() {
-            self.tables.index.delete(txn, index.places[1]).await?;
-            let row = index_row(&renewed);
-            renewed.places[1] = self.tables.index.insert(txn, &row).await?;
+            self.put_index(txn, parts, &mut renewed).await?;
         }
         self.tables.class.delete(txn, index.places[0]).await?;
         let row = index_class_row(index.oid, &index.name, parts.schema_oid, renewed.file);
@@ -245,14 +294,39 @@ impl Catalog {
     }
 }
 
+/// Refuses to let a column have NULLs that is an identity or in a primary key.
+///
+/// # Errors
+/// 42601, 42P16
+pub fn refuse_nulls(table: &TableInfo, at: usize) -> SqlResult<()> {
+    let column = &table.columns[at];
+    if column.identity.is_some() {
+        let message = format!(
+            "column \"{}\" of relation \"{}\" is an identity column",
+            column.name, table.name
+        );
+        return Err(SqlError::syntax(message));
+    }
+    let primary = table.primary_key();
+    let in_key = primary.is_some_and(|key| key.columns.iter().any(|part| part.column == at));
+    if in_key {
+        let message = format!("column \"{}\" is in a primary key", column.name);
+        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
+    }
+    Ok(())
+}
+
 /// 23502 if a row has NULL in one of the columns.
 fn check_no_nulls(txn: &mut Transaction, table: &TableInfo, columns: &[usize]) -> SqlResult<()> {
-    if columns.iter().all(|&column| table.columns[column].not_null) {
+    let known = |&column: &usize| {
+        let not_null = table.columns[column].not_null.as_ref();
+        not_null.is_some_and(|constraint| constraint.validated)
+    };
+    if columns.iter().all(known) {
         return Ok(());
     }
     // The wait for the lock may have let others change the table since the statement began.
-    txn.begin_statement()?;
-    let mut scan = table.table.scan(&txn.snapshot()?);
+    let mut scan = table.table.scan(&txn.latest_snapshot()?);
     let mut batch = RowBatch::new();
     while scan.next_page(&mut batch)? {
         for (_, row) in batch.iter() {

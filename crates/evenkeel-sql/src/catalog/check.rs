@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_engine::{TableLockMode, Transaction};
 
 use super::NOWHERE;
-use super::names::free_name_among;
+use super::not_null::constraint_exists;
 use super::system::{TableParts, check_row};
 use super::{Catalog, CheckInfo, DdlLog, Oid, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -21,6 +21,8 @@ pub struct NewCheck {
     pub pretty: String,
     /// Positions of the columns that it mentions, from 0.
     pub columns: Vec<usize>,
+    /// NOT VALID
+    pub not_valid: bool,
 }
 
 impl Catalog {
@@ -40,9 +42,10 @@ impl Catalog {
                 text: new.text.as_str().into(),
                 pretty: new.pretty.as_str().into(),
                 columns: new.columns.clone(),
+                validated: !new.not_valid,
                 place: NOWHERE,
             };
-            let row = check_row(parts.oid, &check);
+            let row = check_row(parts.oid, &check, &parts.columns);
             check.place = self.tables.check.insert(txn, &row).await?;
             parts.checks.push(Arc::new(check));
         }
@@ -53,23 +56,17 @@ impl Catalog {
     /// The name that was given, or PostgreSQL's: the table's, that of the column if the condition
     /// mentions only one, and `check`.
     fn check_name(&self, ddl: &DdlLog, parts: &TableParts, new: &NewCheck) -> SqlResult<String> {
-        let taken = |name: &str| {
-            let keys = parts.constraints.iter().map(|constraint| &constraint.name);
-            let checks = parts.checks.iter().map(|check| &check.name);
-            keys.chain(checks).any(|other| **other == *name)
-        };
         if let Some(name) = &new.name {
-            if taken(name) {
+            if parts.constraint_names().any(|other| **other == **name) {
                 // Within CREATE TABLE both are new.
                 let new = self.view(ddl).table(parts.oid).is_none();
-                let message = match new {
-                    true => format!("check constraint \"{name}\" already exists"),
-                    false => format!(
-                        "constraint \"{name}\" for relation \"{}\" already exists",
-                        parts.name
-                    ),
-                };
-                return Err(SqlError::new(SqlState::DUPLICATE_OBJECT, message));
+                return Err(match new {
+                    true => {
+                        let message = format!("check constraint \"{name}\" already exists");
+                        SqlError::new(SqlState::DUPLICATE_OBJECT, message)
+                    }
+                    false => constraint_exists(name, &parts.name),
+                });
             }
             return Ok(name.clone());
         }
@@ -77,18 +74,7 @@ impl Catalog {
             [column] => parts.columns.get(*column).map_or("", |column| &column.name),
             _ => "",
         };
-        // PostgreSQL makes names that no constraint of the schema has.
-        let state = self.view(ddl);
-        let elsewhere = |name: &str| {
-            let tables = state.tables().filter(|t| t.schema_oid == parts.schema_oid);
-            tables.into_iter().any(|table| {
-                let keys = table.constraints.iter().map(|constraint| &constraint.name);
-                let mut names = keys.chain(table.checks.iter().map(|check| &check.name));
-                names.any(|other| **other == *name)
-            })
-        };
-        let used = |name: &str| taken(name) || elsewhere(name);
-        Ok(free_name_among(used, &parts.name, column, "check"))
+        Ok(self.free_constraint_name(ddl, parts, column, "check"))
     }
 
     /// Adds a CHECK constraint to a table, whose rows the caller has yet to look at.

@@ -8,11 +8,11 @@ use super::names::{free_name, name_lock};
 use super::state::CatalogChange;
 use super::system::{
     TableParts, attribute_row, constraint_row, index_class_row, index_def, index_key, index_row,
-    layout_of, table_row,
+    table_row,
 };
 use super::{
     Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
-    IndexInfo, NOWHERE, NewCheck, Oid, OwnSequence, PG_CATALOG_OID, RelationStats,
+    IndexInfo, NOWHERE, NewCheck, NewNotNull, Oid, OwnSequence, PG_CATALOG_OID, RelationStats,
     StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -35,6 +35,8 @@ pub struct NewColumn {
     pub ty: SqlType,
     /// NOT NULL.
     pub not_null: bool,
+    /// The name of that constraint, if it was given one.
+    pub not_null_name: Option<String>,
     /// DEFAULT, as SQL text.
     pub default: Option<String>,
     /// The sequence of a `serial` or an identity, made with the table.
@@ -123,6 +125,24 @@ pub(super) fn no_key_column(name: &str) -> SqlError {
     )
 }
 
+/// Refuses a type that no key can have.
+///
+/// # Errors
+/// 42704, 0A000
+pub(super) fn key_type(ty: SqlType) -> SqlResult<()> {
+    if ty.element().is_some() {
+        return Err(SqlError::unsupported("an index on an array"));
+    }
+    if !is_indexable(ty) {
+        let message = format!(
+            "data type {} has no default operator class for access method \"btree\"",
+            ty.base_name()
+        );
+        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
+    }
+    Ok(())
+}
+
 /// The column of an index, in the default order of NULLs unless one was asked for.
 fn key_column(
     columns: &[ColumnInfo],
@@ -135,16 +155,7 @@ fn key_column(
         .position(|column| &*column.name == name)
         .ok_or_else(|| no_key_column(name))?;
     let ty = columns[column].ty;
-    if ty.element().is_some() {
-        return Err(SqlError::unsupported("an index on an array"));
-    }
-    if !is_indexable(ty) {
-        let message = format!(
-            "data type {} has no default operator class for access method \"btree\"",
-            ty.base_name()
-        );
-        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
-    }
+    key_type(ty)?;
     Ok(KeyColumn {
         column,
         ty,
@@ -156,11 +167,34 @@ fn key_column(
 /// Columns that every table has.
 const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"];
 
+/// Whether every table has a column of this name.
+pub fn is_system_column(name: &str) -> bool {
+    SYSTEM_COLUMNS.contains(&name)
+}
+
+/// Refuses a name for a column that the table already has.
+///
+/// # Errors
+/// 42701
+pub fn check_column_name(table: &TableInfo, name: &str) -> SqlResult<()> {
+    let message = if is_system_column(name) {
+        format!("column name \"{name}\" conflicts with a system column name")
+    } else if table.column(name).is_some() {
+        format!(
+            "column \"{name}\" of relation \"{}\" already exists",
+            table.name
+        )
+    } else {
+        return Ok(());
+    };
+    Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message))
+}
+
 /// Checks the columns of a definition before anything is created.
 fn check_columns(create: &CreateTable) -> SqlResult<()> {
     if create.columns.len() > MAX_COLUMNS {
         let message = format!("tables can have at most {MAX_COLUMNS} columns");
-        return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
     }
     for (at, column) in create.columns.iter().enumerate() {
         if SYSTEM_COLUMNS.contains(&&*column.name) {
@@ -177,19 +211,7 @@ fn check_columns(create: &CreateTable) -> SqlResult<()> {
             let message = format!("column \"{}\" specified more than once", column.name);
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
         }
-        if !column.ty.is_storable() {
-            let message = format!(
-                "column \"{}\" has pseudo-type {}",
-                column.name,
-                column.ty.base_name()
-            );
-            return Err(match column.ty {
-                SqlType::Unknown | SqlType::Void => {
-                    SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
-                }
-                ty => SqlError::unsupported(format!("a column of type {}", ty.base_name())),
-            });
-        }
+        check_column(column)?;
     }
     let primaries = create
         .constraints
@@ -201,8 +223,26 @@ fn check_columns(create: &CreateTable) -> SqlResult<()> {
     Ok(())
 }
 
+/// Refuses a column of a type that no row can have.
+///
+/// # Errors
+/// 42P16, 0A000
+pub(super) fn check_column(column: &NewColumn) -> SqlResult<()> {
+    if column.ty.is_storable() {
+        return Ok(());
+    }
+    let name = column.ty.base_name();
+    Err(match column.ty {
+        SqlType::Unknown | SqlType::Void => {
+            let message = format!("column \"{}\" has pseudo-type {name}", column.name);
+            SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
+        }
+        _ => SqlError::unsupported(format!("a column of type {name}")),
+    })
+}
+
 /// 42P16
-pub(super) fn second_primary_key(table: &str) -> SqlError {
+pub fn second_primary_key(table: &str) -> SqlError {
     SqlError::new(
         SqlState::INVALID_TABLE_DEFINITION,
         format!("multiple primary keys for table \"{table}\" are not allowed"),
@@ -243,6 +283,7 @@ impl Catalog {
             schema: create.schema.as_str().into(),
             schema_oid,
             columns,
+            dropped: Vec::new(),
             indexes: Vec::new(),
             constraints: Vec::new(),
             checks: Vec::new(),
@@ -269,6 +310,16 @@ impl Catalog {
         }
         self.add_checks(txn, ddl, &mut parts, &create.checks)
             .await?;
+        for (at, column) in create.columns.iter().enumerate() {
+            if column.not_null || column.sequence.is_some() || in_primary_key(create, &column.name)
+            {
+                let new = NewNotNull {
+                    name: column.not_null_name.clone(),
+                    ..NewNotNull::default()
+                };
+                self.add_not_null(txn, ddl, &mut parts, at, &new).await?;
+            }
+        }
         self.finish(txn, ddl, parts).map(Some)
     }
 
@@ -421,7 +472,7 @@ impl Catalog {
         plan: IndexPlan,
     ) -> SqlResult<()> {
         let (oid, constraint_oid) = (self.new_oid()?, self.new_oid()?);
-        let layout = Arc::new(layout_of(&parts.columns));
+        let layout = parts.layout();
         let mut index = IndexInfo {
             oid,
             name: plan.name.as_str().into(),
@@ -444,7 +495,8 @@ impl Catalog {
         }
         let row = index_class_row(oid, &index.name, parts.schema_oid, index.file);
         index.places[0] = self.tables.class.insert(txn, &row).await?;
-        index.places[1] = self.tables.index.insert(txn, &index_row(&index)).await?;
+        let row = index_row(&index, &parts.columns);
+        index.places[1] = self.tables.index.insert(txn, &row).await?;
         if let Some(kind) = plan.constraint {
             let mut constraint = ConstraintInfo {
                 oid: constraint_oid,
@@ -454,7 +506,7 @@ impl Catalog {
                 index_oid: oid,
                 place: NOWHERE,
             };
-            let row = constraint_row(parts.oid, &constraint);
+            let row = constraint_row(parts.oid, &constraint, &parts.columns);
             constraint.place = self.tables.constraint.insert(txn, &row).await?;
             parts.constraints.push(Arc::new(constraint));
         }
@@ -478,18 +530,20 @@ impl Catalog {
     }
 }
 
+fn in_primary_key(create: &CreateTable, name: &String) -> bool {
+    let mut constraints = create.constraints.iter();
+    constraints.any(|c| c.kind == ConstraintKind::Primary && c.columns.contains(name))
+}
+
 fn new_columns(create: &CreateTable) -> Vec<ColumnInfo> {
-    let in_primary_key = |name: &String| {
-        let mut constraints = create.constraints.iter();
-        constraints.any(|c| c.kind == ConstraintKind::Primary && c.columns.contains(name))
-    };
     let column = |(attnum, new): (i16, &NewColumn)| ColumnInfo {
         name: new.name.as_str().into(),
         ty: new.ty,
         attnum,
-        not_null: new.not_null || in_primary_key(&new.name),
+        not_null: None,
         default: new.default.as_deref().map(Into::into),
         identity: None,
+        missing: None,
         place: NOWHERE,
     };
     (1i16..).zip(&create.columns).map(column).collect()

@@ -32,7 +32,12 @@ impl Catalog {
             let oid = index.oid;
             self.remove_index(txn, &mut parts, oid).await?;
         }
-        for column in &parts.columns {
+        for at in 0..parts.columns.len() {
+            self.remove_not_null(txn, &mut parts, at).await?;
+            let place = parts.columns[at].place;
+            self.tables.attribute.delete(txn, place).await?;
+        }
+        for column in &parts.dropped {
             self.tables.attribute.delete(txn, column.place).await?;
         }
         for column in parts.stats.columns.iter().flatten() {

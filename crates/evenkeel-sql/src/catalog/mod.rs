@@ -6,12 +6,15 @@
 
 mod alter;
 mod check;
+mod columns;
 mod counts;
 mod create;
 mod drop;
 mod log;
 mod names;
+mod not_null;
 mod parameters;
+mod rename;
 mod sequence;
 mod sequence_info;
 mod set_statistics;
@@ -29,10 +32,17 @@ use evenkeel_engine::{Database, FileId, TableLockMode, Tid, Transaction, WaitPol
 
 use parking_lot::RwLock;
 
+pub use alter::refuse_nulls;
 pub use check::NewCheck;
-pub use create::{CreateTable, NewColumn, NewConstraint, NewIndex};
+pub use columns::Retyped;
+pub use create::{
+    CreateTable, NewColumn, NewConstraint, NewIndex, check_column_name, is_system_column,
+    second_primary_key,
+};
 pub use log::{DdlLog, DdlMark};
+pub use not_null::NewNotNull;
 pub use parameters::StorageParameters;
+pub use rename::NewText;
 pub use sequence::{NewSequence, OwnSequence, SequenceChange};
 pub use sequence_info::{Identity, SequenceInfo};
 pub use set_statistics::StatisticsChange;
@@ -71,16 +81,36 @@ pub struct ColumnInfo {
     pub name: Arc<str>,
     /// Type.
     pub ty: SqlType,
-    /// `attnum`, from 1.
+    /// `attnum`, from 1; those of dropped columns are not used again.
     pub attnum: i16,
-    /// NOT NULL.
-    pub not_null: bool,
+    /// The NOT NULL constraint.
+    pub not_null: Option<NotNull>,
     /// DEFAULT, as SQL text.
     pub default: Option<Arc<str>>,
     /// GENERATED AS IDENTITY, with the sequence.
     pub identity: Option<(Identity, Oid)>,
+    /// The stored bytes of its value in rows that were written before it was added.
+    pub missing: Option<Arc<[u8]>>,
     /// Its row in `pg_attribute`.
     pub(crate) place: Tid,
+}
+
+/// A column that was dropped. Its number and its place in rows are not used again.
+#[derive(Debug, Clone)]
+pub struct DroppedColumn {
+    /// `attnum`
+    pub attnum: i16,
+    /// Bytes of its slot in a row, or `None` for values of variable length.
+    pub width: Option<usize>,
+    /// Its row in `pg_attribute`.
+    pub(crate) place: Tid,
+}
+
+impl DroppedColumn {
+    /// The name that PostgreSQL gives it.
+    pub fn name(&self) -> String {
+        format!("........pg.dropped.{}........", self.attnum)
+    }
 }
 
 impl ColumnInfo {
@@ -138,6 +168,19 @@ pub struct ConstraintInfo {
     pub(crate) place: Tid,
 }
 
+/// A NOT NULL constraint of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotNull {
+    /// Oid.
+    pub oid: Oid,
+    /// Name.
+    pub name: Arc<str>,
+    /// Whether the rows that were there before it keep to it: not after NOT VALID.
+    pub validated: bool,
+    /// Its row in `pg_constraint`.
+    pub(crate) place: Tid,
+}
+
 /// A CHECK constraint.
 #[derive(Debug, Clone)]
 pub struct CheckInfo {
@@ -151,6 +194,8 @@ pub struct CheckInfo {
     pub pretty: Arc<str>,
     /// Positions of the columns that it mentions, from 0.
     pub columns: Vec<usize>,
+    /// Whether the rows that were there before it keep to it: not after NOT VALID.
+    pub validated: bool,
     /// Its row in `evenkeel_check`.
     pub(crate) place: Tid,
 }
@@ -198,8 +243,10 @@ pub struct TableInfo {
     pub schema: Arc<str>,
     /// Oid of its schema.
     pub schema_oid: Oid,
-    /// Columns in order.
+    /// Columns in order, without those that were dropped.
     pub columns: Vec<ColumnInfo>,
+    /// Columns that were dropped, by number.
+    pub dropped: Vec<DroppedColumn>,
     /// Indexes, in the order of the engine's table.
     pub indexes: Vec<Arc<IndexInfo>>,
     /// Constraints.
@@ -238,6 +285,13 @@ impl TableInfo {
     /// The columns' types.
     pub fn types(&self) -> Vec<SqlType> {
         self.columns.iter().map(|column| column.ty).collect()
+    }
+
+    /// The number that a column added now gets.
+    pub fn next_attnum(&self) -> i16 {
+        let last = self.columns.last().map_or(0, |column| column.attnum);
+        let dropped = self.dropped.iter().map(|column| column.attnum);
+        dropped.fold(last, i16::max).saturating_add(1)
     }
 
     /// The lock of the table.

@@ -8,7 +8,7 @@ use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
 use super::names::free_name;
 use super::sequence_info::default_text;
 use super::state::CatalogChange;
-use super::system::{TableParts, attribute_row, sequence_rows};
+use super::system::{TableParts, sequence_rows};
 use super::{
     Catalog, CatalogState, ColumnInfo, DdlLog, Identity, NOWHERE, Oid, SequenceInfo, TableInfo,
 };
@@ -173,7 +173,6 @@ impl Catalog {
             let made = self.create_sequence(txn, ddl, &new).await?;
             let made = made.ok_or_else(|| SqlError::internal("a sequence was not made"))?;
             let column = &mut parts.columns[at];
-            column.not_null = true;
             match own.identity {
                 Some(identity) => column.identity = Some((identity, made.oid)),
                 None => column.default = Some(made.default_text().into()),
@@ -262,6 +261,29 @@ impl Catalog {
         })
     }
 
+    /// Gives a sequence another name.
+    ///
+    /// # Errors
+    /// 42P07; 42P01 if it has gone meanwhile; the engine's.
+    pub async fn rename_sequence(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        oid: Oid,
+        to: &str,
+    ) -> SqlResult<()> {
+        let old = self.locked_sequence(txn, ddl, oid).await?;
+        self.claim_name(txn, ddl, old.schema_oid, to, false).await?;
+        self.tables.class.delete(txn, old.places[0]).await?;
+        self.tables.sequence.delete(txn, old.places[1]).await?;
+        let new = SequenceInfo {
+            name: to.into(),
+            ..SequenceInfo::clone(&old)
+        };
+        self.put_sequence(txn, ddl, new).await?;
+        Ok(())
+    }
+
     /// Drops a sequence. The caller has dealt with the defaults that use it.
     ///
     /// # Errors
@@ -297,9 +319,7 @@ impl Catalog {
         let column = parts.columns.get_mut(at);
         let column = column.ok_or_else(|| SqlError::internal("a column is not there"))?;
         change(column);
-        self.tables.attribute.delete(txn, column.place).await?;
-        let row = attribute_row(parts.oid, column);
-        column.place = self.tables.attribute.insert(txn, &row).await?;
+        self.put_column(txn, &mut parts, at).await?;
         self.finish(txn, ddl, parts)
     }
 }

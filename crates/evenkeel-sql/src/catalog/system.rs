@@ -15,13 +15,13 @@ use super::parameters::StorageParameters;
 use super::state::{CatalogChange, CatalogState};
 use super::statistics::{ColumnStats, RelationStats};
 use super::{
-    CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, ExtensionInfo, Identity, IndexInfo, Oid,
-    SequenceInfo, TableInfo,
+    CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, DroppedColumn, ExtensionInfo, Identity,
+    IndexInfo, NotNull, Oid, SequenceInfo, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
 use crate::types::{Datum, SqlType};
-use evenkeel_types::row::RowLayout;
+use evenkeel_types::row::{PhysicalColumn, RowLayout, fixed_width};
 
 const CLASS_OID: Oid = 1259;
 const ATTRIBUTE_OID: Oid = 1249;
@@ -39,6 +39,8 @@ const CATALOG_FILLFACTOR: u8 = 100;
 const CLASS_COLUMNS: usize = 12;
 /// `fillfactor` of a table that declares none.
 pub(super) const DEFAULT_FILLFACTOR: u8 = 100;
+/// `contype` of NOT NULL.
+const NOT_NULL_CODE: &str = "n";
 const OPTION_DESCENDING: u32 = 1;
 const OPTION_NULLS_FIRST: u32 = 2;
 /// Numbers in a row of counts.
@@ -62,11 +64,12 @@ pub(super) struct SystemTables {
     /// oid, relname, relnamespace, relkind, relfilenode, fillfactor, reloptions, relfrozenxid,
     /// relpages, reltuples, relallvisible, relallfrozen
     pub class: SystemTable,
-    /// attrelid, attnum, attname, atttypid, atttypmod, attnotnull, adsrc
+    /// attrelid, attnum, attname, atttypid, atttypmod, the bytes of a slot or -1, attisdropped,
+    /// the bytes of the missing value, adsrc
     pub attribute: SystemTable,
     /// indexrelid, indrelid, indisunique, indisprimary, indnullsnotdistinct, indkey, indoption
     pub index: SystemTable,
-    /// oid, conname, contype, conrelid, conindid, conkey
+    /// oid, conname, contype, conrelid, conindid, conkey, convalidated
     pub constraint: SystemTable,
     /// seqrelid, seqtypid, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle; the table
     /// and the number of the column that it belongs to, and whether that is an identity: `a`, `d`
@@ -76,7 +79,7 @@ pub(super) struct SystemTables {
     /// starelid, staattnum, stanullfrac, stawidth, stadistinct, correlation, and as texts of
     /// arrays: most common values, their frequencies, the bounds of the histogram
     pub statistic: SystemTable,
-    /// oid, conname, conrelid, conkey, the condition, the condition as psql shows it
+    /// oid, conname, conrelid, conkey, the condition, the condition as psql shows it, convalidated
     pub check: SystemTable,
     /// The counters of tables, between a clean stop and the next start.
     pub counts: SystemTable,
@@ -188,6 +191,14 @@ impl Fields {
         }
     }
 
+    fn bytes_or_null(&mut self) -> SqlResult<Option<Vec<u8>>> {
+        match self.values.next() {
+            Some(Datum::Bytea(v)) => Ok(Some(v)),
+            Some(Datum::Null) => Ok(None),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
     fn int4(&mut self) -> SqlResult<i32> {
         match self.values.next() {
             Some(Datum::Int4(v)) => Ok(v),
@@ -222,6 +233,12 @@ impl Fields {
             Some(Datum::Null) => Ok(None),
             _ => Err(damaged(self.table)),
         }
+    }
+
+    /// Numbers of columns.
+    fn numbers(&mut self) -> SqlResult<Vec<usize>> {
+        let numbers = self.vector()?.into_iter();
+        Ok(numbers.map(|number| number as usize).collect())
     }
 
     /// The numbers of an `int2vector`.
@@ -308,13 +325,87 @@ pub(super) fn attribute_row(table: Oid, column: &ColumnInfo) -> Vec<Datum> {
         (&*column.name).into(),
         Datum::Oid(column.ty.oid()),
         Datum::Int4(column.ty.typmod()),
-        Datum::Bool(column.not_null),
+        Datum::Int4(stored_width(fixed_width(column.ty))),
+        Datum::Bool(false),
+        match &column.missing {
+            Some(bytes) => Datum::Bytea(bytes.to_vec()),
+            None => Datum::Null,
+        },
         column.default.as_deref().map_or(Datum::Null, Datum::from),
     ]
 }
 
+/// The row of a column that was dropped.
+pub(super) fn dropped_row(table: Oid, column: &DroppedColumn) -> Vec<Datum> {
+    vec![
+        Datum::Oid(table),
+        Datum::Int4(i32::from(column.attnum)),
+        column.name().into(),
+        Datum::Oid(0),
+        Datum::Int4(-1),
+        Datum::Int4(stored_width(column.width)),
+        Datum::Bool(true),
+        Datum::Null,
+        Datum::Null,
+    ]
+}
+
+fn stored_width(width: Option<usize>) -> i32 {
+    width
+        .and_then(|width| i32::try_from(width).ok())
+        .unwrap_or(-1)
+}
+
+/// A row of `pg_attribute` decoded: the table, and a column or one that was dropped.
+fn read_attribute(
+    place: Tid,
+    values: Vec<Datum>,
+) -> SqlResult<(Oid, Result<ColumnInfo, DroppedColumn>)> {
+    let mut fields = Fields::new(values, "pg_attribute");
+    let (table, attnum) = (fields.oid()?, fields.int4()?);
+    let attnum = i16::try_from(attnum).map_err(|_| damaged("pg_attribute"))?;
+    let name = fields.text()?.into();
+    let (type_oid, typmod, width) = (fields.oid()?, fields.int4()?, fields.int4()?);
+    let width = match width {
+        -1 => None,
+        width => Some(usize::try_from(width).map_err(|_| damaged("pg_attribute"))?),
+    };
+    if fields.bool()? {
+        let dropped = DroppedColumn {
+            attnum,
+            width,
+            place,
+        };
+        return Ok((table, Err(dropped)));
+    }
+    let ty = SqlType::from_oid(type_oid, typmod);
+    // Rows that another program wrote in another form are not read in this one.
+    let ty = ty.filter(|ty| fixed_width(*ty) == width);
+    let ty = ty.ok_or_else(|| damaged("pg_attribute"))?;
+    let missing = fields.bytes_or_null()?.map(Arc::from);
+    let column = ColumnInfo {
+        name,
+        ty,
+        attnum,
+        not_null: None,
+        default: fields.text_or_null()?.map(Into::into),
+        identity: None,
+        missing,
+        place,
+    };
+    Ok((table, Ok(column)))
+}
+
+/// The numbers of columns at these positions.
+fn attnums<'a>(
+    columns: &'a [ColumnInfo],
+    positions: impl Iterator<Item = usize> + 'a,
+) -> impl Iterator<Item = usize> + 'a {
+    positions.filter_map(|at| usize::try_from(columns.get(at)?.attnum).ok())
+}
+
 /// An index's row of `pg_index`.
-pub(super) fn index_row(index: &IndexInfo) -> Vec<Datum> {
+pub(super) fn index_row(index: &IndexInfo, columns: &[ColumnInfo]) -> Vec<Datum> {
     let option = |column: &KeyColumn| {
         let descending = if column.descending {
             OPTION_DESCENDING
@@ -334,7 +425,7 @@ pub(super) fn index_row(index: &IndexInfo) -> Vec<Datum> {
         Datum::Bool(index.unique),
         Datum::Bool(index.primary),
         Datum::Bool(index.nulls_not_distinct),
-        vector(index.columns.iter().map(|column| column.column + 1)),
+        vector(attnums(columns, index.columns.iter().map(|key| key.column))),
         vector(index.columns.iter().map(option)),
         index
             .usable_after
@@ -343,14 +434,32 @@ pub(super) fn index_row(index: &IndexInfo) -> Vec<Datum> {
 }
 
 /// A constraint's row of `pg_constraint`.
-pub(super) fn constraint_row(table: Oid, constraint: &ConstraintInfo) -> Vec<Datum> {
+pub(super) fn constraint_row(
+    table: Oid,
+    constraint: &ConstraintInfo,
+    columns: &[ColumnInfo],
+) -> Vec<Datum> {
     vec![
         Datum::Oid(constraint.oid),
         (&*constraint.name).into(),
         constraint.kind.code().into(),
         Datum::Oid(table),
         Datum::Oid(constraint.index_oid),
-        vector(constraint.columns.iter().map(|column| column + 1)),
+        vector(attnums(columns, constraint.columns.iter().copied())),
+        Datum::Bool(true),
+    ]
+}
+
+/// The row of a NOT NULL constraint in `pg_constraint`.
+pub(super) fn not_null_row(table: Oid, attnum: i16, constraint: &NotNull) -> Vec<Datum> {
+    vec![
+        Datum::Oid(constraint.oid),
+        (&*constraint.name).into(),
+        NOT_NULL_CODE.into(),
+        Datum::Oid(table),
+        Datum::Oid(0),
+        vector(usize::try_from(attnum).into_iter()),
+        Datum::Bool(constraint.validated),
     ]
 }
 
@@ -371,9 +480,13 @@ struct Loaded {
     tables: BTreeMap<Oid, ClassEntry>,
     indexes: HashMap<Oid, ClassEntry>,
     columns: HashMap<Oid, Vec<ColumnInfo>>,
+    dropped: HashMap<Oid, Vec<DroppedColumn>>,
+    not_nulls: HashMap<Oid, Vec<(i16, NotNull)>>,
     index_rows: HashMap<Oid, Vec<(Tid, Vec<Datum>)>>,
-    constraints: HashMap<Oid, Vec<Arc<ConstraintInfo>>>,
-    checks: HashMap<Oid, Vec<Arc<CheckInfo>>>,
+    /// Their columns are numbers here, not positions.
+    constraints: HashMap<Oid, Vec<ConstraintInfo>>,
+    /// As `constraints`.
+    checks: HashMap<Oid, Vec<CheckInfo>>,
     statistics: HashMap<Oid, Vec<(Tid, Vec<Datum>)>>,
     sequence_classes: HashMap<Oid, ClassEntry>,
     sequences: Vec<Arc<SequenceInfo>>,
@@ -383,7 +496,7 @@ impl SystemTables {
     /// Opens the catalog tables. In a new database they are empty; their files come with their
     /// first rows.
     pub fn open(db: &Database) -> SqlResult<SystemTables> {
-        use SqlType::{Bool, Float4, Int2Vector, Int4, Int8, InternalChar, Name, Oid, Text};
+        use SqlType::{Bool, Bytea, Float4, Int2Vector, Int4, Int8, InternalChar, Name, Oid, Text};
         let open = |oid, types: &[SqlType]| SystemTable::open(db, oid, types);
         Ok(SystemTables {
             class: open(
@@ -403,14 +516,17 @@ impl SystemTables {
                     Int4,
                 ],
             )?,
-            attribute: open(ATTRIBUTE_OID, &[Oid, Int4, Name, Oid, Int4, Bool, Text])?,
+            attribute: open(
+                ATTRIBUTE_OID,
+                &[Oid, Int4, Name, Oid, Int4, Int4, Bool, Bytea, Text],
+            )?,
             index: open(
                 INDEX_OID,
                 &[Oid, Oid, Bool, Bool, Bool, Int2Vector, Int2Vector, Int8],
             )?,
             constraint: open(
                 CONSTRAINT_OID,
-                &[Oid, Name, InternalChar, Oid, Oid, Int2Vector],
+                &[Oid, Name, InternalChar, Oid, Oid, Int2Vector, Bool],
             )?,
             extension: open(EXTENSION_OID, &[Oid, Name, Text])?,
             sequence: open(
@@ -433,7 +549,7 @@ impl SystemTables {
                 STATISTIC_OID,
                 &[Oid, Int4, Float4, Int4, Float4, Float4, Text, Text, Text],
             )?,
-            check: open(CHECKS_OID, &[Oid, Name, Oid, Int2Vector, Text, Text])?,
+            check: open(CHECKS_OID, &[Oid, Name, Oid, Int2Vector, Text, Text, Bool])?,
             counts: open(COUNTS_OID, &counts_columns())?,
         })
     }
@@ -465,7 +581,9 @@ impl SystemTables {
             let parts = table.indexes.iter().map(|index| index.oid);
             let constraints = table.constraints.iter().map(|constraint| constraint.oid);
             let checks = table.checks.iter().map(|check| check.oid);
-            let all = parts.chain(constraints).chain(checks);
+            let columns = table.columns.iter();
+            let not_nulls = columns.filter_map(|column| Some(column.not_null.as_ref()?.oid));
+            let all = parts.chain(constraints).chain(checks).chain(not_nulls);
             greatest = all.fold(greatest.max(*oid), Oid::max);
             state.apply(&CatalogChange::PutTable(Arc::new(table)));
         }
@@ -505,22 +623,10 @@ impl SystemTables {
             };
         }
         for (place, values) in self.attribute.read(txn)? {
-            let mut fields = Fields::new(values, "pg_attribute");
-            let (table, attnum) = (fields.oid()?, fields.int4()?);
-            let (name, type_oid, typmod) = (fields.text()?.into(), fields.oid()?, fields.int4()?);
-            let ty = SqlType::from_oid(type_oid, typmod).ok_or_else(|| damaged("pg_attribute"))?;
-            let (not_null, default) = (fields.bool()?, fields.text_or_null()?.map(Into::into));
-            let attnum = i16::try_from(attnum).map_err(|_| damaged("pg_attribute"))?;
-            let column = ColumnInfo {
-                name,
-                ty,
-                attnum,
-                not_null,
-                default,
-                identity: None,
-                place,
-            };
-            loaded.columns.entry(table).or_default().push(column);
+            match read_attribute(place, values)? {
+                (table, Ok(column)) => loaded.columns.entry(table).or_default().push(column),
+                (table, Err(dropped)) => loaded.dropped.entry(table).or_default().push(dropped),
+            }
         }
         for (place, values) in self.sequence.read(txn)? {
             let sequence = loaded.sequence(place, values)?;
@@ -545,38 +651,42 @@ impl SystemTables {
             rows.push((place, values));
         }
         for (place, values) in self.constraint.read(txn)? {
-            let (table, constraint) = read_constraint(place, values)?;
-            loaded
-                .constraints
-                .entry(table)
-                .or_default()
-                .push(Arc::new(constraint));
+            match read_constraint(place, values)? {
+                (table, Stored::Key(constraint)) => {
+                    let constraints = loaded.constraints.entry(table).or_default();
+                    constraints.push(constraint);
+                }
+                (table, Stored::NotNull(attnum, constraint)) => {
+                    let constraints = loaded.not_nulls.entry(table).or_default();
+                    constraints.push((attnum, constraint));
+                }
+            }
         }
         for (place, values) in self.check.read(txn)? {
             let (table, check) = read_check(place, values)?;
-            let checks = loaded.checks.entry(table).or_default();
-            checks.push(Arc::new(check));
+            loaded.checks.entry(table).or_default().push(check);
         }
         Ok(loaded)
     }
 }
 
 /// A CHECK constraint's row of `evenkeel_check`.
-pub(super) fn check_row(table: Oid, check: &CheckInfo) -> Vec<Datum> {
+pub(super) fn check_row(table: Oid, check: &CheckInfo, columns: &[ColumnInfo]) -> Vec<Datum> {
     vec![
         Datum::Oid(check.oid),
         (&*check.name).into(),
         Datum::Oid(table),
-        vector(check.columns.iter().map(|column| column + 1)),
+        vector(attnums(columns, check.columns.iter().copied())),
         (&*check.text).into(),
         (&*check.pretty).into(),
+        Datum::Bool(check.validated),
     ]
 }
 
 fn read_check(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, CheckInfo)> {
     let mut fields = Fields::new(values, "evenkeel_check");
     let (oid, name, table) = (fields.oid()?, fields.text()?.into(), fields.oid()?);
-    let columns = positions(&fields.vector()?).ok_or_else(|| damaged("evenkeel_check"))?;
+    let columns = fields.numbers()?;
     let (text, pretty) = (fields.text()?.into(), fields.text()?.into());
     let check = CheckInfo {
         oid,
@@ -584,6 +694,7 @@ fn read_check(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, CheckInfo)> {
         text,
         pretty,
         columns,
+        validated: fields.bool()?,
         place,
     };
     Ok((table, check))
@@ -625,27 +736,48 @@ fn class_entry(
     Ok(entry)
 }
 
-fn read_constraint(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, ConstraintInfo)> {
+/// A row of `pg_constraint` decoded.
+enum Stored {
+    /// One that an index enforces; its columns are numbers.
+    Key(ConstraintInfo),
+    /// NOT NULL of a column.
+    NotNull(i16, NotNull),
+}
+
+fn read_constraint(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, Stored)> {
     let mut fields = Fields::new(values, "pg_constraint");
     let (oid, name) = (fields.oid()?, fields.text()?.into());
     let kind = match fields.text()?.as_str() {
-        "p" => ConstraintKind::Primary,
-        "u" => ConstraintKind::Unique,
+        "p" => Some(ConstraintKind::Primary),
+        "u" => Some(ConstraintKind::Unique),
+        NOT_NULL_CODE => None,
         _ => return Err(damaged("pg_constraint")),
     };
     let (table, index_oid) = (fields.oid()?, fields.oid()?);
-    let columns = positions(&fields.vector()?).ok_or_else(|| damaged("pg_constraint"))?;
-    Ok((
-        table,
-        ConstraintInfo {
+    let columns = fields.numbers()?;
+    let validated = fields.bool()?;
+    let stored = match (kind, columns.as_slice()) {
+        (Some(kind), _) => Stored::Key(ConstraintInfo {
             oid,
             name,
             kind,
             columns,
             index_oid,
             place,
-        },
-    ))
+        }),
+        (None, [attnum]) => {
+            let attnum = i16::try_from(*attnum).map_err(|_| damaged("pg_constraint"))?;
+            let constraint = NotNull {
+                oid,
+                name,
+                validated,
+                place,
+            };
+            Stored::NotNull(attnum, constraint)
+        }
+        (None, _) => return Err(damaged("pg_constraint")),
+    };
+    Ok((table, stored))
 }
 
 /// A column's statistics from the rest of its row of `pg_statistic`.
@@ -662,12 +794,13 @@ fn read_column_stats(place: Tid, ty: SqlType, mut fields: Fields) -> SqlResult<C
     .ok_or_else(|| damaged("pg_statistic"))
 }
 
-/// Positions from 0 for column numbers from 1.
-fn positions(attnums: &[u32]) -> Option<Vec<usize>> {
-    attnums
-        .iter()
-        .map(|n| usize::try_from(n.checked_sub(1)?).ok())
-        .collect()
+/// Positions of the columns with these numbers.
+fn positions(columns: &[ColumnInfo], attnums: &[usize]) -> Option<Vec<usize>> {
+    let position = |attnum: &usize| {
+        let mut columns = columns.iter();
+        columns.position(|column| usize::try_from(column.attnum) == Ok(*attnum))
+    };
+    attnums.iter().map(position).collect()
 }
 
 impl Loaded {
@@ -715,25 +848,53 @@ impl Loaded {
         }
     }
 
-    fn table(&self, db: &Database, oid: Oid, entry: &ClassEntry) -> SqlResult<TableInfo> {
+    /// The columns of a table and those that were dropped, which have all numbers from 1.
+    fn columns_of(&self, oid: Oid) -> SqlResult<(Vec<ColumnInfo>, Vec<DroppedColumn>)> {
         let mut columns = self.columns.get(&oid).cloned().unwrap_or_default();
         columns.sort_by_key(|column| column.attnum);
-        let contiguous = columns
-            .iter()
-            .zip(1i16..)
-            .all(|(column, n)| column.attnum == n);
-        let schema = CatalogState::new(0).schema_name(entry.schema);
-        let (Some(schema), true) = (schema, contiguous) else {
+        let mut dropped = self.dropped.get(&oid).cloned().unwrap_or_default();
+        dropped.sort_by_key(|column| column.attnum);
+        let mut numbers: Vec<i16> = columns.iter().map(|column| column.attnum).collect();
+        numbers.extend(dropped.iter().map(|column| column.attnum));
+        numbers.sort_unstable();
+        if numbers.iter().zip(1..).any(|(number, n)| *number != n) {
             return Err(damaged("pg_attribute"));
-        };
-        let layout = Arc::new(layout_of(&columns));
-        let mut constraints = self.constraints.get(&oid).cloned().unwrap_or_default();
+        }
+        for (attnum, constraint) in self.not_nulls.get(&oid).into_iter().flatten() {
+            let column = columns.iter_mut().find(|column| column.attnum == *attnum);
+            let column = column.ok_or_else(|| damaged("pg_constraint"))?;
+            column.not_null = Some(constraint.clone());
+        }
+        Ok((columns, dropped))
+    }
+
+    fn table(&self, db: &Database, oid: Oid, entry: &ClassEntry) -> SqlResult<TableInfo> {
+        let (columns, dropped) = self.columns_of(oid)?;
+        let schema = CatalogState::new(0).schema_name(entry.schema);
+        let schema = schema.ok_or_else(|| damaged("pg_class"))?;
+        let layout = Arc::new(layout_of(&columns, &dropped));
+        let mut constraints = Vec::new();
+        for constraint in self.constraints.get(&oid).into_iter().flatten() {
+            let positions = positions(&columns, &constraint.columns);
+            constraints.push(Arc::new(ConstraintInfo {
+                columns: positions.ok_or_else(|| damaged("pg_constraint"))?,
+                ..constraint.clone()
+            }));
+        }
         constraints.sort_by_key(|constraint| constraint.oid);
-        let mut checks = self.checks.get(&oid).cloned().unwrap_or_default();
+        let mut checks = Vec::new();
+        for check in self.checks.get(&oid).into_iter().flatten() {
+            let positions = positions(&columns, &check.columns);
+            checks.push(Arc::new(CheckInfo {
+                columns: positions.ok_or_else(|| damaged("evenkeel_check"))?,
+                ..check.clone()
+            }));
+        }
         checks.sort_by(|a, b| a.name.cmp(&b.name));
         let mut indexes = Vec::new();
         for (place, values) in self.index_rows.get(&oid).into_iter().flatten() {
-            let index = self.index(*place, values.clone(), &layout, &constraints)?;
+            let of = (&columns[..], &layout, &constraints[..]);
+            let index = self.index(*place, values.clone(), of)?;
             indexes.push(Arc::new(index));
         }
         indexes.sort_by_key(|index| index.oid);
@@ -743,8 +904,8 @@ impl Loaded {
         for (place, values) in self.statistics.get(&oid).into_iter().flatten() {
             let mut fields = Fields::new(values.clone(), "pg_statistic");
             let (_, attnum) = (fields.oid()?, fields.int4()?);
-            let at = usize::try_from(attnum).ok().and_then(|n| n.checked_sub(1));
-            let at = at.filter(|at| *at < columns.len());
+            let mut numbers = columns.iter().map(|column| i32::from(column.attnum));
+            let at = numbers.position(|number| number == attnum);
             let at = at.ok_or_else(|| damaged("pg_statistic"))?;
             let column = read_column_stats(*place, columns[at].ty, fields)?;
             stats.columns[at] = Some(Arc::new(column));
@@ -755,6 +916,7 @@ impl Loaded {
             schema: schema.into(),
             schema_oid: entry.schema,
             columns,
+            dropped,
             indexes,
             constraints,
             checks,
@@ -771,17 +933,16 @@ impl Loaded {
         &self,
         place: Tid,
         values: Vec<Datum>,
-        layout: &Arc<RowLayout>,
-        constraints: &[Arc<ConstraintInfo>],
+        (columns, layout, constraints): (&[ColumnInfo], &Arc<RowLayout>, &[Arc<ConstraintInfo>]),
     ) -> SqlResult<IndexInfo> {
         let mut fields = Fields::new(values, "pg_index");
         let (oid, table_oid) = (fields.oid()?, fields.oid()?);
         let (unique, primary) = (fields.bool()?, fields.bool()?);
         let nulls_not_distinct = fields.bool()?;
-        let (numbers, options) = (fields.vector()?, fields.vector()?);
+        let (numbers, options) = (fields.numbers()?, fields.vector()?);
         let usable_after = fields.xid_or_null()?;
         let entry = self.indexes.get(&oid).ok_or_else(|| damaged("pg_index"))?;
-        let key_columns = positions(&numbers).ok_or_else(|| damaged("pg_index"))?;
+        let key_columns = positions(columns, &numbers).ok_or_else(|| damaged("pg_index"))?;
         let columns = key_columns.iter().zip(&options).map(|(&column, option)| {
             let ty = layout
                 .column_type(column)
@@ -817,9 +978,27 @@ impl Loaded {
     }
 }
 
-/// The layout of rows of these columns.
-pub(super) fn layout_of(columns: &[ColumnInfo]) -> RowLayout {
-    RowLayout::new(&columns.iter().map(|column| column.ty).collect::<Vec<_>>())
+/// The layout of rows of these columns, with the places of those that were dropped.
+pub(super) fn layout_of(columns: &[ColumnInfo], dropped: &[DroppedColumn]) -> RowLayout {
+    let live = columns.iter().map(|column| {
+        let physical = PhysicalColumn {
+            missing: column.missing.clone(),
+            ..PhysicalColumn::new(column.ty)
+        };
+        (column.attnum, physical)
+    });
+    let gone = dropped.iter().map(|column| {
+        let physical = PhysicalColumn {
+            ty: None,
+            width: column.width,
+            missing: None,
+        };
+        (column.attnum, physical)
+    });
+    let mut all: Vec<(i16, PhysicalColumn)> = live.chain(gone).collect();
+    all.sort_by_key(|(attnum, _)| *attnum);
+    let all: Vec<PhysicalColumn> = all.into_iter().map(|(_, physical)| physical).collect();
+    RowLayout::of(&all)
 }
 
 /// The keys of an index on a table of this layout.
@@ -855,6 +1034,7 @@ pub(super) struct TableParts {
     pub schema: Arc<str>,
     pub schema_oid: Oid,
     pub columns: Vec<ColumnInfo>,
+    pub dropped: Vec<DroppedColumn>,
     pub indexes: Vec<Arc<IndexInfo>>,
     pub constraints: Vec<Arc<ConstraintInfo>>,
     pub checks: Vec<Arc<CheckInfo>>,
@@ -874,6 +1054,7 @@ impl TableParts {
             schema: Arc::clone(&table.schema),
             schema_oid: table.schema_oid,
             columns: table.columns.clone(),
+            dropped: table.dropped.clone(),
             indexes: table.indexes.clone(),
             constraints: table.constraints.clone(),
             checks: table.checks.clone(),
@@ -882,6 +1063,23 @@ impl TableParts {
             parameters: Arc::clone(&table.parameters),
             stats: Arc::clone(&table.stats),
             place: table.place,
+        }
+    }
+
+    /// Where its columns are in a row.
+    pub fn layout(&self) -> Arc<RowLayout> {
+        Arc::new(layout_of(&self.columns, &self.dropped))
+    }
+
+    /// Gives the indexes the keys of rows of the present layout.
+    pub fn renew_keys(&mut self) {
+        let layout = self.layout();
+        for index in &mut self.indexes {
+            let key = index_key(&layout, &index.columns, index.nulls_not_distinct);
+            *index = Arc::new(IndexInfo {
+                key,
+                ..IndexInfo::clone(index)
+            });
         }
     }
 
@@ -911,13 +1109,14 @@ impl TableParts {
             }
         }
         let table = Table::open(db, self.def(self.indexes.len()))?;
-        let layout = Arc::new(layout_of(&self.columns));
+        let layout = self.layout();
         Ok(TableInfo {
             oid: self.oid,
             name: self.name,
             schema: self.schema,
             schema_oid: self.schema_oid,
             columns: self.columns,
+            dropped: self.dropped,
             indexes: self.indexes,
             constraints: self.constraints,
             checks: self.checks,

@@ -29,6 +29,7 @@ fn column(name: &str, ty: SqlType) -> NewColumn {
         name: name.into(),
         ty,
         not_null: false,
+        not_null_name: None,
         default: None,
         sequence: None,
     }
@@ -65,6 +66,7 @@ fn accounts() -> CreateTable {
             text: "(id > 0)".into(),
             pretty: "id > 0".into(),
             columns: vec![0],
+            not_valid: false,
         }],
         fillfactor: Some(90),
         parameters: StorageParameters::default(),
@@ -117,7 +119,7 @@ fn rows(txn: &mut Transaction, table: &TableInfo) -> usize {
 fn describe(table: &TableInfo) -> String {
     let columns = table.columns.iter();
     let columns: Vec<_> = columns
-        .map(|c| (&c.name, c.ty, c.attnum, c.not_null, &c.default))
+        .map(|c| (&c.name, c.ty, c.attnum, &c.not_null, &c.default))
         .collect();
     let indexes = table.indexes.iter();
     let indexes: Vec<_> = indexes
@@ -141,9 +143,11 @@ fn describe(table: &TableInfo) -> String {
     let checks: Vec<_> = checks
         .map(|c| (c.oid, &c.name, &c.text, &c.pretty, &c.columns))
         .collect();
+    let dropped = table.dropped.iter();
+    let dropped: Vec<_> = dropped.map(|c| (c.attnum, c.width)).collect();
     let (oid, name, heap) = (table.oid, &table.name, table.heap);
     format!(
-        "{oid} {name} {heap:?} {} {columns:?} {indexes:?} {constraints:?} {checks:?}",
+        "{oid} {name} {heap:?} {} {columns:?} {dropped:?} {indexes:?} {constraints:?} {checks:?}",
         table.fillfactor
     )
 }
@@ -216,7 +220,7 @@ fn the_catalog_is_read_back_as_it_was_written() {
     assert_eq!(&*written.indexes[0].name, "accounts_pkey");
     assert_eq!(&*written.indexes[1].name, "accounts_name_balance_key");
     assert_eq!(&*written.indexes[2].name, "accounts_balance_id_idx");
-    assert!(written.columns[0].not_null && !written.columns[1].not_null);
+    assert!(written.columns[0].not_null.is_some() && written.columns[1].not_null.is_none());
     let described = describe(&written);
     drop((catalog, table, ddl, written));
     db.close().unwrap();
@@ -237,6 +241,65 @@ fn the_catalog_is_read_back_as_it_was_written() {
         .unwrap()
         .unwrap();
     assert!(next.oid > read.indexes[2].oid);
+}
+
+#[test]
+fn columns_that_were_added_and_dropped_are_read_back() {
+    let disk = SimDisk::new(7);
+    let (written, stored) = {
+        let db = open(&disk);
+        let catalog = Catalog::open(&db).unwrap();
+        let (mut txn, ddl) = (begin(&db), DdlLog::default());
+        let table = create(&catalog, &mut txn, &ddl);
+        let row = |id| [Datum::Int4(id), "n".into(), Datum::Null];
+        insert(&mut txn, &table, &row(1)).unwrap();
+        block_on(catalog.create_index(&mut txn, &ddl, table.oid, &index(&["balance"]))).unwrap();
+        let added = NewColumn {
+            not_null: true,
+            default: Some("7".into()),
+            ..column("added", SqlType::Int8)
+        };
+        let missing = evenkeel_types::row::stored(SqlType::Int8, &Datum::Int8(7)).unwrap();
+        let missing = missing.map(Arc::from);
+        block_on(catalog.add_column(&mut txn, &ddl, table.oid, &added, missing)).unwrap();
+        block_on(catalog.drop_column(&mut txn, &ddl, table.oid, 1)).unwrap();
+        let table = find(&catalog.view(&ddl), "accounts").unwrap();
+        let row = [Datum::Int4(2), Datum::Null, Datum::Int8(8)];
+        insert(&mut txn, &table, &row).unwrap();
+        commit(txn);
+        let table = find(&catalog.current(), "accounts").unwrap();
+        let stored = decoded(&mut begin(&db), &table);
+        db.close().unwrap();
+        (describe(&table), stored)
+    };
+    let db = open(&disk);
+    let catalog = Catalog::open(&db).unwrap();
+    let table = find(&catalog.current(), "accounts").unwrap();
+    assert_eq!(describe(&table), written);
+    let expected = [
+        vec![Datum::Int4(1), Datum::Null, Datum::Int8(7)],
+        vec![Datum::Int4(2), Datum::Null, Datum::Int8(8)],
+    ];
+    assert_eq!(stored, expected);
+    assert_eq!(decoded(&mut begin(&db), &table), expected);
+    let numbers: Vec<i16> = table.columns.iter().map(|column| column.attnum).collect();
+    assert_eq!((numbers, table.next_attnum()), (vec![1, 3, 4], 5));
+    assert_eq!(table.indexes.len(), 2, "the key with the column is gone");
+}
+
+/// The values of all rows.
+fn decoded(txn: &mut Transaction, table: &TableInfo) -> Vec<Vec<Datum>> {
+    txn.begin_statement().unwrap();
+    let mut scan = table.table.scan(&txn.snapshot().unwrap());
+    let (mut batch, mut rows) = (RowBatch::new(), Vec::new());
+    while scan.next_page(&mut batch).unwrap() {
+        rows.extend(
+            batch
+                .iter()
+                .map(|(_, row)| table.layout.decode(row).unwrap()),
+        );
+    }
+    rows
 }
 
 #[test]

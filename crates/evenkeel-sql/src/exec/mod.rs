@@ -1,6 +1,7 @@
 //! Running statements. Entry points: `row` for plans, `copy`, and the results.
 
 pub mod copy;
+pub mod in_use;
 pub mod resources;
 pub mod result;
 pub mod row;

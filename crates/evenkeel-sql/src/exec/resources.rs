@@ -10,6 +10,7 @@ use evenkeel_expr::RandomState;
 use evenkeel_storage::Store;
 
 use crate::catalog::Catalog;
+use crate::exec::in_use::InUse;
 use crate::exec::sequence_use::SequenceUse;
 
 /// Memory and temporary files of one session's statements.
@@ -22,6 +23,8 @@ pub struct Resources {
     pub random: std::sync::Mutex<RandomState>,
     /// Its use of sequences.
     pub sequences: SequenceUse,
+    /// Tables of its open plans.
+    pub in_use: Arc<InUse>,
     work_mem: AtomicUsize,
     synchronize_seqscans: AtomicBool,
 }
@@ -31,6 +34,7 @@ impl Resources {
     pub fn new(memory: Arc<SessionMemory>, store: &Store, catalog: Arc<Catalog>) -> Resources {
         Resources {
             sequences: SequenceUse::new(catalog),
+            in_use: Arc::default(),
             memory,
             temp: Arc::new(TempSpace::new(store.disk(), store.dir())),
             random: std::sync::Mutex::default(),

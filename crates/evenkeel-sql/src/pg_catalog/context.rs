@@ -74,9 +74,10 @@ fn converted(table: &TableInfo) -> Table {
         name: Arc::clone(&column.name),
         ty: column.ty,
         attnum: column.attnum,
-        not_null: column.not_null,
+        not_null: column.not_null.clone(),
         default: column.default.clone(),
         identity: column.identity,
+        has_missing: column.missing.is_some(),
     });
     let constraints = table.constraints.iter().map(|constraint| Constraint {
         oid: constraint.oid,
@@ -89,6 +90,7 @@ fn converted(table: &TableInfo) -> Table {
         oid: check.oid,
         name: Arc::clone(&check.name),
         columns: check.columns.clone(),
+        validated: check.validated,
         text: Arc::clone(&check.text),
         pretty: Arc::clone(&check.pretty),
     });
@@ -98,6 +100,7 @@ fn converted(table: &TableInfo) -> Table {
         schema: Arc::clone(&table.schema),
         schema_oid: table.schema_oid,
         columns: columns.collect(),
+        dropped: table.dropped.clone(),
         indexes: table
             .indexes
             .iter()

@@ -75,22 +75,25 @@ pub fn tables(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 pub fn columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for column in &table.columns {
-            let mut row = column_row(snapshot, &table.schema, &table.name, column);
+            let not_null = column.not_null.is_some();
+            let mut row = column_row(snapshot, &table.schema, &table.name, (column, not_null));
             row.push(("is_updatable", yes_or_no(true)));
             rows.push(row)?;
         }
     }
     for def in relations::all() {
         for (at, column) in def.columns.iter().enumerate() {
+            let not_null = column.not_null;
             let column = Column {
                 name: column.name.into(),
                 ty: column.ty,
                 attnum: i16::try_from(at + 1).unwrap_or(i16::MAX),
-                not_null: column.not_null,
+                not_null: None,
                 default: None,
                 identity: None,
+                has_missing: false,
             };
-            let mut row = column_row(snapshot, def.schema, def.name, &column);
+            let mut row = column_row(snapshot, def.schema, def.name, (&column, not_null));
             row.push(("is_updatable", yes_or_no(false)));
             rows.push(row)?;
         }
@@ -98,7 +101,12 @@ pub fn columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     Ok(())
 }
 
-fn column_row(snapshot: &Snapshot, schema: &str, table: &str, column: &Column) -> Vec<Cell> {
+fn column_row(
+    snapshot: &Snapshot,
+    schema: &str,
+    table: &str,
+    (column, not_null): (&Column, bool),
+) -> Vec<Cell> {
     let ty = builtin::type_by_oid(column.ty.oid());
     let is_array = ty.is_some_and(|ty| ty.get("typcategory") == "A");
     let formatted = || format_type(column.ty.oid(), None);
@@ -113,7 +121,7 @@ fn column_row(snapshot: &Snapshot, schema: &str, table: &str, column: &Column) -
         ("column_name", text(&*column.name)),
         ("ordinal_position", number(column.attnum)),
         ("column_default", maybe_text(default)),
-        ("is_nullable", yes_or_no(!column.not_null)),
+        ("is_nullable", yes_or_no(!not_null)),
         (
             "data_type",
             text(if is_array {
@@ -212,8 +220,8 @@ pub fn check_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> 
             let clause = ("check_clause", text(&*check.text));
             rows.push(names.into_iter().chain([clause]))?;
         }
-        for (_, name, column) in table.not_null() {
-            let names = constraint_names(snapshot, table, &name);
+        for (constraint, column) in table.not_null() {
+            let names = constraint_names(snapshot, table, &constraint.name);
             let clause = text(format!("{} IS NOT NULL", column.name));
             rows.push(names.into_iter().chain([("check_clause", clause)]))?;
         }
@@ -224,8 +232,8 @@ pub fn check_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> 
 /// `table_constraints`
 pub fn table_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
-        for (_, name, _) in table.not_null() {
-            let names = constraint_names(snapshot, table, &name);
+        for (constraint, _) in table.not_null() {
+            let names = constraint_names(snapshot, table, &constraint.name);
             rows.push(
                 names
                     .into_iter()

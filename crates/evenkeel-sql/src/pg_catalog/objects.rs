@@ -7,6 +7,7 @@ use super::rows::{Cell, Rows, flag, number, oid, text};
 use super::snapshot::{
     BTREE_AM, HEAP_AM, INFORMATION_SCHEMA, Index, OWNER, PG_CATALOG, Snapshot, Table,
 };
+use crate::catalog::DroppedColumn;
 use crate::error::SqlResult;
 use crate::types::{Datum, SqlType};
 
@@ -70,7 +71,7 @@ pub fn classes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
             ("relallfrozen", number(table.stats.relallfrozen)),
             ("relfrozenxid", text(table.stats.relfrozenxid.to_string())),
             ("relhasindex", flag(!table.indexes.is_empty())),
-            ("relnatts", number(table.columns.len())),
+            ("relnatts", number(table.attributes())),
             ("relchecks", number(table.checks.len())),
             ("relreplident", text("d")),
             ("reloptions", options(table)),
@@ -132,12 +133,16 @@ pub fn attributes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         for column in &table.columns {
             let attnum = usize::try_from(column.attnum).unwrap_or(0);
             let mut row = attribute(table.oid, &column.name, attnum, column.ty);
-            row.push(("attnotnull", flag(column.not_null)));
+            row.push(("attnotnull", flag(column.not_null.is_some())));
             row.push(("atthasdef", flag(column.default.is_some())));
+            row.push(("atthasmissing", flag(column.has_missing)));
             if let Some((identity, _)) = column.identity {
                 row.push(("attidentity", text(identity.code())));
             }
             rows.push(row)?;
+        }
+        for column in &table.dropped {
+            rows.push(dropped_attribute(table.oid, column))?;
         }
         for index in &table.indexes {
             for (at, part) in index.key.iter().enumerate() {
@@ -148,6 +153,19 @@ pub fn attributes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         }
     }
     Ok(())
+}
+
+fn dropped_attribute(table: u32, column: &DroppedColumn) -> Vec<Cell> {
+    let length = column.width.and_then(|width| i64::try_from(width).ok());
+    vec![
+        ("attrelid", oid(table)),
+        ("attname", text(column.name())),
+        ("attlen", number(length.unwrap_or(-1))),
+        ("attnum", number(column.attnum)),
+        ("atttypmod", number(-1)),
+        ("attisdropped", flag(true)),
+        ("attislocal", flag(true)),
+    ]
 }
 
 /// `pg_attrdef`
@@ -245,8 +263,11 @@ fn index_row(table: &Table, index: &Index) -> Vec<Cell> {
 /// `pg_constraint`
 pub fn constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
-        for (number, name, column) in table.not_null() {
-            let mut row = constraint_row(table, number, &name, "n");
+        for (constraint, column) in table.not_null() {
+            let mut row = constraint_row(table, constraint.oid, &constraint.name, "n");
+            if !constraint.validated {
+                row.retain(|(name, _)| *name != "convalidated");
+            }
             row.push(("conkey", text(format!("{{{}}}", column.attnum))));
             rows.push(row)?;
         }
@@ -269,6 +290,9 @@ pub fn constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
             let columns = columns.map(|at| attnum(table, *at).to_string());
             let columns = columns.collect::<Vec<_>>().join(",");
             let mut row = constraint_row(table, check.oid, &check.name, "c");
+            if !check.validated {
+                row.retain(|(name, _)| *name != "convalidated");
+            }
             row.push(("conkey", text(format!("{{{columns}}}"))));
             rows.push(row)?;
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::quote::quote_ident;
 use super::relations;
-use crate::catalog::{CatalogState, Identity, RelationStats, SequenceInfo};
+use crate::catalog::{CatalogState, DroppedColumn, Identity, NotNull, RelationStats, SequenceInfo};
 use crate::functions::SettingsAccess;
 use crate::instance::Instance;
 use crate::types::SqlType;
@@ -38,12 +38,14 @@ pub struct Column {
     pub ty: SqlType,
     /// `attnum`.
     pub attnum: i16,
-    /// NOT NULL.
-    pub not_null: bool,
+    /// The NOT NULL constraint.
+    pub not_null: Option<NotNull>,
     /// DEFAULT, as SQL text.
     pub default: Option<Arc<str>>,
     /// GENERATED AS IDENTITY, with the sequence's oid.
     pub identity: Option<(Identity, u32)>,
+    /// `atthasmissing`
+    pub has_missing: bool,
 }
 
 /// A column of an index's key.
@@ -100,6 +102,8 @@ pub struct Check {
     pub name: Arc<str>,
     /// Positions of the columns that it mentions, from 0.
     pub columns: Vec<usize>,
+    /// Not so after NOT VALID.
+    pub validated: bool,
     /// Its condition.
     pub text: Arc<str>,
     /// The same with the parentheses that are needed.
@@ -119,6 +123,8 @@ pub struct Table {
     pub schema_oid: u32,
     /// Columns.
     pub columns: Vec<Column>,
+    /// Columns that were dropped.
+    pub dropped: Vec<DroppedColumn>,
     /// Indexes.
     pub indexes: Vec<Index>,
     /// Constraints.
@@ -132,26 +138,21 @@ pub struct Table {
 }
 
 impl Table {
-    /// Columns that are NOT NULL, with the oid and the name of the constraint that says so. The
-    /// catalog keeps no such constraints; the oids are the table's with the column's number
-    /// above, which no object has, since oids are given out from below.
-    pub fn not_null(&self) -> impl Iterator<Item = (u32, String, &Column)> {
-        self.columns
-            .iter()
-            .filter(|column| column.not_null)
-            .map(|column| {
-                let name = format!("{}_{}_not_null", self.name, column.name);
-                (self.column_oid(column.attnum, 1 << 30), name, column)
-            })
+    /// Columns that are NOT NULL, with the constraint that says so.
+    pub fn not_null(&self) -> impl Iterator<Item = (&NotNull, &Column)> {
+        let columns = self.columns.iter();
+        columns.filter_map(|column| Some((column.not_null.as_ref()?, column)))
     }
 
-    /// The oid of a column's default.
+    /// How many columns it has, dropped ones included.
+    pub fn attributes(&self) -> usize {
+        self.columns.len() + self.dropped.len()
+    }
+
+    /// The oid of a column's default: the table's with the column's number above, which no object
+    /// has, since oids are given out from below.
     pub fn default_oid(&self, attnum: i16) -> u32 {
-        self.column_oid(attnum, 1 << 31)
-    }
-
-    fn column_oid(&self, attnum: i16, kind: u32) -> u32 {
-        (self.oid ^ (u32::from(attnum.unsigned_abs()) << 19)) | kind
+        (self.oid ^ (u32::from(attnum.unsigned_abs()) << 19)) | (1 << 31)
     }
 }
 

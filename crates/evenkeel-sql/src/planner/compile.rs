@@ -153,6 +153,11 @@ pub fn define_tag(define: &Define) -> &'static str {
         Define::CreateSequence { .. } => "CREATE SEQUENCE",
         Define::AlterSequence { .. } => "ALTER SEQUENCE",
         Define::AlterTable(_) => "ALTER TABLE",
+        Define::Rename(rename) => match rename.kind {
+            DropKind::Index => "ALTER INDEX",
+            DropKind::Sequence => "ALTER SEQUENCE",
+            DropKind::Table | DropKind::Extension => "ALTER TABLE",
+        },
         Define::Drop(drop) => match drop.kind {
             DropKind::Table => "DROP TABLE",
             DropKind::Index => "DROP INDEX",

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use evenkeel_planner::ast::{self, ColumnChange};
 
 use super::Session;
+use super::alter::Alteration;
 use super::sequences::no_column;
-use crate::catalog::{ColumnInfo, Identity, NewSequence, Oid, SequenceInfo, TableInfo};
+use crate::catalog::{
+    ColumnInfo, Identity, NewNotNull, NewSequence, Oid, SequenceInfo, TableInfo, refuse_nulls,
+};
 use crate::error::{SqlError, SqlResult, SqlState};
 
 fn prerequisite(message: String) -> SqlError {
@@ -27,6 +30,7 @@ impl Session {
         table: &TableInfo,
         name: &ast::Name,
         change: &ColumnChange,
+        work: &mut Alteration<'_>,
     ) -> SqlResult<()> {
         let at = table.column(&name.text);
         let at = at.ok_or_else(|| no_column(&name.text, table))?;
@@ -48,18 +52,26 @@ impl Session {
                 self.put_column(table.oid, at, |column| column.default = None)
                     .await
             }
-            ColumnChange::NotNull(true) if column.not_null => Ok(()),
+            ColumnChange::Type {
+                ty,
+                collation,
+                using,
+            } => {
+                if collation.is_some() {
+                    return Err(SqlError::unsupported("COLLATE of a column"));
+                }
+                self.retype_column(table, at, (ty, using.as_ref()), work)
+                    .await
+            }
             ColumnChange::NotNull(true) => {
-                let oid = table.oid;
-                self.off_runtime(move |catalog, txn, ddl| {
-                    evenkeel_engine::block_on(catalog.set_column_not_null(txn, ddl, oid, at))
-                })
-                .await
+                let rows = &mut work.rows;
+                self.set_not_null(table, at, NewNotNull::default(), rows)
+                    .await
             }
             ColumnChange::NotNull(false) => {
-                refuse_nulls(table, column, at)?;
-                self.put_column(table.oid, at, |column| column.not_null = false)
-                    .await
+                refuse_nulls(table, at)?;
+                let (catalog, txn, ddl) = self.ddl_parts()?;
+                catalog.drop_not_null(txn, ddl, table.oid, at).await
             }
             ColumnChange::AddIdentity { always, options } => {
                 self.add_identity(table, at, *always, options).await
@@ -93,7 +105,7 @@ impl Session {
     ) -> SqlResult<()> {
         let column = &table.columns[at];
         let own = self.identity_sequence(column.ty, always, options)?;
-        if !column.not_null {
+        if column.not_null.is_none() {
             let rest = "must be declared NOT NULL before identity can be added";
             return Err(prerequisite(of_column(column, table, rest)));
         }
@@ -189,18 +201,4 @@ fn refuse_default(table: &TableInfo, column: &ColumnInfo) -> SqlResult<()> {
     }
     let message = of_column(column, table, "is an identity column");
     Err(SqlError::syntax(message))
-}
-
-fn refuse_nulls(table: &TableInfo, column: &ColumnInfo, at: usize) -> SqlResult<()> {
-    if column.identity.is_some() {
-        let message = of_column(column, table, "is an identity column");
-        return Err(SqlError::syntax(message));
-    }
-    let primary = table.primary_key();
-    let in_key = primary.is_some_and(|key| key.columns.iter().any(|part| part.column == at));
-    if in_key {
-        let message = format!("column \"{}\" is in a primary key", column.name);
-        return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));
-    }
-    Ok(())
 }

@@ -72,6 +72,7 @@ fn new_columns(columns: &[OutputColumn], names: &[ast::Name]) -> SqlResult<Vec<N
         },
         ty: column.ty,
         not_null: false,
+        not_null_name: None,
         default: None,
         sequence: None,
     });

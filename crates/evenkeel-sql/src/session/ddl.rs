@@ -2,24 +2,19 @@
 
 use std::sync::Arc;
 
-use evenkeel_engine::heap::rows::RowBatch;
-use evenkeel_engine::{CancelFlag, TableLockMode, Transaction, WaitPolicy, block_on};
+use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy, block_on};
 use evenkeel_planner::ast::{
-    self, AlterAction, AlterTable, CommandOption, Constraint, CreateIndex, Define, DropKind,
-    ExprKind, FieldPart, IndexElement, KeyConstraint, Persistence, QualifiedName, Role,
-    SortDirection, TableElement,
+    self, CommandOption, Constraint, CreateIndex, Define, DropKind, ExprKind, FieldPart,
+    IndexElement, KeyConstraint, Persistence, QualifiedName, Role, SortDirection, TableElement,
 };
-
-use evenkeel_planner::plan::Check;
 
 use super::Session;
 use super::sequence_options::serial_type;
 use crate::catalog::{
     Catalog, ConstraintKind, CreateTable, DdlLog, NewCheck, NewColumn, NewConstraint, NewIndex,
-    Oid, OwnSequence, Relation, StorageParameters, TableInfo,
+    Oid, OwnSequence, Relation, StorageParameters,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::{StatementCx, row};
 use crate::parser::names::{split_name, undefined_table};
 use crate::parser::parse::type_of;
 use crate::planner::rows;
@@ -37,6 +32,7 @@ impl Session {
             Define::CreateTableAs(_) => Err(SqlError::internal("CREATE TABLE AS is run elsewhere")),
             Define::CreateIndex(create) => self.create_index(create).await,
             Define::AlterTable(alter) => self.alter_table(alter).await,
+            Define::Rename(rename) => self.rename(rename).await,
             Define::Drop(drop) => self.drop_relations(drop).await,
             Define::Truncate {
                 tables, restart, ..
@@ -184,6 +180,7 @@ impl Session {
             },
             name: column.name.text.clone(),
             not_null: serial.is_some(),
+            not_null_name: None,
             default: None,
             sequence: serial.map(Session::serial_sequence).transpose()?,
         };
@@ -200,7 +197,7 @@ impl Session {
         Ok(new)
     }
 
-    fn new_column(
+    pub(super) fn new_column(
         &self,
         table: &str,
         column: &ast::TableColumn,
@@ -210,7 +207,7 @@ impl Session {
         let (name, serial) = (new.name.clone(), new.is_serial());
         let mut null = serial.then_some(true);
         for constraint in &column.constraints {
-            refuse_attributes(constraint)?;
+            refuse_attributes(constraint, false)?;
             match &constraint.kind {
                 ast::ConstraintKind::Null | ast::ConstraintKind::NotNull(_) => {
                     let not_null = constraint.kind != ast::ConstraintKind::Null;
@@ -219,6 +216,9 @@ impl Session {
                     }
                     null = Some(not_null);
                     new.not_null |= not_null;
+                    if let Some(name) = constraint.name.as_ref().filter(|_| not_null) {
+                        new.not_null_name = Some(name.text.clone());
+                    }
                 }
                 ast::ConstraintKind::Default(value) => {
                     let twice = self.twice("default values specified", table, &name, constraint);
@@ -272,7 +272,7 @@ impl Session {
         self.bound_check(table, constraint, &columns)
     }
 
-    fn bound_check(
+    pub(super) fn bound_check(
         &self,
         table: &str,
         constraint: &Constraint,
@@ -281,7 +281,7 @@ impl Session {
         let ast::ConstraintKind::Check(written) = &constraint.kind else {
             return Ok(None);
         };
-        refuse_attributes(constraint)?;
+        refuse_attributes(constraint, true)?;
         let cx = Arc::new(self.statement_cx(self.view()));
         let bound = rows::checks::bind_check(&self.current_text, written, table, columns, &cx)?;
         Ok(Some(NewCheck {
@@ -289,32 +289,8 @@ impl Session {
             text: bound.text,
             pretty: bound.pretty,
             columns: bound.columns,
+            not_valid: constraint.not_valid,
         }))
-    }
-
-    /// ALTER TABLE … ADD CHECK: every row must keep to it.
-    async fn add_check(&mut self, table: &TableInfo, constraint: &Constraint) -> SqlResult<bool> {
-        let columns = table
-            .columns
-            .iter()
-            .map(|column| (&*column.name, column.ty));
-        let columns: Vec<(&str, SqlType)> = columns.collect();
-        let Some(new) = self.bound_check(&table.name, constraint, &columns)? else {
-            return Ok(false);
-        };
-        let oid = table.oid;
-        let (catalog, txn, ddl) = self.ddl_parts()?;
-        let table = catalog.add_check(txn, ddl, oid, &new).await?;
-        // The newest is the one that was added.
-        let newest = table.checks.iter().max_by_key(|check| check.oid);
-        let newest = newest.map(|check| Arc::clone(&check.name));
-        let cx = Arc::new(self.statement_cx(self.view()));
-        let mut checks = rows::checks::programs(&table, &cx)?;
-        checks.retain(|check| Some(&check.name) == newest.as_ref());
-        let cancel = self.cancel.clone();
-        self.off_runtime(move |_, txn, _| check_rows(txn, &table, &checks, &cx, &cancel))
-            .await?;
-        Ok(true)
     }
 
     /// The type of a column.
@@ -415,35 +391,6 @@ impl Session {
         Ok(())
     }
 
-    async fn alter_table(&mut self, alter: &AlterTable) -> SqlResult<()> {
-        let mode = TableLockMode::AccessExclusive;
-        let table = match self
-            .locked_table(&alter.name, mode, WaitPolicy::Block)
-            .await
-        {
-            Ok(table) => table,
-            Err(error) if alter.if_exists && error.sqlstate == SqlState::UNDEFINED_TABLE => {
-                let message = format!(
-                    "relation \"{}\" does not exist, skipping",
-                    alter.name.last()
-                );
-                self.notice("NOTICE", SqlState::UNDEFINED_TABLE, message);
-                return Ok(());
-            }
-            Err(error) => return Err(error),
-        };
-        let oid = table.oid;
-        for action in &alter.actions {
-            // Each action is applied to what those before it have made of the table.
-            let view = self.view();
-            let table = view.table(oid).ok_or_else(|| {
-                SqlError::internal("a table that is being altered is not there any more")
-            })?;
-            self.alter(table, action).await?;
-        }
-        Ok(())
-    }
-
     /// Everything belongs to one role, and can be given to no other.
     pub(super) fn check_owner(&self, owner: &Role) -> SqlResult<()> {
         match owner {
@@ -453,74 +400,6 @@ impl Session {
             }
             _ => Ok(()),
         }
-    }
-
-    async fn alter(&mut self, table: &TableInfo, action: &AlterAction) -> SqlResult<()> {
-        match action {
-            AlterAction::AddConstraint(constraint) if self.add_check(table, constraint).await? => {
-                Ok(())
-            }
-            AlterAction::AddConstraint(constraint) => {
-                let new = added_constraint(constraint)?;
-                let oid = table.oid;
-                self.off_runtime(move |catalog, txn, ddl| {
-                    block_on(catalog.add_constraint(txn, ddl, oid, &new))
-                })
-                .await?;
-                Ok(())
-            }
-            AlterAction::Column { name, change } => self.alter_column(table, name, change).await,
-            AlterAction::Owner(role) => self.check_owner(role),
-            AlterAction::SetOptions(options) => {
-                let mut parameters = StorageParameters::clone(&table.parameters);
-                let mut fillfactor = table.fillfactor_declared.then_some(table.fillfactor);
-                set_options(options, &mut fillfactor, &mut parameters)?;
-                self.set_parameters(table, fillfactor, parameters).await
-            }
-            AlterAction::ResetOptions(options) => {
-                let mut parameters = StorageParameters::clone(&table.parameters);
-                options
-                    .iter()
-                    .for_each(|option| parameters.reset(&option.name));
-                let declared = table.fillfactor_declared.then_some(table.fillfactor);
-                let reset = options.iter().any(|option| option.name == "fillfactor");
-                let fillfactor = declared.filter(|_| !reset);
-                self.set_parameters(table, fillfactor, parameters).await
-            }
-            AlterAction::DropConstraint {
-                name, if_exists, ..
-            } => {
-                let name = &name.text;
-                let keys = table.constraints.iter().map(|constraint| &constraint.name);
-                let mut names = keys.chain(table.checks.iter().map(|check| &check.name));
-                let there = names.any(|other| **other == **name);
-                if !there && *if_exists {
-                    let message = format!(
-                        "constraint \"{name}\" of relation \"{}\" does not exist, skipping",
-                        table.name
-                    );
-                    self.notice("NOTICE", SqlState::UNDEFINED_OBJECT, message);
-                    return Ok(());
-                }
-                let (catalog, txn, ddl) = self.ddl_parts()?;
-                catalog.drop_constraint(txn, ddl, table.oid, name).await?;
-                Ok(())
-            }
-            AlterAction::Unbuilt(name) => Err(SqlError::unsupported(name)),
-        }
-    }
-
-    async fn set_parameters(
-        &mut self,
-        table: &TableInfo,
-        fillfactor: Option<u8>,
-        parameters: StorageParameters,
-    ) -> SqlResult<()> {
-        let (catalog, txn, ddl) = self.ddl_parts()?;
-        catalog
-            .set_parameters(txn, ddl, table.oid, fillfactor, parameters)
-            .await?;
-        Ok(())
     }
 
     async fn drop_relations(&mut self, drop: &ast::Drop) -> SqlResult<()> {
@@ -588,6 +467,7 @@ impl Session {
         for name in names {
             let mode = TableLockMode::AccessExclusive;
             let table = self.locked_table(name, mode, WaitPolicy::Block).await?;
+            self.refuse_in_use(&table, "TRUNCATE")?;
             if !tables.contains(&table.oid) {
                 tables.push(table.oid);
             }
@@ -613,35 +493,6 @@ impl Session {
         }
         Ok(())
     }
-}
-
-/// 23514 if a row violates one of the constraints.
-fn check_rows(
-    txn: &mut Transaction,
-    table: &TableInfo,
-    checks: &[Check],
-    cx: &Arc<StatementCx>,
-    cancel: &CancelFlag,
-) -> SqlResult<()> {
-    // The wait for the lock may have let others change the table since the statement began.
-    txn.begin_statement()?;
-    let mut scan = table.table.scan(&txn.snapshot()?);
-    let mut batch = RowBatch::new();
-    while scan.next_page(&mut batch)? {
-        cancel.check()?;
-        for (_, bytes) in batch.iter() {
-            let values = table.layout.decode(bytes)?;
-            if let Some(check) = row::violated(checks, &values, cx)? {
-                let message = format!(
-                    "check constraint \"{}\" of relation \"{}\" is violated by some row",
-                    check.name, table.name
-                );
-                let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
-                return Err(error.table(&*table.name).constraint(&*check.name));
-            }
-        }
-    }
-    Ok(())
 }
 
 /// A duplicate key met by DDL is one that the rows had before.
@@ -735,10 +586,13 @@ fn refuse_index_features(create: &CreateIndex) -> SqlResult<()> {
 }
 
 /// 0A000 for an attribute of a constraint that is not built.
-fn refuse_attributes(constraint: &Constraint) -> SqlResult<()> {
+pub(super) fn refuse_attributes(constraint: &Constraint, may_be_invalid: bool) -> SqlResult<()> {
     let attributes = [
         (constraint.deferrable, "a DEFERRABLE constraint"),
-        (constraint.not_valid, "a NOT VALID constraint"),
+        (
+            constraint.not_valid && !may_be_invalid,
+            "a NOT VALID constraint",
+        ),
         (constraint.no_inherit, "a NO INHERIT constraint"),
         (constraint.not_enforced, "a NOT ENFORCED constraint"),
     ];
@@ -779,7 +633,7 @@ fn table_constraint(
     columns: &mut [NewColumn],
     constraints: &mut Vec<NewConstraint>,
 ) -> SqlResult<()> {
-    refuse_attributes(constraint)?;
+    refuse_attributes(constraint, false)?;
     if let ast::ConstraintKind::NotNull(Some(name)) = &constraint.kind {
         let column = columns.iter_mut().find(|column| column.name == name.text);
         let Some(column) = column else {
@@ -790,6 +644,9 @@ fn table_constraint(
             return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
         };
         column.not_null = true;
+        if let Some(name) = &constraint.name {
+            column.not_null_name = Some(name.text.clone());
+        }
         return Ok(());
     }
     constraints.push(added_constraint(constraint)?);
@@ -797,16 +654,16 @@ fn table_constraint(
 }
 
 /// A constraint of a table.
-fn added_constraint(constraint: &Constraint) -> SqlResult<NewConstraint> {
-    refuse_attributes(constraint)?;
+pub(super) fn added_constraint(constraint: &Constraint) -> SqlResult<NewConstraint> {
+    refuse_attributes(constraint, false)?;
     match &constraint.kind {
         ast::ConstraintKind::Key(key) => {
             let columns = key.columns.iter().map(|name| name.text.clone());
             new_key(constraint, key, columns.collect())
         }
-        ast::ConstraintKind::NotNull(_) => Err(SqlError::unsupported("ADD NOT NULL")),
         ast::ConstraintKind::Unbuilt(clause) => Err(SqlError::unsupported(clause)),
         ast::ConstraintKind::Null
+        | ast::ConstraintKind::NotNull(_)
         | ast::ConstraintKind::Check(_)
         | ast::ConstraintKind::Default(_)
         | ast::ConstraintKind::Identity { .. } => {

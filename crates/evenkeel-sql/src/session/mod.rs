@@ -4,6 +4,8 @@
 //! [`Session::next_result`], or [`Session::prepare`] with [`Session::execute`] and
 //! [`Session::sync`]. The rules are in the README beside this file.
 
+mod alter;
+mod alter_rows;
 pub mod api;
 mod columns;
 mod commands;
@@ -15,6 +17,8 @@ mod engine;
 mod explain;
 mod maintenance;
 mod registered;
+mod rename;
+mod retype;
 mod run;
 mod sequence_options;
 mod sequences;

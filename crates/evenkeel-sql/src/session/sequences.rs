@@ -320,13 +320,18 @@ impl Session {
     pub(super) async fn drop_defaults_by(
         &mut self,
         sequence: &SequenceInfo,
-        except: Option<&TableInfo>,
+        except: Option<(&TableInfo, Option<usize>)>,
         cascade: bool,
     ) -> SqlResult<()> {
         let view = self.view();
         let users = view.defaults_by(sequence.oid);
         let users: Vec<(Oid, usize, String)> = users
-            .filter(|(table, _)| except.is_none_or(|except| except.oid != table.oid))
+            .filter(|(table, column)| {
+                except.is_none_or(|(except, at)| {
+                    let of = at.is_none_or(|at| except.columns[at].attnum == column.attnum);
+                    except.oid != table.oid || !of
+                })
+            })
             .filter_map(|(table, column)| {
                 let at = table.column(&column.name)?;
                 let name = format!("column {} of table {}", column.name, table.name);
@@ -334,11 +339,15 @@ impl Session {
             })
             .collect();
         if !users.is_empty() && !cascade {
-            let (kind, name) = match except {
-                Some(table) => ("table", &table.name),
-                None => ("sequence", &sequence.name),
+            let what = match except {
+                Some((table, Some(at))) => {
+                    let column = &table.columns[at].name;
+                    format!("column {column} of table {}", table.name)
+                }
+                Some((table, None)) => format!("table {}", table.name),
+                None => format!("sequence {}", sequence.name),
             };
-            let message = format!("cannot drop {kind} {name} because other objects depend on it");
+            let message = format!("cannot drop {what} because other objects depend on it");
             let lines = users.iter().map(|(_, _, column)| {
                 format!(
                     "default value for {column} depends on sequence {}",
@@ -363,10 +372,11 @@ impl Session {
 
     /// Drops a table with the sequences of its columns.
     pub(super) async fn drop_table(&mut self, table: &TableInfo, cascade: bool) -> SqlResult<()> {
+        self.refuse_in_use(table, "DROP TABLE")?;
         let view = self.view();
         let own: Vec<Arc<SequenceInfo>> = view.sequences_of(table.oid).cloned().collect();
         for sequence in &own {
-            self.drop_defaults_by(sequence, Some(table), cascade)
+            self.drop_defaults_by(sequence, Some((table, None)), cascade)
                 .await?;
         }
         let (catalog, txn, ddl) = self.ddl_parts()?;

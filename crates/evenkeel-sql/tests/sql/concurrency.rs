@@ -401,3 +401,29 @@ async fn an_index_younger_than_a_snapshot_gives_it_the_rows_of_the_heap() {
     let seen = run(&mut old, ordered).await.unwrap().0.join("");
     assert_eq!(seen, "22222222223");
 }
+
+#[tokio::test]
+async fn alter_table_sees_rows_that_its_snapshot_does_not() {
+    let (engine, mut main) = table_with_a_row().await;
+    let mut other = session(&engine);
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1";
+    run(&mut other, begin).await.unwrap();
+    run(&mut main, "INSERT INTO t VALUES (3, 30)")
+        .await
+        .unwrap();
+    let refused = run(&mut other, "ALTER TABLE t ADD CHECK (n < 30)").await;
+    assert_eq!(refused.unwrap_err().sqlstate.as_str(), "23514");
+    run(&mut other, "ROLLBACK").await.unwrap();
+    run(&mut other, begin).await.unwrap();
+    run(&mut main, "INSERT INTO t VALUES (4, 40)")
+        .await
+        .unwrap();
+    let rewrite = "ALTER TABLE t ALTER COLUMN n TYPE bigint USING n + 1";
+    run(&mut other, rewrite).await.unwrap();
+    run(&mut other, "COMMIT").await.unwrap();
+    let rows = run(&mut main, "SELECT * FROM t ORDER BY id")
+        .await
+        .unwrap()
+        .0;
+    assert_eq!(rows, ["1|11", "2|21", "3|31", "4|41"]);
+}

@@ -8,9 +8,13 @@
 //! values:     those of variable length, one after the other
 //! ```
 //! Numbers are little endian. Any column is reached without looking at the others. A row that
-//! has fewer columns than the layout was written before the others were added: they are NULL.
+//! has fewer columns than the layout was written before the others were added: they have the value
+//! that the layout keeps for such rows, or are NULL. A dropped column keeps its slot, in which
+//! nothing new is written.
 
 mod arrays;
+
+use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
 
@@ -34,24 +38,56 @@ const END_SLOT: usize = 2;
 /// Most columns of a table (PostgreSQL's limit).
 pub const MAX_COLUMNS: usize = 1600;
 
-#[derive(Debug, Clone, Copy)]
+/// The physical form of a column, as a table keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PhysicalColumn {
+    /// Type of its values; none of a column that was dropped.
+    pub ty: Option<SqlType>,
+    /// Bytes of its slot, or `None` for values of variable length.
+    pub width: Option<usize>,
+    /// The stored bytes of its value in rows that were written before it was added.
+    pub missing: Option<Arc<[u8]>>,
+}
+
+impl PhysicalColumn {
+    /// A column of a new table.
+    pub fn new(ty: SqlType) -> PhysicalColumn {
+        PhysicalColumn {
+            ty: Some(ty),
+            width: fixed_width(ty),
+            missing: None,
+        }
+    }
+}
+
+/// A column that has values.
+#[derive(Debug, Clone)]
 struct Slot {
     ty: SqlType,
+    /// Its number among all columns, from 0.
+    number: usize,
     offset: usize,
     /// Width of the value, or `None` for a variable length.
     width: Option<usize>,
     /// Offset of the slot with the end of the variable value before this one.
     previous_end: Option<usize>,
+    /// The value in rows that end before it.
+    missing: Option<Arc<[u8]>>,
 }
 
-/// Where the columns of a table's rows are.
+/// Where the columns of a table's rows are. Columns that were dropped have no position: `column`
+/// counts the others, from 0.
 #[derive(Debug, Clone)]
 pub struct RowLayout {
     slots: Vec<Slot>,
+    /// End of the slots of the first so many columns, dropped ones included.
+    ends: Vec<usize>,
+    /// Numbers of dropped columns of variable length, with the offsets of the ends of their values.
+    holes: Vec<(usize, usize)>,
 }
 
 /// Bytes of a value of fixed width.
-fn fixed_width(ty: SqlType) -> Option<usize> {
+pub fn fixed_width(ty: SqlType) -> Option<usize> {
     Some(match ty {
         SqlType::Bool => 1,
         SqlType::Int2 => 2,
@@ -93,31 +129,43 @@ pub fn str_of(bytes: &[u8]) -> TypeResult<&str> {
 }
 
 impl RowLayout {
-    /// The layout for columns of these types.
+    /// The layout of a new table with columns of these types.
     pub fn new(types: &[SqlType]) -> RowLayout {
-        let mut offset = HEADER;
-        let mut previous_end = None;
-        let slots = types
-            .iter()
-            .map(|&ty| {
-                let width = fixed_width(ty);
-                let slot = Slot {
-                    ty,
-                    offset,
-                    width,
-                    previous_end,
-                };
-                if width.is_none() {
-                    previous_end = Some(offset);
-                }
-                offset += width.unwrap_or(END_SLOT);
-                slot
-            })
-            .collect();
-        RowLayout { slots }
+        let columns: Vec<PhysicalColumn> = types.iter().copied().map(PhysicalColumn::new).collect();
+        RowLayout::of(&columns)
     }
 
-    /// Number of columns.
+    /// The layout of a table with these columns, dropped ones included.
+    pub fn of(columns: &[PhysicalColumn]) -> RowLayout {
+        let mut layout = RowLayout {
+            slots: Vec::with_capacity(columns.len()),
+            ends: vec![HEADER],
+            holes: Vec::new(),
+        };
+        let (mut offset, mut previous_end) = (HEADER, None);
+        for (number, column) in columns.iter().enumerate() {
+            match column.ty {
+                Some(ty) => layout.slots.push(Slot {
+                    ty,
+                    number,
+                    offset,
+                    width: column.width,
+                    previous_end,
+                    missing: column.missing.clone(),
+                }),
+                None if column.width.is_none() => layout.holes.push((number, offset)),
+                None => {}
+            }
+            if column.width.is_none() {
+                previous_end = Some(offset);
+            }
+            offset += column.width.unwrap_or(END_SLOT);
+            layout.ends.push(offset);
+        }
+        layout
+    }
+
+    /// Number of columns that were not dropped.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
@@ -132,14 +180,6 @@ impl RowLayout {
         self.slots.get(column).map(|slot| slot.ty)
     }
 
-    /// End of the slots of the first `columns` columns.
-    fn slots_end(&self, columns: usize) -> usize {
-        match columns.checked_sub(1).and_then(|last| self.slots.get(last)) {
-            Some(slot) => slot.offset + slot.width.unwrap_or(END_SLOT),
-            None => HEADER,
-        }
-    }
-
     /// Replaces `out` by the encoding of `values`, one per column, each of its column's type.
     pub fn encode(&self, values: &[Datum], out: &mut Vec<u8>) -> TypeResult<()> {
         if values.len() != self.slots.len() {
@@ -148,58 +188,59 @@ impl RowLayout {
         out.clear();
         let has_nulls = values.iter().any(Datum::is_null);
         let flag = if has_nulls { HAS_NULLS } else { 0 };
-        let count = u16::try_from(values.len()).unwrap_or(u16::MAX);
-        let slots_end = self.slots_end(values.len());
+        let columns = self.ends.len() - 1;
+        let count = u16::try_from(columns).unwrap_or(u16::MAX);
+        let slots_end = self.ends[columns];
         out.resize(slots_end, 0);
         out[..HEADER].copy_from_slice(&(count | flag).to_le_bytes());
         if has_nulls {
-            out.resize(slots_end + values.len().div_ceil(8), 0);
-            for (column, _) in values
-                .iter()
-                .enumerate()
-                .filter(|(_, value)| value.is_null())
-            {
-                out[slots_end + column / 8] |= 1 << (column % 8);
+            out.resize(slots_end + columns.div_ceil(8), 0);
+            let nulls = self.slots.iter().zip(values);
+            for (slot, _) in nulls.filter(|(_, value)| value.is_null()) {
+                out[slots_end + slot.number / 8] |= 1 << (slot.number % 8);
             }
         }
         let values_start = out.len();
+        let mut holes = self.holes.iter().peekable();
         for (slot, value) in self.slots.iter().zip(values) {
-            if slot.width.is_some() {
-                let place = out.get_mut(slot.offset..slot.offset + slot.width.unwrap_or(0));
+            while let Some((_, offset)) = holes.next_if(|(number, _)| *number < slot.number) {
+                end_value(out, *offset, values_start)?;
+            }
+            if let Some(width) = slot.width {
+                let place = out.get_mut(slot.offset..slot.offset + width);
                 let outside = || TypeError::internal("a slot lies outside of its row");
                 encode_fixed(slot.ty, value, place.ok_or_else(outside)?)?;
                 continue;
             }
             encode_variable(slot.ty, value, out)?;
-            let end = u16::try_from(out.len() - values_start).map_err(|_| too_large(out.len()))?;
-            out[slot.offset..slot.offset + END_SLOT].copy_from_slice(&end.to_le_bytes());
+            end_value(out, slot.offset, values_start)?;
+        }
+        for (_, offset) in holes {
+            end_value(out, *offset, values_start)?;
         }
         Ok(())
     }
 
     /// The stored bytes of a column; `None` for NULL.
     #[inline]
-    pub fn bytes<'a>(&self, row: &'a [u8], column: usize) -> TypeResult<Option<&'a [u8]>> {
+    pub fn bytes<'a>(&'a self, row: &'a [u8], column: usize) -> TypeResult<Option<&'a [u8]>> {
         let Some(slot) = self.slots.get(column) else {
             return Err(TypeError::internal("no such column in the row layout"));
         };
         let header = u16_at(row, 0)?;
         let count = usize::from(header & !HAS_NULLS);
-        if column >= count {
-            return Ok(None);
+        if slot.number >= count {
+            return Ok(slot.missing.as_deref());
         }
-        if count > self.slots.len() {
+        let Some(slots_end) = self.ends.get(count) else {
             return Err(damaged("it has more columns than its table"));
-        }
-        let mut values_start = 0;
-        if header & HAS_NULLS != 0 || slot.width.is_none() {
-            values_start = self.slots_end(count);
-        }
+        };
+        let mut values_start = *slots_end;
         if header & HAS_NULLS != 0 {
             let byte = row
-                .get(values_start + column / 8)
+                .get(values_start + slot.number / 8)
                 .ok_or_else(|| damaged("no bitmap"))?;
-            if byte & (1 << (column % 8)) != 0 {
+            if byte & (1 << (slot.number % 8)) != 0 {
                 return Ok(None);
             }
             values_start += count.div_ceil(8);
@@ -283,6 +324,34 @@ impl RowLayout {
         }
         Ok(())
     }
+}
+
+/// Notes in the slot at `offset` that a value of variable length ends here.
+fn end_value(out: &mut [u8], offset: usize, values_start: usize) -> TypeResult<()> {
+    let end = u16::try_from(out.len() - values_start).map_err(|_| too_large(out.len()))?;
+    let place = out.get_mut(offset..offset + END_SLOT);
+    let outside = || TypeError::internal("a slot lies outside of its row");
+    place
+        .ok_or_else(outside)?
+        .copy_from_slice(&end.to_le_bytes());
+    Ok(())
+}
+
+/// The bytes of a value as a row stores them; `None` for NULL.
+///
+/// # Errors
+/// XX000 for a value that is not of the type.
+pub fn stored(ty: SqlType, value: &Datum) -> TypeResult<Option<Vec<u8>>> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let mut bytes = vec![0; fixed_width(ty).unwrap_or(0)];
+    if bytes.is_empty() {
+        encode_variable(ty, value, &mut bytes)?;
+    } else {
+        encode_fixed(ty, value, &mut bytes)?;
+    }
+    Ok(Some(bytes))
 }
 
 fn too_large(size: usize) -> TypeError {

@@ -34,6 +34,75 @@ fn columns_added_later_are_null() {
 }
 
 #[test]
+fn columns_added_later_have_the_value_kept_for_older_rows() {
+    let old = RowLayout::new(&[SqlType::Int4]);
+    let missing = |ty, value: Datum| PhysicalColumn {
+        missing: stored(ty, &value).unwrap().map(Arc::from),
+        ..PhysicalColumn::new(ty)
+    };
+    let new = RowLayout::of(&[
+        PhysicalColumn::new(SqlType::Int4),
+        missing(SqlType::Text, "new".into()),
+        missing(SqlType::Int8, Datum::Int8(9)),
+        missing(SqlType::Int8, Datum::Null),
+    ]);
+    let mut row = Vec::new();
+    old.encode(&[Datum::Int4(1)], &mut row).unwrap();
+    let expected = [Datum::Int4(1), "new".into(), Datum::Int8(9), Datum::Null];
+    assert_eq!(new.decode(&row).unwrap(), expected);
+    let written = [Datum::Int4(1), Datum::Null, Datum::Null, Datum::Int8(3)];
+    new.encode(&written, &mut row).unwrap();
+    assert_eq!(new.decode(&row).unwrap(), written);
+}
+
+#[test]
+fn a_dropped_column_keeps_its_place_and_has_no_position() {
+    let types = [
+        SqlType::Text,
+        SqlType::Int4,
+        SqlType::Text,
+        SqlType::Int8,
+        SqlType::Text,
+    ];
+    let values: Vec<Datum> = vec![
+        "a".into(),
+        Datum::Int4(2),
+        "ccc".into(),
+        Datum::Int8(4),
+        "ee".into(),
+    ];
+    let full = RowLayout::new(&types);
+    for dropped in 0..32u32 {
+        let gone = |at: usize| dropped & (1 << at) != 0;
+        let columns: Vec<PhysicalColumn> = types
+            .iter()
+            .enumerate()
+            .map(|(at, ty)| PhysicalColumn {
+                ty: (!gone(at)).then_some(*ty),
+                ..PhysicalColumn::new(*ty)
+            })
+            .collect();
+        let layout = RowLayout::of(&columns);
+        for null in [None, Some(0), Some(2), Some(4)] {
+            let mut values = values.clone();
+            if let Some(null) = null {
+                values[null] = Datum::Null;
+            }
+            let left: Vec<Datum> = (0..5)
+                .filter(|at| !gone(*at))
+                .map(|at| values[at].clone())
+                .collect();
+            let mut row = Vec::new();
+            full.encode(&values, &mut row).unwrap();
+            assert_eq!(layout.decode(&row).unwrap(), left);
+            layout.encode(&left, &mut row).unwrap();
+            assert_eq!(layout.decode(&row).unwrap(), left);
+            assert_eq!(layout.len(), left.len());
+        }
+    }
+}
+
+#[test]
 fn a_value_of_another_type_is_refused() {
     let layout = RowLayout::new(&[SqlType::Int4]);
     assert!(layout.encode(&[Datum::Int8(1)], &mut Vec::new()).is_err());

@@ -60,7 +60,7 @@ impl<'a> RowMaker<'a> {
     /// 23502; 54000 for a row that is too long.
     pub fn finish(&mut self) -> SqlResult<()> {
         for (column, datum) in self.table.columns.iter().zip(&self.data) {
-            if column.not_null && datum.is_null() {
+            if column.not_null.is_some() && datum.is_null() {
                 return Err(self.null_violation(&column.name));
             }
         }

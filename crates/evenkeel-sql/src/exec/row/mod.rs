@@ -44,7 +44,9 @@ pub fn start(
 ) -> SqlResult<PlanRows> {
     let (session, env) = environment(cx, snapshot, cancel);
     let run = Execution::start(Arc::clone(plan), params, env)?;
-    Ok(PlanRows::new(run, types_of(plan), session))
+    let tables = plan.relations.iter().map(|relation| relation.oid);
+    let using = cx.seed.resources.in_use.begin(tables);
+    Ok(PlanRows::new(run, types_of(plan), session).using(using))
 }
 
 /// As [`start`], for a plan without parameters whose operators are measured.

@@ -10,6 +10,7 @@ use evenkeel_planner::plan::Node;
 use super::ends_its_statement;
 use super::session::RowSession;
 use crate::error::{SqlError, SqlResult};
+use crate::exec::in_use::Using;
 use crate::types::{Datum, Format, SqlType};
 
 /// Encoded bytes after which the client gets what there is.
@@ -35,6 +36,8 @@ pub struct PlanRows {
     writer: Option<Arc<TransactionWriter>>,
     /// Whether a column holds oids that the client gets as names.
     named: bool,
+    /// Its use of tables, until its last row has been read.
+    using: Option<Using>,
 }
 
 impl PlanRows {
@@ -50,6 +53,16 @@ impl PlanRows {
             slices: 0,
             writer: None,
             named,
+            using: None,
+        }
+    }
+
+    /// Those of a plan that uses tables.
+    #[must_use]
+    pub fn using(self, using: Using) -> PlanRows {
+        PlanRows {
+            using: Some(using),
+            ..self
         }
     }
 
@@ -82,7 +95,10 @@ impl PlanRows {
             tokio::task::consume_budget().await;
             match self.step(want)? {
                 Step::Batch => self.slices = 0,
-                Step::Done => return Ok(false),
+                Step::Done => {
+                    self.using = None;
+                    return Ok(false);
+                }
                 Step::Wait(Wait::Yield) => {
                     self.slices = self.slices.saturating_add(1);
                     tokio::task::yield_now().await;

@@ -175,12 +175,14 @@ fn constraint(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let oid = oid_arg(args, 0)?;
     let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
     let found = snapshot.tables.iter().find_map(|table| {
-        if let Some((.., column)) = table.not_null().find(|(number, ..)| *number == oid) {
-            return Some(format!("NOT NULL {}", quote_ident(&column.name)));
+        let not_valid = |validated: bool| if validated { "" } else { " NOT VALID" };
+        if let Some((constraint, column)) = table.not_null().find(|(known, _)| known.oid == oid) {
+            let valid = not_valid(constraint.validated);
+            return Some(format!("NOT NULL {}{valid}", quote_ident(&column.name)));
         }
         if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
             let condition = if pretty { &check.pretty } else { &check.text };
-            return Some(format!("CHECK ({condition})"));
+            return Some(format!("CHECK ({condition}){}", not_valid(check.validated)));
         }
         let constraint = table
             .constraints

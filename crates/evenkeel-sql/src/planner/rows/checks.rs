@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use evenkeel_planner::ast::WrittenExpr;
 use evenkeel_planner::bind::{self, BoundCheck};
+use evenkeel_planner::parser;
 use evenkeel_planner::plan::{Check, NodeKind};
 use evenkeel_planner::quote::identifier;
 use evenkeel_planner::relation::{Column, Relation, RelationKind, RelationSize};
@@ -28,15 +29,23 @@ pub fn bind_check(
     columns: &[(&str, SqlType)],
     cx: &Arc<StatementCx>,
 ) -> SqlResult<BoundCheck> {
-    let columns = columns.iter().map(|(name, ty)| Column {
-        name: Arc::from(*name),
-        ty: *ty,
+    let relation = Arc::new(over_columns(table, columns.iter().copied()));
+    let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
+    let bound = bind::bind_check(&written.expr, &relation, &names, &session);
+    bound.map_err(|error| planner_error(error, text))
+}
+
+/// The relation that a condition over these columns is bound to.
+fn over_columns<'a>(table: &str, columns: impl Iterator<Item = (&'a str, SqlType)>) -> Relation {
+    let columns = columns.map(|(name, ty)| Column {
+        name: Arc::from(name),
+        ty,
         not_null: false,
         default: None,
         identity: None,
         stats: None,
     });
-    let relation = Arc::new(Relation {
+    Relation {
         oid: 0,
         schema: Arc::from(""),
         name: Arc::from(table),
@@ -45,10 +54,62 @@ pub fn bind_check(
         indexes: Vec::new(),
         checks: Vec::new(),
         size: RelationSize::default(),
+    }
+}
+
+/// The relation that an expression over a table's row is bound to.
+pub(super) fn row_of(table: &TableInfo) -> Relation {
+    let columns = table.columns.iter();
+    over_columns(
+        &table.name,
+        columns.map(|column| (&*column.name, column.ty)),
+    )
+}
+
+/// A condition over a table's columns as it is with another name for one of them.
+///
+/// # Errors
+/// XX000 for a condition that is no longer understood.
+pub fn renamed(
+    text: &str,
+    table: &TableInfo,
+    at: usize,
+    to: &str,
+    cx: &Arc<StatementCx>,
+) -> SqlResult<BoundCheck> {
+    let before = row_of(table);
+    let columns = table.columns.iter().enumerate();
+    let columns = columns.map(|(number, column)| match number == at {
+        true => (to, column.ty),
+        false => (&*column.name, column.ty),
     });
+    let after = over_columns(&table.name, columns);
     let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
-    let bound = bind::bind_check(&written.expr, &relation, &names, &session);
+    let bound = bind::rename_check(text, &Arc::new(before), &after, &names, &session);
     bound.map_err(|error| planner_error(error, text))
+}
+
+/// A condition over a table's columns as it reads when one of them has another type.
+///
+/// # Errors
+/// PostgreSQL's of operators and functions that the new type does not have.
+pub fn retyped(
+    text: &str,
+    table: &TableInfo,
+    at: usize,
+    to: SqlType,
+    cx: &Arc<StatementCx>,
+) -> SqlResult<BoundCheck> {
+    let written = parser::parse_expr(text).map_err(|error| planner_error(error, text))?;
+    let columns = table.columns.iter().enumerate();
+    let columns = columns.map(|(number, column)| match number == at {
+        true => (&*column.name, to),
+        false => (&*column.name, column.ty),
+    });
+    let relation = Arc::new(over_columns(&table.name, columns));
+    let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
+    let bound = bind::bind_check(&written, &relation, &names, &session);
+    bound.map_err(|error| planner_error(error, text).without_position())
 }
 
 /// The programs of a table's CHECK constraints, over its columns: those of an INSERT.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use evenkeel_expr::program::Program;
 use evenkeel_planner::ast::{Expr, Statement};
-use evenkeel_planner::bind::{self, AssignedTo};
+use evenkeel_planner::bind::{self, AssignedTo, RowValue};
 use evenkeel_planner::bound::Bound;
 use evenkeel_planner::plan::{OutputColumn, Plan};
 use evenkeel_planner::planning::{self, Planning};
@@ -102,6 +102,71 @@ pub fn default_of(
 ) -> SqlResult<Program> {
     let value = parser::parse_expr(text).map_err(|error| planner_error(error, text))?;
     default_program(text, &value, column, ty, cx)
+}
+
+/// The program of a column's default, as it is stored, and whether its value differs from one row
+/// to the next.
+///
+/// # Errors
+/// As [`assigned`].
+pub fn default_value(
+    text: &str,
+    column: &str,
+    ty: SqlType,
+    cx: &Arc<StatementCx>,
+) -> SqlResult<(Program, bool)> {
+    let program = default_of(text, column, ty, cx)?;
+    let value = parser::parse_expr(text).map_err(|error| planner_error(error, text))?;
+    let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
+    let to = AssignedTo::Column(column);
+    let bound = bind::bind_assigned(&[value], &[ty], to, &names, &session);
+    let bound = bound.map_err(|error| planner_error(error, text))?;
+    Ok((program, planning::has_volatile(&bound)))
+}
+
+/// The program of the new values of a column whose type becomes `ty`, over its table's row.
+///
+/// # Errors
+/// PostgreSQL's of names and types, with positions in the command's text.
+pub fn transform(
+    text: &str,
+    using: Option<&Expr>,
+    (table, at): (&TableInfo, usize),
+    ty: SqlType,
+    cx: &Arc<StatementCx>,
+) -> SqlResult<Program> {
+    let column = &table.columns[at].name;
+    let (own, using) = match using {
+        Some(using) => (None, Some(using)),
+        None => {
+            let name = evenkeel_planner::quote::identifier(column);
+            let own = parser::parse_expr(&name).map_err(|error| planner_error(error, &name))?;
+            (Some(own), None)
+        }
+    };
+    let value = RowValue::Transform {
+        column,
+        using: using.is_some(),
+    };
+    let written = using.or(own.as_ref());
+    let written = written.ok_or_else(|| SqlError::internal("a column without a value"))?;
+    let relation = Arc::new(checks::row_of(table));
+    let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
+    let bound = bind::bind_row_value(written, ty, value, &relation, (&names, &session));
+    let made = bound.and_then(|bound| row_programs(&bound.bound, &session, cx));
+    let made = made.map_err(|error| planner_error(error, text))?;
+    let missing = || SqlError::internal("a value without a program");
+    made.into_iter().next().ok_or_else(missing)
+}
+
+fn row_programs(bound: &Bound, session: &RowSession, cx: &StatementCx) -> PlanResult<Vec<Program>> {
+    let how = Planning {
+        settings: &cx.seed.planner,
+        session,
+        values: None,
+        notes: false,
+    };
+    planning::row_programs(bound, how)
 }
 
 /// The program of a column's default in a command of this text.

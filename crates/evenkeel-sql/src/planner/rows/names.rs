@@ -81,7 +81,7 @@ fn relation(table: &TableInfo) -> Relation {
     let columns = columns.map(|(at, column)| Column {
         name: Arc::clone(&column.name),
         ty: column.ty,
-        not_null: column.not_null,
+        not_null: column.not_null.is_some(),
         default: column.value_if_none(),
         identity: column.identity.map(|(identity, _)| match identity {
             catalog::Identity::Always => Identity::Always,

@@ -1,0 +1,194 @@
+//! Values made of one row of a table: the new values of a column whose type changes, and those of
+//! a generated column.
+
+use std::sync::Arc;
+
+use evenkeel_expr::call::Session;
+use evenkeel_expr::proc::{CastContext, Volatility};
+use evenkeel_types::{SqlState, SqlType};
+
+use super::check::{columns_of, row_binder};
+use super::from::item_of;
+use super::scope::Place;
+use super::walk::{self, Enter};
+use super::{Binder, types};
+use crate::ast::{self, Pos};
+use crate::bound::{Bound, BoundStatement, Expr, ExprKind, FromNode, Query, Target};
+use crate::catalog::Catalog;
+use crate::error::{PlanError, PlanResult};
+use crate::parser;
+use crate::planning::deparse;
+use crate::relation::Relation;
+
+/// Purpose of a value.
+#[derive(Debug, Clone, Copy)]
+pub enum RowValue<'a> {
+    /// The column of this name gets another type; whether USING says how.
+    Transform { column: &'a str, using: bool },
+    /// The column of this name is generated.
+    Generated(&'a str),
+}
+
+impl RowValue<'_> {
+    fn place(self) -> Place {
+        match self {
+            RowValue::Transform { .. } => Place::Transform,
+            RowValue::Generated(_) => Place::Generated,
+        }
+    }
+
+    fn mismatch(self, from: SqlType, to: SqlType) -> PlanError {
+        let to = types::name(to);
+        let (message, hint) = match self {
+            RowValue::Transform {
+                column,
+                using: false,
+            } => (
+                format!("column \"{column}\" cannot be cast automatically to type {to}"),
+                format!(
+                    "You might need to specify \"USING {}::{to}\".",
+                    crate::quote::identifier(column)
+                ),
+            ),
+            RowValue::Transform { column, .. } => (
+                format!(
+                    "result of USING clause for column \"{column}\" cannot be cast automatically \
+                     to type {to}"
+                ),
+                "You might need to add an explicit cast.".to_owned(),
+            ),
+            RowValue::Generated(column) => (
+                format!(
+                    "column \"{column}\" is of type {to} but generation expression is of type {}",
+                    types::name(from)
+                ),
+                "You will need to rewrite or cast the expression.".to_owned(),
+            ),
+        };
+        PlanError::new(SqlState::DATATYPE_MISMATCH, message).hint(hint)
+    }
+}
+
+/// A value over a table's row.
+#[derive(Debug, Clone)]
+pub struct BoundRowValue {
+    /// The value as a query's, for [`crate::planning::row_programs`].
+    pub bound: Bound,
+    /// The expression in PostgreSQL's words, with every cast.
+    pub text: String,
+    /// The same with the parentheses that are needed.
+    pub pretty: String,
+    /// The columns that a generated column mentions, from 0, as they come.
+    pub columns: Vec<usize>,
+}
+
+/// Binds a value of type `ty` over a row of a table.
+///
+/// # Errors
+/// PostgreSQL's of the binder; 42804 for a value of another type; of a generated column 42P17 for
+/// an expression that is not immutable.
+pub fn bind_row_value(
+    written: &ast::Expr,
+    ty: SqlType,
+    value: RowValue<'_>,
+    relation: &Arc<Relation>,
+    (catalog, session): (&dyn Catalog, &dyn Session),
+) -> PlanResult<BoundRowValue> {
+    let expr = |written: &ast::Expr| -> PlanResult<_> {
+        let (mut binder, rel) = row_binder(relation, catalog, session);
+        let expr = binder.bind_over_row(written, relation, rel, value.place())?;
+        binder.refuse_parameters()?;
+        Ok((expr, binder, rel))
+    };
+    let (bound, mut binder, rel) = expr(written)?;
+    if let RowValue::Generated(_) = value {
+        refuse_changing(&bound)?;
+    }
+    let columns = match value {
+        RowValue::Generated(_) => columns_of(&bound, relation, "a generated column over")?,
+        RowValue::Transform { .. } => Vec::new(),
+    };
+    let text = deparse::over(relation, &bound, false);
+    let pretty = deparse::over(relation, &bound, true);
+    if let RowValue::Generated(_) = value {
+        // The text is stored: it must mean what was written.
+        let again = parser::parse_expr(&text).and_then(|written| Ok(expr(&written)?.0));
+        if !again.is_ok_and(|again| deparse::over(relation, &again, false) == text) {
+            let message = "a generated column with this expression is not supported";
+            return Err(PlanError::unsupported(message).at(written.at));
+        }
+    }
+    let from = bound.ty;
+    let coerced = binder.coerce_to_target(bound, ty, CastContext::Assignment, Pos::NONE)?;
+    let expr = coerced.ok_or_else(|| value.mismatch(from, ty))?;
+    let scope = binder.scopes.pop().unwrap_or_default();
+    let query = Query {
+        range_table: scope.range_table,
+        from: vec![FromNode::Entry(rel)],
+        targets: vec![Target {
+            expr,
+            name: Arc::from("value"),
+            junk: false,
+        }],
+        ..Query::default()
+    };
+    Ok(BoundRowValue {
+        bound: Bound {
+            params: Vec::new(),
+            statement: BoundStatement::Query(Arc::new(query)),
+        },
+        text,
+        pretty,
+        columns,
+    })
+}
+
+/// 42P17 for an expression whose value may change though its row does not.
+fn refuse_changing(bound: &Expr) -> PlanResult<()> {
+    let mut changes = false;
+    walk::walk(bound, 0, &mut |node, _| {
+        let volatility = match &node.kind {
+            ExprKind::Call(call) | ExprKind::SetCall(call) => Some(call.proc.volatility),
+            ExprKind::AnyAll { op, .. } => Some(op.proc.volatility),
+            _ => None,
+        };
+        changes |= volatility.is_some_and(|volatility| volatility != Volatility::Immutable);
+        Enter::Yes
+    });
+    if !changes {
+        return Ok(());
+    }
+    let message = "generation expression is not immutable";
+    Err(PlanError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
+}
+
+impl Binder<'_> {
+    /// An expression in which only the columns of an entry of the range table have names.
+    pub(super) fn bind_over_row(
+        &mut self,
+        written: &ast::Expr,
+        relation: &Relation,
+        rel: usize,
+        place: Place,
+    ) -> PlanResult<Expr> {
+        let scope = self.scope();
+        let mut item = item_of(rel, &scope.range_table[rel]);
+        item.relation = Some(relation.oid);
+        let namespace = std::mem::replace(&mut scope.namespace, vec![item]);
+        let place = std::mem::replace(&mut scope.place, place);
+        let bound = self.bind_expr(written);
+        let scope = self.scope();
+        scope.namespace = namespace;
+        scope.place = place;
+        bound
+    }
+
+    /// 42P02 if there are any.
+    pub(super) fn refuse_parameters(&self) -> PlanResult<()> {
+        if self.params.is_empty() {
+            return Ok(());
+        }
+        let message = "there is no parameter $1";
+        Err(PlanError::new(SqlState::UNDEFINED_PARAMETER, message))
+    }
+}

@@ -1,0 +1,497 @@
+//! ALTER TABLE: its actions in PostgreSQL's passes.
+
+use std::sync::Arc;
+
+use evenkeel_engine::{TableLockMode, WaitPolicy, block_on};
+use evenkeel_planner::ast::{
+    self, AlterAction, AlterTable, ColumnChange, Constraint, ConstraintKind, Name,
+};
+
+use super::Session;
+use super::alter_rows::{NewValue, RowWork};
+use super::ddl::{added_constraint, refuse_attributes, set_options};
+use super::sequences::no_column;
+use crate::catalog::{
+    ConstraintKind as KeyKind, NewColumn, NewConstraint, NewNotNull, Oid, StorageParameters,
+    TableInfo, check_column_name, is_system_column, second_primary_key,
+};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::row;
+use crate::planner::rows;
+
+/// The passes in which the actions of one statement are done, whatever order they are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Drop,
+    Type,
+    AddColumn,
+    Constraint,
+    Attribute,
+    Index,
+    Other,
+    Last,
+}
+
+impl Pass {
+    const ALL: [Pass; 8] = [
+        Pass::Drop,
+        Pass::Type,
+        Pass::AddColumn,
+        Pass::Constraint,
+        Pass::Attribute,
+        Pass::Index,
+        Pass::Other,
+        Pass::Last,
+    ];
+
+    fn of(action: &AlterAction) -> Pass {
+        match action {
+            AlterAction::DropConstraint { .. } | AlterAction::DropColumn { .. } => Pass::Drop,
+            AlterAction::AddColumn { .. } => Pass::AddColumn,
+            AlterAction::AddConstraint(constraint) => match constraint.kind {
+                ConstraintKind::Check(_) | ConstraintKind::NotNull(_) => Pass::Constraint,
+                ConstraintKind::Key(_) => Pass::Index,
+                _ => Pass::Other,
+            },
+            AlterAction::Column { change, .. } => match change {
+                ColumnChange::DropDefault
+                | ColumnChange::NotNull(false)
+                | ColumnChange::DropIdentity { .. } => Pass::Drop,
+                ColumnChange::Type { .. } => Pass::Type,
+                ColumnChange::NotNull(true) | ColumnChange::SetIdentity { .. } => Pass::Attribute,
+                ColumnChange::SetDefault(_) | ColumnChange::AddIdentity { .. } => Pass::Other,
+            },
+            AlterAction::Validate(_)
+            | AlterAction::Owner(_)
+            | AlterAction::SetOptions(_)
+            | AlterAction::ResetOptions(_)
+            | AlterAction::Unbuilt(_) => Pass::Last,
+        }
+    }
+}
+
+/// Work that the actions of one ALTER TABLE leave to later passes.
+pub(super) struct Alteration<'a> {
+    /// The table as it was.
+    pub before: Arc<TableInfo>,
+    /// Work on its rows.
+    pub rows: RowWork,
+    /// CHECK constraints of columns that were added.
+    checks: Vec<&'a Constraint>,
+    /// Keys of columns that were added.
+    keys: Vec<NewConstraint>,
+}
+
+impl Session {
+    pub(super) async fn alter_table(&mut self, alter: &AlterTable) -> SqlResult<()> {
+        let unbuilt = alter.actions.iter().find_map(|action| match action {
+            AlterAction::Unbuilt(name) => Some(name),
+            _ => None,
+        });
+        if let Some(name) = unbuilt {
+            return Err(SqlError::unsupported(name));
+        }
+        let mode = TableLockMode::AccessExclusive;
+        let table = match self
+            .locked_table(&alter.name, mode, WaitPolicy::Block)
+            .await
+        {
+            Ok(table) => table,
+            Err(error) if alter.if_exists && error.sqlstate == SqlState::UNDEFINED_TABLE => {
+                let message = format!(
+                    "relation \"{}\" does not exist, skipping",
+                    alter.name.last()
+                );
+                self.notice("NOTICE", SqlState::UNDEFINED_TABLE, message);
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        };
+        self.refuse_in_use(&table, "ALTER TABLE")?;
+        let oid = table.oid;
+        let mut work = Alteration {
+            before: table,
+            rows: RowWork::default(),
+            checks: Vec::new(),
+            keys: Vec::new(),
+        };
+        for pass in Pass::ALL {
+            for action in alter
+                .actions
+                .iter()
+                .filter(|action| Pass::of(action) == pass)
+            {
+                // Each action is applied to what those before it have made of the table.
+                let table = self.altered(oid)?;
+                self.alter(&table, action, &mut work).await?;
+            }
+            match pass {
+                Pass::Constraint => {
+                    for constraint in std::mem::take(&mut work.checks) {
+                        let table = self.altered(oid)?;
+                        self.add_check(&table, constraint, &mut work.rows).await?;
+                    }
+                }
+                Pass::Attribute => {
+                    let rows = std::mem::take(&mut work.rows);
+                    self.work_on_rows(Arc::clone(&work.before), rows).await?;
+                }
+                Pass::Index => {
+                    for key in std::mem::take(&mut work.keys) {
+                        self.add_key(oid, key).await?;
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// 55006 if a cursor or a portal of the session is still open on a table.
+    pub(super) fn refuse_in_use(&self, table: &TableInfo, command: &str) -> SqlResult<()> {
+        if !self.resources.in_use.is_used(table.oid) {
+            return Ok(());
+        }
+        let message = format!(
+            "cannot {command} \"{}\" because it is being used by active queries in this session",
+            table.name
+        );
+        Err(SqlError::new(SqlState::OBJECT_IN_USE, message))
+    }
+
+    fn altered(&self, oid: Oid) -> SqlResult<Arc<TableInfo>> {
+        let view = self.view();
+        let table = view.table(oid).cloned();
+        table.ok_or_else(|| {
+            SqlError::internal("a table that is being altered is not there any more")
+        })
+    }
+
+    async fn alter<'a>(
+        &mut self,
+        table: &TableInfo,
+        action: &'a AlterAction,
+        work: &mut Alteration<'a>,
+    ) -> SqlResult<()> {
+        match action {
+            AlterAction::AddConstraint(constraint) => {
+                self.add_constraint(table, constraint, &mut work.rows).await
+            }
+            AlterAction::AddColumn {
+                column,
+                if_not_exists,
+            } => self.add_column(table, column, *if_not_exists, work).await,
+            AlterAction::DropColumn {
+                name,
+                if_exists,
+                cascade,
+            } => self.drop_column(table, name, *if_exists, *cascade).await,
+            AlterAction::Column { name, change } => {
+                self.alter_column(table, name, change, work).await
+            }
+            AlterAction::Validate(name) => self.validate_constraint(table, name).await,
+            AlterAction::Owner(role) => self.check_owner(role),
+            AlterAction::SetOptions(options) => {
+                let mut parameters = StorageParameters::clone(&table.parameters);
+                let mut fillfactor = table.fillfactor_declared.then_some(table.fillfactor);
+                set_options(options, &mut fillfactor, &mut parameters)?;
+                self.set_parameters(table, fillfactor, parameters).await
+            }
+            AlterAction::ResetOptions(options) => {
+                let mut parameters = StorageParameters::clone(&table.parameters);
+                options
+                    .iter()
+                    .for_each(|option| parameters.reset(&option.name));
+                let declared = table.fillfactor_declared.then_some(table.fillfactor);
+                let reset = options.iter().any(|option| option.name == "fillfactor");
+                let fillfactor = declared.filter(|_| !reset);
+                self.set_parameters(table, fillfactor, parameters).await
+            }
+            AlterAction::DropConstraint {
+                name, if_exists, ..
+            } => self.drop_constraint(table, name, *if_exists).await,
+            AlterAction::Unbuilt(name) => Err(SqlError::unsupported(name)),
+        }
+    }
+
+    async fn drop_constraint(
+        &mut self,
+        table: &TableInfo,
+        name: &Name,
+        if_exists: bool,
+    ) -> SqlResult<()> {
+        let name = &name.text;
+        let there = table.constraint_names().any(|other| **other == **name);
+        if !there && if_exists {
+            let message = format!(
+                "constraint \"{name}\" of relation \"{}\" does not exist, skipping",
+                table.name
+            );
+            self.notice("NOTICE", SqlState::UNDEFINED_OBJECT, message);
+            return Ok(());
+        }
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        catalog.drop_constraint(txn, ddl, table.oid, name).await?;
+        Ok(())
+    }
+
+    async fn set_parameters(
+        &mut self,
+        table: &TableInfo,
+        fillfactor: Option<u8>,
+        parameters: StorageParameters,
+    ) -> SqlResult<()> {
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        catalog
+            .set_parameters(txn, ddl, table.oid, fillfactor, parameters)
+            .await?;
+        Ok(())
+    }
+
+    async fn add_constraint(
+        &mut self,
+        table: &TableInfo,
+        constraint: &Constraint,
+        rows: &mut RowWork,
+    ) -> SqlResult<()> {
+        match &constraint.kind {
+            ConstraintKind::Check(_) => self.add_check(table, constraint, rows).await,
+            ConstraintKind::NotNull(Some(column)) => {
+                refuse_attributes(constraint, true)?;
+                let at = table.column(&column.text);
+                let at = at.ok_or_else(|| no_column(&column.text, table))?;
+                let new = NewNotNull {
+                    name: constraint.name.as_ref().map(|name| name.text.clone()),
+                    not_valid: constraint.not_valid,
+                };
+                self.set_not_null(table, at, new, rows).await
+            }
+            _ => self.add_key(table.oid, added_constraint(constraint)?).await,
+        }
+    }
+
+    async fn add_key(&mut self, table: Oid, new: NewConstraint) -> SqlResult<()> {
+        self.off_runtime(move |catalog, txn, ddl| {
+            block_on(catalog.add_constraint(txn, ddl, table, &new))
+        })
+        .await?;
+        Ok(())
+    }
+
+    /// Makes a column NOT NULL; unless NOT VALID, its rows are to be looked at.
+    pub(super) async fn set_not_null(
+        &mut self,
+        table: &TableInfo,
+        at: usize,
+        new: NewNotNull,
+        rows: &mut RowWork,
+    ) -> SqlResult<()> {
+        let column = &table.columns[at];
+        if let Some(known) = &column.not_null {
+            if let Some(name) = new.name.as_ref().filter(|name| **name != *known.name) {
+                return Err(other_not_null(
+                    name,
+                    &known.name,
+                    (&column.name, &table.name),
+                ));
+            }
+            if known.validated || new.not_valid {
+                return Ok(());
+            }
+        }
+        if !new.not_valid {
+            rows.not_nulls.push(column.attnum);
+        }
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        catalog
+            .set_column_not_null(txn, ddl, (table.oid, at), &new)
+            .await
+    }
+
+    /// ALTER TABLE … ADD CHECK: unless NOT VALID, every row must keep to it.
+    async fn add_check(
+        &mut self,
+        table: &TableInfo,
+        constraint: &Constraint,
+        rows: &mut RowWork,
+    ) -> SqlResult<()> {
+        let columns = table.columns.iter();
+        let columns = columns.map(|column| (&*column.name, column.ty));
+        let columns: Vec<_> = columns.collect();
+        let Some(new) = self.bound_check(&table.name, constraint, &columns)? else {
+            return Ok(());
+        };
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        let table = catalog.add_check(txn, ddl, table.oid, &new).await?;
+        // The newest is the one that was added.
+        let newest = table.checks.iter().map(|check| check.oid).max();
+        rows.checks.extend(newest.filter(|_| !new.not_valid));
+        Ok(())
+    }
+
+    async fn validate_constraint(&mut self, table: &TableInfo, name: &Name) -> SqlResult<()> {
+        let name = &name.text;
+        let mut rows = RowWork::default();
+        let check = table.checks.iter().find(|check| *check.name == **name);
+        let not_null = table.columns.iter().find(|column| {
+            let constraint = column.not_null.as_ref();
+            constraint.is_some_and(|constraint| *constraint.name == **name)
+        });
+        match (check, not_null) {
+            (Some(check), _) if check.validated => return Ok(()),
+            (Some(check), _) => rows.checks.push(check.oid),
+            (None, Some(column)) => {
+                if column
+                    .not_null
+                    .as_ref()
+                    .is_some_and(|known| known.validated)
+                {
+                    return Ok(());
+                }
+                rows.not_nulls.push(column.attnum);
+            }
+            (None, None) => {
+                let there = table.constraint_names().any(|other| **other == **name);
+                return Err(cannot_validate(name, &table.name, there));
+            }
+        }
+        let before = self.altered(table.oid)?;
+        self.work_on_rows(before, rows).await?;
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        catalog.mark_validated(txn, ddl, table.oid, name).await
+    }
+
+    async fn add_column<'a>(
+        &mut self,
+        table: &TableInfo,
+        column: &'a ast::TableColumn,
+        if_not_exists: bool,
+        work: &mut Alteration<'a>,
+    ) -> SqlResult<()> {
+        let name = &column.name.text;
+        if if_not_exists && table.column(name).is_some() && !is_system_column(name) {
+            let message = format!(
+                "column \"{name}\" of relation \"{}\" already exists, skipping",
+                table.name
+            );
+            self.notice("NOTICE", SqlState::DUPLICATE_COLUMN, message);
+            return Ok(());
+        }
+        check_column_name(table, name)?;
+        let mut keys = Vec::new();
+        let new = self.new_column(&table.name, column, &mut keys)?;
+        let primary = keys.iter().any(|key| key.kind == KeyKind::Primary);
+        if primary && table.primary_key().is_some() {
+            return Err(second_primary_key(&table.name));
+        }
+        let attnum = table.next_attnum();
+        let mut missing = None;
+        if let Some(default) = &new.default {
+            let cx = Arc::new(self.statement_cx(self.view()));
+            let (program, volatile) = rows::default_value(default, name, new.ty, &cx)?;
+            if volatile {
+                work.rows.rewrite = true;
+                work.rows.values.push((attnum, NewValue::Default(program)));
+            } else {
+                missing = self.missing_value(&new, &program)?;
+            }
+        }
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        let added = catalog
+            .add_column(txn, ddl, table.oid, &new, missing.clone())
+            .await?;
+        if new.sequence.is_some()
+            && let Some(default) = added.columns.last().and_then(|c| c.value_if_none())
+        {
+            let cx = Arc::new(self.statement_cx(self.view()));
+            let (program, _) = rows::default_value(&default, name, new.ty, &cx)?;
+            work.rows.rewrite = true;
+            work.rows.values.push((attnum, NewValue::Default(program)));
+        }
+        if (new.not_null || new.sequence.is_some()) && missing.is_none() {
+            work.rows.not_nulls.push(attnum);
+        }
+        let checks = column.constraints.iter();
+        let checks =
+            checks.filter(|constraint| matches!(constraint.kind, ConstraintKind::Check(_)));
+        work.checks.extend(checks);
+        work.keys.extend(keys);
+        Ok(())
+    }
+
+    /// The stored bytes of a default that is the same for all rows.
+    fn missing_value(
+        &self,
+        new: &NewColumn,
+        program: &evenkeel_expr::program::Program,
+    ) -> SqlResult<Option<Arc<[u8]>>> {
+        let cx = Arc::new(self.statement_cx(self.view()));
+        let values = row::values(std::slice::from_ref(program), &cx)?;
+        let value = values.first();
+        let bytes = value.map(|value| evenkeel_types::row::stored(new.ty, value));
+        Ok(bytes.transpose()?.flatten().map(Arc::from))
+    }
+
+    async fn drop_column(
+        &mut self,
+        table: &TableInfo,
+        name: &Name,
+        if_exists: bool,
+        cascade: bool,
+    ) -> SqlResult<()> {
+        let name = &name.text;
+        let Some(at) = table.column(name) else {
+            if is_system_column(name) {
+                let message = format!("cannot drop system column \"{name}\"");
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+            if !if_exists {
+                return Err(no_column(name, table));
+            }
+            let message = format!(
+                "column \"{name}\" of relation \"{}\" does not exist, skipping",
+                table.name
+            );
+            self.notice("NOTICE", SqlState::SUCCESS, message);
+            return Ok(());
+        };
+        let attnum = table.columns[at].attnum;
+        let view = self.view();
+        let own = view.sequences_of(table.oid);
+        let own = own.filter(|sequence| sequence.owner == Some((table.oid, attnum)));
+        let own: Vec<_> = own.cloned().collect();
+        for sequence in &own {
+            self.drop_defaults_by(sequence, Some((table, Some(at))), cascade)
+                .await?;
+        }
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        catalog.drop_column(txn, ddl, table.oid, at).await?;
+        for sequence in own {
+            let (catalog, txn, ddl) = self.ddl_parts()?;
+            catalog.drop_sequence(txn, ddl, sequence.oid).await?;
+        }
+        Ok(())
+    }
+}
+
+/// 55000: a column has one NOT NULL constraint.
+fn other_not_null(name: &str, known: &str, (column, table): (&str, &str)) -> SqlError {
+    let message = format!(
+        "cannot create not-null constraint \"{name}\" on column \"{column}\" of table \"{table}\""
+    );
+    let error = SqlError::new(SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE, message);
+    error.detail(format!(
+        "A not-null constraint named \"{known}\" already exists for this column."
+    ))
+}
+
+/// 42704, or 42809 for a constraint that is always valid.
+fn cannot_validate(name: &str, table: &str, there: bool) -> SqlError {
+    if !there {
+        let message = format!("constraint \"{name}\" of relation \"{table}\" does not exist");
+        return SqlError::new(SqlState::UNDEFINED_OBJECT, message);
+    }
+    let message = format!("cannot validate constraint \"{name}\" of relation \"{table}\"");
+    let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+    error.detail("This operation is not supported for this type of constraint.")
+}

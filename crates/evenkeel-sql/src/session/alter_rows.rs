@@ -1,0 +1,196 @@
+//! The rows of a table that ALTER TABLE changes: checked, or written anew.
+
+use std::sync::Arc;
+
+use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::table::{InsertOptions, Table};
+use evenkeel_engine::{CancelFlag, Tid, Transaction, block_on};
+use evenkeel_expr::eval::{Env, NoSubplans};
+use evenkeel_expr::program::Program;
+use evenkeel_planner::plan::Check;
+
+use super::Session;
+use crate::catalog::{Oid, TableInfo};
+use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::StatementCx;
+use crate::exec::row::RowSession;
+use crate::planner::rows;
+use crate::types::Datum;
+
+/// Bytes of rows that are written together.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// Source of a column's new values.
+pub(super) enum NewValue {
+    /// A program over the row as it was.
+    OfOld(Program),
+    /// A default, computed for each row.
+    Default(Program),
+}
+
+/// Work on a table's rows, gathered while its definition changes.
+#[derive(Default)]
+pub(super) struct RowWork {
+    /// New values of columns, by number.
+    pub values: Vec<(i16, NewValue)>,
+    /// Whether the rows must be written in another form.
+    pub rewrite: bool,
+    /// CHECK constraints that they have to keep to.
+    pub checks: Vec<Oid>,
+    /// Numbers of columns that must not be NULL.
+    pub not_nulls: Vec<i16>,
+}
+
+/// A table's rows as they were, and what they have to be.
+struct Rows {
+    before: Arc<TableInfo>,
+    after: Arc<TableInfo>,
+    /// For each column after the change its position before it, unless it gets new values.
+    kept: Vec<Option<usize>>,
+    /// New values, by position.
+    values: Vec<(usize, NewValue)>,
+    checks: Vec<Check>,
+    not_nulls: Vec<usize>,
+    cx: Arc<StatementCx>,
+    cancel: CancelFlag,
+}
+
+impl Session {
+    /// Checks the rows, or writes them anew: once, after all changes of the definition but those
+    /// that make indexes.
+    pub(super) async fn work_on_rows(
+        &mut self,
+        before: Arc<TableInfo>,
+        work: RowWork,
+    ) -> SqlResult<()> {
+        if !work.rewrite && work.checks.is_empty() && work.not_nulls.is_empty() {
+            return Ok(());
+        }
+        let cx = Arc::new(self.statement_cx(self.view()));
+        let missing = || SqlError::internal("a table that is being altered is not there any more");
+        let after = cx.view.table(before.oid).cloned().ok_or_else(missing)?;
+        let mut checks = rows::checks::programs(&after, &cx)?;
+        let wanted = |check: &Check| {
+            let mut known = after.checks.iter().filter(|known| known.name == check.name);
+            known.any(|known| work.checks.contains(&known.oid))
+        };
+        checks.retain(wanted);
+        let position = |table: &TableInfo, attnum: i16| {
+            let mut columns = table.columns.iter();
+            columns.position(|column| column.attnum == attnum)
+        };
+        let kept = after.columns.iter();
+        let kept = kept.map(|column| position(&before, column.attnum));
+        let values = work.values.into_iter();
+        let values = values.filter_map(|(attnum, value)| Some((position(&after, attnum)?, value)));
+        let not_nulls = work.not_nulls.iter();
+        let not_nulls = not_nulls.filter_map(|attnum| position(&after, *attnum));
+        let rows = Rows {
+            kept: kept.collect(),
+            values: values.collect(),
+            checks,
+            not_nulls: not_nulls.collect(),
+            cancel: self.cancel.clone(),
+            before,
+            after,
+            cx,
+        };
+        let rewrite = work.rewrite;
+        self.off_runtime(move |catalog, txn, ddl| {
+            if !rewrite {
+                return rows.each(txn, |_, _| Ok(()));
+            }
+            let (file, heap) = catalog.new_heap(txn, &rows.after)?;
+            rows.copy(txn, &heap)?;
+            txn.next_command()?;
+            block_on(catalog.swap_heap(txn, ddl, rows.after.oid, file))?;
+            Ok(())
+        })
+        .await
+    }
+}
+
+impl Rows {
+    /// Writes all rows into a new heap.
+    fn copy(&self, txn: &mut Transaction, heap: &Table) -> SqlResult<()> {
+        let options = InsertOptions {
+            ring: Some(heap.load_ring()),
+            ..InsertOptions::default()
+        };
+        let (mut batch, mut bytes) = (RowBatch::new(), Vec::new());
+        self.each(txn, |txn, row| {
+            self.after.layout.encode(row, &mut bytes)?;
+            batch.push(Tid::new(evenkeel_engine::BlockNumber(0), 0), &bytes);
+            if batch.bytes() >= BATCH_BYTES {
+                block_on(heap.insert_many(txn, &batch, &options))?;
+                batch.clear();
+            }
+            Ok(())
+        })?;
+        Ok(block_on(heap.insert_many(txn, &batch, &options))?)
+    }
+
+    /// Makes every row anew and checks it. The rows are those that are committed by now, whatever
+    /// the transaction's snapshot: the table's lock keeps others out.
+    fn each(
+        &self,
+        txn: &mut Transaction,
+        mut then: impl FnMut(&mut Transaction, &[Datum]) -> SqlResult<()>,
+    ) -> SqlResult<()> {
+        let session = RowSession::new(Arc::clone(&self.cx));
+        let env = Env::new(&[], &session, &NoSubplans);
+        let mut scan = self.before.table.scan(&txn.latest_snapshot()?);
+        let mut batch = RowBatch::new();
+        while scan.next_page(&mut batch)? {
+            self.cancel.check()?;
+            for (_, bytes) in batch.iter() {
+                let row = self.made(bytes, &env)?;
+                self.check(&row, &env)?;
+                then(txn, &row)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn made(&self, bytes: &[u8], env: &Env<'_>) -> SqlResult<Vec<Datum>> {
+        let old = self.before.layout.decode(bytes)?;
+        let columns = self.kept.iter().zip(&self.after.columns);
+        let mut row = Vec::with_capacity(self.kept.len());
+        for (kept, column) in columns {
+            row.push(match (kept.and_then(|at| old.get(at)), &column.missing) {
+                (Some(value), _) => value.clone(),
+                (None, Some(missing)) => evenkeel_types::row::decode(column.ty, missing)?,
+                (None, None) => Datum::Null,
+            });
+        }
+        for (at, value) in &self.values {
+            row[*at] = match value {
+                NewValue::OfOld(program) => env.eval(program, &old)?,
+                NewValue::Default(program) => env.eval(program, &[])?,
+            };
+        }
+        Ok(row)
+    }
+
+    fn check(&self, row: &[Datum], env: &Env<'_>) -> SqlResult<()> {
+        let table = &self.after.name;
+        if let Some(at) = self.not_nulls.iter().find(|at| row[**at].is_null()) {
+            let name = &self.after.columns[*at].name;
+            let message = format!("column \"{name}\" of relation \"{table}\" contains null values");
+            let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
+            return Err(error.table(&**table).column(&**name));
+        }
+        for check in &self.checks {
+            // NULL is no violation.
+            if matches!(env.eval(&check.condition, row)?, Datum::Bool(false)) {
+                let message = format!(
+                    "check constraint \"{}\" of relation \"{table}\" is violated by some row",
+                    check.name
+                );
+                let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
+                return Err(error.table(&**table).constraint(&*check.name));
+            }
+        }
+        Ok(())
+    }
+}
