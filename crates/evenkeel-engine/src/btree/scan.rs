@@ -57,8 +57,8 @@ impl TreeReader<'_> {
         TreeReader(None)
     }
 
-    /// Within an insertion, whose transaction has an id.
-    pub(super) fn of_writer() -> TreeReader<'static> {
+    /// Of a transaction that has an id.
+    pub(crate) fn of_writer() -> TreeReader<'static> {
         TreeReader(None)
     }
 }

@@ -10,6 +10,7 @@ mod bulk;
 mod check;
 mod def;
 mod insert;
+mod large;
 mod locking;
 pub(crate) mod pages;
 mod passes;
@@ -32,9 +33,11 @@ pub use def::{
     Arbiter, Built, Direction, IndexDef, InsertOptions, Inserted, KeyExtractor, KeyHint, KeyKind,
     KeyRange, Modified, ReplicaIdentity, TableDef,
 };
+pub use large::{CHUNK_BYTES, LargeDef, LargeRef, NamesLarge};
 pub use read::{IndexScan, Scan};
 pub use sample::{Sample, SampleOptions};
 
+use self::large::Large;
 use self::space::Space;
 use crate::btree::BTree;
 use crate::database::Database;
@@ -57,6 +60,7 @@ pub struct Table {
     indexes: Vec<BTree>,
     counters: Arc<TableCounters>,
     replica_identity: ReplicaIdentity,
+    large: Option<Large>,
 }
 
 impl Table {
@@ -78,6 +82,15 @@ impl Table {
         def: TableDef,
         replica_identity: ReplicaIdentity,
     ) -> EngineResult<Arc<Table>> {
+        Table::open_as(db, def, replica_identity, None)
+    }
+
+    fn open_as(
+        db: &Database,
+        def: TableDef,
+        replica_identity: ReplicaIdentity,
+        large: Option<Large>,
+    ) -> EngineResult<Arc<Table>> {
         let store = db.store();
         let space = db.cached(SPACE_KEY ^ def.heap.0, || {
             Ok(Arc::new(Space::open(store, def.heap)?))
@@ -94,6 +107,7 @@ impl Table {
             vm,
             indexes,
             replica_identity,
+            large,
         }))
     }
 

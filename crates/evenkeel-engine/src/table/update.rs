@@ -2,6 +2,7 @@
 
 use evenkeel_storage::{BlockNumber, Change, Fork, RecordKind};
 
+use super::large::LargeRefs;
 use super::locking::{Judgement, Superseded, Walk};
 use super::pages::Locked;
 use super::{KeyHint, KeyKind, Modified, ReplicaIdentity, Table};
@@ -25,7 +26,12 @@ const CHANGE: RowLockMode = RowLockMode::Update;
 /// The outcome of an attempt to change a tuple. Nothing is locked any more.
 enum Step {
     /// Done; `reindex` when the new version needs index entries of its own.
-    Done { tid: Tid, reindex: bool },
+    Done {
+        tid: Tid,
+        reindex: bool,
+        /// The large values that the old version names and the new one does not.
+        dropped: LargeRefs,
+    },
     /// This transaction has changed it already.
     SelfModified,
     /// A running transaction is changing it.
@@ -84,9 +90,15 @@ impl Table {
                 }
                 step => step?,
             };
-            if let Step::Done { tid, reindex } = step {
+            if let Step::Done {
+                tid,
+                reindex,
+                dropped,
+            } = step
+            {
                 let old = job.tid.block;
                 self.count_update(txn, !reindex, tid.block != old);
+                self.drop_large(txn, &dropped)?;
                 if reindex {
                     self.index_row(txn, row, tid).await?;
                 }
@@ -125,8 +137,9 @@ impl Table {
         let before = txn.locks_mark();
         loop {
             let step = self.retry(|| self.try_delete(txn, tid))?;
-            if let Step::Done { tid, .. } = step {
+            if let Step::Done { tid, dropped, .. } = step {
                 self.count_delete(txn);
+                self.drop_large(txn, &dropped)?;
                 return Ok(Modified::Done(tid));
             }
             if let Some(outcome) = self.settle(txn, old, before, step).await? {
@@ -324,6 +337,7 @@ impl Table {
         };
         let old = page.heap.row(offset, length);
         let (prefix, suffix) = Update::common(old, job.row);
+        let dropped = self.dropped(old, Some(job.row));
         let new_slot = page.heap.next_slot();
         let data = Update {
             xid,
@@ -348,6 +362,7 @@ impl Table {
         Ok(Step::Done {
             tid,
             reindex: keys.any,
+            dropped,
         })
     }
 
@@ -380,8 +395,10 @@ impl Table {
             ctid: tid,
         };
         // Pruning has moved it, perhaps, and let it be.
+        let mut dropped = LargeRefs::new();
         let identity = page.tuple(job.tid.slot).and_then(|(offset, length)| {
             let old = page.heap.row(offset, length);
+            dropped = self.dropped(old, Some(job.row));
             self.old_identity(old, Some(job.row))
         });
         let mut change = self.store().change(xid.get());
@@ -391,7 +408,11 @@ impl Table {
         change.commit();
         page.assert_sound();
         other.assert_sound();
-        Ok(Step::Done { tid, reindex: true })
+        Ok(Step::Done {
+            tid,
+            reindex: true,
+            dropped,
+        })
     }
 
     fn count_update(&self, txn: &mut Transaction, hot: bool, moved: bool) {
@@ -404,7 +425,7 @@ impl Table {
         txn.count(self.counters(), &changes);
     }
 
-    fn count_delete(&self, txn: &mut Transaction) {
+    pub(super) fn count_delete(&self, txn: &mut Transaction) {
         let changes = RowChanges {
             deleted: 1,
             ..RowChanges::default()
@@ -416,18 +437,26 @@ impl Table {
         let xid = txn.xid()?;
         self.store().admit()?;
         let page = self.lock_page(tid.block)?;
-        let Some((offset, _)) = page.tuple(tid.slot) else {
+        let Some((offset, length)) = page.tuple(tid.slot) else {
             return Ok(Step::Gone);
         };
         let header = page.heap.header(offset);
         if let Some(step) = self.in_the_way(txn, tid, &header)? {
             return Ok(step);
         }
+        let dropped = self.dropped(page.heap.row(offset, length), None);
         self.mark_deleted(txn, tid, page, &header, xid)?;
         Ok(Step::Done {
             tid,
             reindex: false,
+            dropped,
         })
+    }
+
+    /// The large values that a row names and its next version, if there is one, does not.
+    fn dropped(&self, old: &[u8], new: Option<&[u8]>) -> LargeRefs {
+        let large = self.large.as_ref();
+        large.map_or_else(LargeRefs::new, |large| large.dropped(old, new))
     }
 
     /// Deletes a tuple this transaction has just inserted and that turned out to be in conflict.
@@ -442,7 +471,7 @@ impl Table {
         Ok(())
     }
 
-    fn mark_deleted(
+    pub(super) fn mark_deleted(
         &self,
         txn: &mut Transaction,
         tid: Tid,

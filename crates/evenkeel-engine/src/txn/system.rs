@@ -35,6 +35,8 @@ pub(crate) struct TxnSystem {
     /// Kept if `track_commit_timestamp` is on.
     pub(crate) stamps: Option<CommitStamps>,
     horizon_at: AtomicU64,
+    /// The newest id of a large value.
+    large_id: AtomicU64,
     /// Held while a batch is applied: the publisher keeps the redo point for one.
     applying: Mutex<()>,
     /// The longest activity without a record of the state of all transactions.
@@ -86,10 +88,22 @@ impl TxnSystem {
             status,
             stamps,
             horizon_at: AtomicU64::new(0),
+            large_id: AtomicU64::new(0),
             applying: Mutex::new(()),
             running_interval: config.running_interval,
             mutant: config.mutant,
         }
+    }
+
+    /// An id for a large value that no other has or had: where the log ends, or one more than the
+    /// id before. A value takes more bytes of the log than ids that were given out since, so the
+    /// log of the next start ends behind them all.
+    pub(crate) fn new_large_id(&self) -> u64 {
+        let end = self.store.log().insert_lsn().0;
+        let next = |last: u64| Some(end.max(last.saturating_add(1)));
+        let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
+        let last = self.large_id.fetch_update(set, fetch, next);
+        end.max(last.unwrap_or(0).saturating_add(1))
     }
 
     /// Whether the engine runs with this deliberate bug.

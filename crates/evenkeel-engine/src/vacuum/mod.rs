@@ -151,6 +151,22 @@ pub struct VacuumStats {
     pub log: LogUsage,
 }
 
+impl VacuumStats {
+    /// Adds the costs of vacuuming the table's large values, and takes their ids into account.
+    fn include(&mut self, large: &VacuumStats) {
+        let oldest = self.oldest_xid.zip(large.oldest_xid);
+        self.oldest_xid = oldest.map(|(own, other)| own.min(other));
+        self.empty_tail = self.empty_tail.saturating_add(large.empty_tail);
+        self.buffers.0 += large.buffers.0;
+        self.buffers.1 += large.buffers.1;
+        self.buffers.2 += large.buffers.2;
+        self.delayed += large.delayed;
+        self.log.records += large.log.records;
+        self.log.images += large.log.images;
+        self.log.bytes += large.log.bytes;
+    }
+}
+
 /// The id below which a vacuum freezes.
 fn freeze_limit(options: &VacuumOptions, horizon: &Horizon) -> Xid {
     let age = if options.freeze {

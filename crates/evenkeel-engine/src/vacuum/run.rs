@@ -88,7 +88,12 @@ impl Table {
         let mut fates = HorizonFates::new(self.db().system(), &horizon);
         vacuum.scan(blocks, &mut fates)?;
         vacuum.clean_at_end(blocks, &mut fates)?;
-        vacuum.finish()
+        let mut stats = vacuum.finish()?;
+        if let Some(large) = self.large() {
+            // Rows first: none that is left names a value whose chunks go.
+            stats.include(&large.vacuum(options, progress)?);
+        }
+        Ok(stats)
     }
 }
 

@@ -15,12 +15,15 @@ use crate::vm::{ALL_FROZEN, ALL_VISIBLE};
 const STEP: u32 = 32;
 
 impl Table {
-    /// Cuts empty pages off the heap's end and answers how many. The caller holds the table
-    /// exclusively.
+    /// Cuts empty pages off the heap's end, and that of its large values, and answers how many of
+    /// the first. The caller holds the table exclusively.
     ///
     /// # Errors
     /// `Cancelled`; damage; storage failures.
     pub fn truncate_tail(&self, cancel: Option<&CancelFlag>) -> EngineResult<u32> {
+        if let Some(large) = self.large() {
+            large.truncate_tail(cancel)?;
+        }
         let blocks = self.blocks();
         let (mut keep, mut newest) = (blocks, Lsn::ZERO);
         while keep > 0 {

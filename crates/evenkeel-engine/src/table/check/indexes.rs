@@ -95,7 +95,7 @@ fn newest_version(
     Ok(newest)
 }
 
-fn sorter(table: &Table, limit: usize) -> KeySorter {
+pub(super) fn sorter(table: &Table, limit: usize) -> KeySorter {
     let store = table.db.store();
     KeySorter::new(store.disk(), store.dir(), limit)
 }

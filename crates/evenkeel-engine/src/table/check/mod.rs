@@ -2,12 +2,14 @@
 //! and indexes.
 
 mod indexes;
+mod large;
 mod report;
 
 use evenkeel_storage::BlockNumber;
 use evenkeel_storage::page::PageRead;
 
 use self::indexes::RowKeys;
+use self::large::LargeNames;
 pub use self::report::{CheckReport, CheckStep};
 use super::Table;
 use crate::error::{EngineError, EngineResult};
@@ -17,6 +19,12 @@ use crate::heap::prune::{Fate, xmax_hint, xmin_hint};
 use crate::txn::Horizon;
 use crate::types::Tid;
 use crate::vm::{ALL_FROZEN, ALL_VISIBLE, BLOCKS_PER_PAGE};
+
+/// Findings on the heap's pages that are compared with other files in the end.
+struct Noted {
+    keys: RowKeys,
+    large: LargeNames,
+}
 
 impl Table {
     /// Verifies the table. Meant for one that nobody changes meanwhile; damage that an
@@ -41,14 +49,17 @@ impl Table {
             ..CheckReport::default()
         };
         let horizon = self.db.horizon();
-        let mut keys = RowKeys::new(self);
+        let mut noted = Noted {
+            keys: RowKeys::new(self),
+            large: LargeNames::new(self),
+        };
         for block in 0..report.blocks {
             progress(CheckStep {
                 index: None,
                 blocks_done: block,
                 blocks: report.blocks,
             });
-            match self.check_block(BlockNumber(block), &horizon, &mut report, &mut keys) {
+            match self.check_block(BlockNumber(block), &horizon, &mut report, &mut noted) {
                 Err(error @ EngineError::Storage(_)) => report.add(error.to_string()),
                 other => other?,
             }
@@ -57,7 +68,14 @@ impl Table {
             Err(error @ EngineError::Storage(_)) => report.add(error.to_string()),
             other => other?,
         }
-        self.check_indexes(keys, &mut report, progress)?;
+        self.check_indexes(noted.keys, &mut report, progress)?;
+        if let Some(large) = &self.large {
+            report.include(large.chunks.check_telling(progress)?);
+            match noted.large.compare(self, &horizon, &mut report) {
+                Err(error @ EngineError::Storage(_)) => report.add(error.to_string()),
+                other => other?,
+            }
+        }
         Ok(report)
     }
 
@@ -90,7 +108,7 @@ impl Table {
         block: BlockNumber,
         horizon: &Horizon,
         report: &mut CheckReport,
-        keys: &mut RowKeys,
+        noted: &mut Noted,
     ) -> EngineResult<()> {
         let bits = self.vm.bits(block)?;
         let _frames = self.reserve_for_reading();
@@ -123,7 +141,9 @@ impl Table {
                     report.add(format!("{}: {problem}", self.place(block, slot)));
                 }
             }
-            self.check_chain(&guard, Tid::new(block, slot), horizon, report, keys)?;
+            let tid = Tid::new(block, slot);
+            noted.large.note(self, &guard, tid, horizon)?;
+            self.check_chain(&guard, tid, horizon, report, &mut noted.keys)?;
         }
         Ok(())
     }

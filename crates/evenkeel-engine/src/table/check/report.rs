@@ -24,6 +24,13 @@ impl CheckReport {
         self.problem_count == 0
     }
 
+    /// Adds the problems of another check.
+    pub(crate) fn include(&mut self, other: CheckReport) {
+        let room = PROBLEMS_MAX.saturating_sub(self.problems.len());
+        self.problem_count += other.problem_count;
+        self.problems.extend(other.problems.into_iter().take(room));
+    }
+
     pub(crate) fn add(&mut self, problem: String) {
         self.problem_count += 1;
         if self.problems.len() < PROBLEMS_MAX {

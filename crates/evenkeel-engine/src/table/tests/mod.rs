@@ -8,6 +8,7 @@ mod crash;
 mod damaged;
 mod identity;
 mod interleavings;
+mod large;
 mod locks;
 mod mutants;
 mod oracle;
