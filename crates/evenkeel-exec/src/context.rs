@@ -15,6 +15,7 @@ use evenkeel_types::Datum;
 use crate::any_set::AnySet;
 use crate::batch::Batch;
 use crate::error::{ExecError, ExecResult};
+use crate::events::RowEvents;
 use crate::measure::Measures;
 use crate::relations::Relations;
 use crate::spill::{RowStore, TempSpace};
@@ -120,6 +121,10 @@ pub struct Environment {
     pub cancel: CancelFlag,
     /// Where rows go that memory has no room for.
     pub temp: Arc<TempSpace>,
+    /// Where changes of rows are noted that foreign keys look at.
+    pub events: Arc<RowEvents>,
+    /// A fixed snapshot that must see the rows that are changed, if they are found by another.
+    pub cross_check: Option<Snapshot>,
     /// Bounds.
     pub limits: Limits,
 }

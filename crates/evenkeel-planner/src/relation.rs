@@ -37,8 +37,21 @@ pub struct Relation {
     pub indexes: Vec<Index>,
     /// CHECK constraints, in the order in which they are checked.
     pub checks: Vec<Check>,
+    /// The foreign keys that changes of its rows concern, in the order in which they act.
+    pub keys: Vec<KeyUse>,
     /// Size.
     pub size: RelationSize,
+}
+
+/// A foreign key of a relation, or one that refers to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyUse {
+    /// Its oid.
+    pub oid: Oid,
+    /// Whether it refers to the relation, or else is the relation's own.
+    pub referred: bool,
+    /// Positions of the relation's columns in it, from 0.
+    pub columns: Vec<usize>,
 }
 
 /// A CHECK constraint.

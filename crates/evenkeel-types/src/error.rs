@@ -99,6 +99,12 @@ states! {
     INVALID_REGULAR_EXPRESSION = "2201B";
     /// NULL in a NOT NULL column.
     NOT_NULL_VIOLATION = "23502";
+    /// A key that is referred to, under RESTRICT.
+    RESTRICT_VIOLATION = "23001";
+    /// A foreign key without the row that it refers to.
+    FOREIGN_KEY_VIOLATION = "23503";
+    /// A foreign key that is not possible.
+    INVALID_FOREIGN_KEY = "42830";
     /// A duplicate key in a unique index.
     UNIQUE_VIOLATION = "23505";
     /// A row was changed by what its own change has called.

@@ -27,8 +27,8 @@ use crate::vm::{ALL_FROZEN, ALL_VISIBLE};
 type Slots = SmallVec<[u16; 256]>;
 
 impl Table {
-    /// Inserts many rows and their index entries, whole pages at a time. On an error some rows
-    /// are in, and the caller rolls the statement back.
+    /// Inserts many rows and their index entries, whole pages at a time; where the rows are. On an
+    /// error some rows are in, and the caller rolls the statement back.
     ///
     /// # Errors
     /// As [`Table::insert`]; `Cancelled`.
@@ -37,7 +37,7 @@ impl Table {
         txn: &mut Transaction,
         rows: &RowBatch,
         options: &InsertOptions,
-    ) -> EngineResult<()> {
+    ) -> EngineResult<Vec<Tid>> {
         if options.freeze && !txn.made_here(self.def.heap) {
             let what = "writing frozen rows to a file that the subtransaction has not made";
             return Err(EngineError::Unsupported { what });
@@ -67,7 +67,7 @@ impl Table {
                 self.index_row(txn, rows.row(at), *tid).await?;
             }
         }
-        Ok(())
+        Ok(tids)
     }
 
     /// A ring for [`InsertOptions::ring`]: COPY, INSERT … SELECT.

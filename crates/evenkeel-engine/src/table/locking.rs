@@ -13,6 +13,7 @@ use crate::heap::rows::RowHandle;
 use crate::lock::{RowLockMode, WaitPolicy};
 use crate::mutant::Mutant;
 use crate::transaction::Transaction;
+use crate::txn::Snapshot;
 use crate::types::{CommandId, Isolation, Tid, Xid, XidStatus};
 
 /// The state of a tuple for a transaction that wants to change or lock it.
@@ -118,6 +119,20 @@ impl Table {
             false => stored,
         };
         Ok(Some(changed))
+    }
+
+    /// Whether the snapshot's transaction made the version at `row`.
+    ///
+    /// # Errors
+    /// `StaleRow`; damage; storage failures.
+    pub fn is_own(&self, snapshot: &Snapshot, row: RowHandle<'_>) -> EngineResult<bool> {
+        let tid = row.place()?;
+        let guard = self.heap().read(tid.block)?;
+        let found = guard.is_heap().then(|| guard.tuple_at(tid.slot)).flatten();
+        Ok(found.is_some_and(|(offset, _)| {
+            let header = guard.header(offset);
+            !header.frozen() && snapshot.own().contains(header.xmin)
+        }))
     }
 
     /// Locks the row at `tid`, a version that the transaction's snapshot sees. `Done` means

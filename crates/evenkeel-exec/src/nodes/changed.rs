@@ -1,10 +1,14 @@
 //! Steps that all changes of rows share.
 
+use evenkeel_engine::heap::rows::RowHandle;
 use evenkeel_engine::table::KeyHint;
-use evenkeel_planner::relation::Relation;
+use evenkeel_engine::{EngineError, Tid};
+use evenkeel_planner::relation::{KeyUse, Relation};
 use evenkeel_types::{Datum, SqlState, TypeError};
 
-use crate::error::ExecError;
+use crate::context::Cx;
+use crate::error::{ExecError, ExecResult};
+use crate::events::RowEvent;
 use crate::new_row::Stored;
 
 /// Result of changing a row.
@@ -45,4 +49,71 @@ pub(crate) fn changed_within(verb: &str) -> ExecError {
     TypeError::new(SqlState::TRIGGERED_DATA_CHANGE_VIOLATION, message)
         .hint(hint)
         .into()
+}
+
+/// Refuses a change of a row that a fixed snapshot does not see: an action of a foreign key finds
+/// rows that the transaction may not know of.
+pub(crate) fn cross_check(at: Option<Tid>, stored: &Stored, cx: &Cx) -> ExecResult<()> {
+    let (Some(snapshot), Some(at)) = (&cx.env.cross_check, at) else {
+        return Ok(());
+    };
+    match stored.table.fetch(snapshot, at)? {
+        Some(_) => Ok(()),
+        None => Err(EngineError::SerializationFailure { what: "update" }.into()),
+    }
+}
+
+/// A version of a row, with its values if they are known.
+pub(crate) type Version<'r> = (Tid, &'r [Datum]);
+
+/// Queues the events of a changed row.
+pub(crate) fn note(
+    relation: &Relation,
+    stored: &Stored,
+    (old, new): (Option<Version<'_>>, Option<Version<'_>>),
+    cx: &Cx,
+) -> ExecResult<()> {
+    for key in &relation.keys {
+        let concerned = match (old, new) {
+            (Some(old), Some(new)) => changes(key, old, new, stored, cx)?,
+            (None, Some((_, values))) => !key.referred && has_value(key, values),
+            (Some(_), None) => key.referred,
+            (None, None) => false,
+        };
+        if concerned {
+            cx.env.events.push(RowEvent {
+                key: key.oid,
+                referred: key.referred,
+                old: old.map(|(at, _)| at),
+                new: new.map(|(at, _)| at),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn has_value(key: &KeyUse, values: &[Datum]) -> bool {
+    let mut columns = key.columns.iter();
+    columns.any(|column| values.get(*column).is_some_and(|value| !value.is_null()))
+}
+
+/// Whether an update concerns a key: it changes its columns, or replaces a version of this
+/// transaction, whose own event may still wait and will find it gone.
+fn changes(
+    key: &KeyUse,
+    old: Version<'_>,
+    new: Version<'_>,
+    stored: &Stored,
+    cx: &Cx,
+) -> ExecResult<bool> {
+    let mut columns = key.columns.iter();
+    if columns.any(|column| old.1.get(*column) != new.1.get(*column)) {
+        return Ok(key.referred || has_value(key, new.1));
+    }
+    if key.referred || cx.env.events.is_empty() || !has_value(key, new.1) {
+        return Ok(false);
+    }
+    let snapshot = &cx.env.snapshot;
+    let row = RowHandle::known(snapshot, old.0);
+    Ok(stored.table.is_own(snapshot, row)?)
 }

@@ -9,7 +9,7 @@ use evenkeel_planner::plan::{Check, HeldRow, Merge, MergeAction, MergeClause, No
 use evenkeel_planner::relation::Relation;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
-use super::changed::{Changed, changed_within, hint_of, there};
+use super::changed::{Changed, changed_within, cross_check, hint_of, note, there};
 use crate::batch::Batch;
 use crate::context::Cx;
 use crate::error::{ExecError, ExecResult};
@@ -114,8 +114,9 @@ impl Merging {
         self.waiting = written.is_none();
         match written {
             None => Ok(Changed::Waits),
-            Some(Written::Done(_)) => {
+            Some(Written::Done(placed)) => {
                 self.count(node, cx);
+                self.note(placed, relation, stored, cx)?;
                 Ok(Changed::Done)
             }
             Some(Written::SelfModified { by_another_command }) => Err(match by_another_command {
@@ -131,6 +132,15 @@ impl Merging {
                 Err(ExecError::plan("MERGE waits for locks, and has no arbiter"))
             }
         }
+    }
+
+    fn note(&self, placed: Tid, relation: &Relation, stored: &Stored, cx: &Cx) -> ExecResult<()> {
+        if relation.keys.is_empty() {
+            return Ok(());
+        }
+        let old = self.at.filter(|_| self.action != "INSERT");
+        let new = (self.action != "DELETE").then_some((placed, &*self.new));
+        note(relation, stored, (old.map(|at| (at, &*self.old)), new), cx)
     }
 
     /// The row stays as it is; its source row may be still to come.
@@ -179,6 +189,7 @@ impl Merging {
         cx: &Cx,
     ) -> ExecResult<Option<Write>> {
         let at = self.at.ok_or_else(|| ExecError::plan("no row to change"));
+        cross_check(self.at, stored, cx)?;
         Ok(match &clause.action {
             MergeAction::Nothing => None,
             MergeAction::Insert(values) => {

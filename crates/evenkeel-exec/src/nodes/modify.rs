@@ -7,7 +7,7 @@ use evenkeel_planner::plan::{Check, HeldRow, Merge, Node, OnConflict, RowChange}
 use evenkeel_planner::relation::Relation;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
-use super::changed::{Changed, changed_within, hint_of, there};
+use super::changed::{Changed, changed_within, cross_check, hint_of, note, there};
 use super::merge::Merging;
 use crate::batch::Batch;
 use crate::context::{ALL, Child, Cx, Operator, Step};
@@ -28,6 +28,8 @@ struct Current {
     excluded: Vec<Datum>,
     step: ConflictStep,
     waiting: bool,
+    /// Where the last write has put the row.
+    placed: Option<Tid>,
 }
 
 /// The steps of an insert that may be in conflict.
@@ -112,6 +114,7 @@ impl Current {
         cx: &Cx,
     ) -> ExecResult<Option<Write>> {
         let width = relation.columns.len();
+        cross_check(self.at, stored, cx)?;
         if returns || matches!(change, RowChange::Update { .. }) {
             self.old = match self.at {
                 Some(at) => match cx.version(relation, at)? {
@@ -226,6 +229,30 @@ impl Current {
         })
     }
 
+    /// The write of the step that the row is at; none if there is nothing to do.
+    fn next_write(
+        &mut self,
+        (change, relation, checks): (&RowChange, &Relation, &[Check]),
+        stored: &Stored,
+        returns: bool,
+        cx: &Cx,
+    ) -> ExecResult<Option<Write>> {
+        match (self.step, change) {
+            (ConflictStep::Lock, _) => Ok(Some(Write::Lock {
+                at: self.version()?,
+                mode: RowLockMode::Update,
+                policy: WaitPolicy::Block,
+            })),
+            (
+                ConflictStep::Update,
+                RowChange::Insert {
+                    conflict: Some(conflict),
+                },
+            ) => self.conflict_update((conflict, relation, checks), stored, cx),
+            _ => self.write((change, relation, checks), stored, returns, cx),
+        }
+    }
+
     /// Goes on with the row.
     fn go_on(&mut self, node: &Node, stored: &Stored, cx: &Cx) -> ExecResult<Changed> {
         kind!(
@@ -242,20 +269,7 @@ impl Current {
             cx.resume_write()
         } else {
             let returns = node.project.is_some();
-            let write = match (self.step, change) {
-                (ConflictStep::Lock, _) => Some(Write::Lock {
-                    at: self.version()?,
-                    mode: RowLockMode::Update,
-                    policy: WaitPolicy::Block,
-                }),
-                (
-                    ConflictStep::Update,
-                    RowChange::Insert {
-                        conflict: Some(conflict),
-                    },
-                ) => self.conflict_update((conflict, relation, checks), stored, cx)?,
-                _ => self.write((change, relation, checks), stored, returns, cx)?,
-            };
+            let write = self.next_write((change, relation, checks), stored, returns, cx)?;
             match write {
                 Some(write) => cx.write(&stored.table, write),
                 None => return Ok(Changed::Not),
@@ -263,6 +277,9 @@ impl Current {
         };
         let written = written.map_err(|error| refused(error, relation, &self.new, cx))?;
         self.waiting = written.is_none();
+        if let Some(Written::Done(at)) = written {
+            self.placed = Some(at);
+        }
         if let (
             Some(written),
             RowChange::Insert {
@@ -296,6 +313,25 @@ impl Current {
                 | Written::Conflict { .. },
             ) => Changed::Not,
         })
+    }
+
+    /// Notes the change, which is done, for the foreign keys that it concerns.
+    fn note(
+        &self,
+        change: &RowChange,
+        relation: &Relation,
+        stored: &Stored,
+        cx: &Cx,
+    ) -> ExecResult<()> {
+        if relation.keys.is_empty() {
+            return Ok(());
+        }
+        let old = self.at.map(|at| (at, &*self.old));
+        let new = match change {
+            RowChange::Delete { .. } => None,
+            _ => self.placed.map(|at| (at, &*self.new)),
+        };
+        note(relation, stored, (old, new), cx)
     }
 
     /// Makes the row again from the newest version of the one to change.
@@ -414,6 +450,7 @@ impl Modify {
                 Changed::Not => {}
                 Changed::Done => {
                     cx.count_change(node);
+                    current.note(change, relation, &stored, cx)?;
                     if node.project.is_some() {
                         let before = there(current.at.is_some());
                         let after = there(!matches!(change, RowChange::Delete { .. }));

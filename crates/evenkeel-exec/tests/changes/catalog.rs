@@ -135,6 +135,7 @@ impl Tables {
             columns: columns.into_iter().map(|(column, ..)| column).collect(),
             indexes,
             checks: Vec::new(),
+            keys: Vec::new(),
             size: RelationSize {
                 pages: 10.0,
                 rows: 2260.0,

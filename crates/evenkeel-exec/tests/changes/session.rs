@@ -6,7 +6,8 @@ use std::sync::Arc;
 use evenkeel_engine::memory::SessionMemory;
 use evenkeel_engine::{CancelFlag, Config, Database, Durability, Isolation, Transaction, block_on};
 use evenkeel_exec::{
-    Batch, Environment, ExecError, Execution, Limits, Step, TempSpace, TransactionWriter, Wait,
+    Batch, Environment, ExecError, Execution, Limits, RowEvents, Step, TempSpace,
+    TransactionWriter, Wait,
 };
 use evenkeel_expr::ExprResult;
 use evenkeel_io::{Disk, SimDisk};
@@ -201,6 +202,8 @@ impl OurSession {
             relations: Arc::clone(&self.tables) as _,
             session: Arc::new(Functions(TypeContext::default())),
             memory: SessionMemory::unlimited(),
+            events: Arc::new(RowEvents::new(&SessionMemory::unlimited())),
+            cross_check: None,
             cancel: CancelFlag::new(),
             temp: Arc::new(TempSpace::new(&self.disk, Path::new("/db"))),
             limits: self.limits.clone(),

@@ -10,7 +10,8 @@ use evenkeel_engine::memory::SessionMemory;
 use evenkeel_engine::table::{IndexDef, KeyExtractor, KeyKind, Table, TableDef};
 use evenkeel_engine::{CancelFlag, Config, Database, Durability, Isolation, Transaction, block_on};
 use evenkeel_exec::{
-    Batch, Environment, ExecResult, Execution, Limits, Relations, Step, TempSpace, VirtualRows,
+    Batch, Environment, ExecResult, Execution, Limits, Relations, RowEvents, Step, TempSpace,
+    VirtualRows,
 };
 use evenkeel_expr::call::Session;
 use evenkeel_expr::program::{CallNode, Program};
@@ -177,6 +178,8 @@ impl Fixture {
             relations: Arc::new(self.tables.clone()),
             session: Arc::new(TestSession(TypeContext::default())),
             memory: SessionMemory::unlimited(),
+            events: Arc::new(RowEvents::new(&SessionMemory::unlimited())),
+            cross_check: None,
             cancel: CancelFlag::new(),
             temp: Arc::new(TempSpace::new(&self.disk, Path::new("/db"))),
             limits,
@@ -280,6 +283,7 @@ fn relation(oid: u32, types: &[SqlType], indexes: &[(bool, Vec<IndexColumn>)]) -
         columns: types.iter().enumerate().map(column).collect(),
         indexes: indexes.iter().enumerate().map(index).collect(),
         checks: Vec::new(),
+        keys: Vec::new(),
         size: RelationSize::default(),
     }
 }

@@ -9,8 +9,8 @@ use evenkeel_engine::memory::SessionMemory;
 use evenkeel_engine::table::{IndexDef, KeyExtractor, KeyKind, Table, TableDef};
 use evenkeel_engine::{CancelFlag, Config, Durability, Isolation, Transaction, block_on};
 use evenkeel_exec::{
-    Batch, Environment, ExecError, ExecResult, Execution, Limits, Relations, Step, TempSpace,
-    VirtualRows,
+    Batch, Environment, ExecError, ExecResult, Execution, Limits, Relations, RowEvents, Step,
+    TempSpace, VirtualRows,
 };
 use evenkeel_expr::ExprResult;
 use evenkeel_expr::call::Session;
@@ -261,6 +261,8 @@ impl Database {
             relations: Arc::new(self.tables.clone()),
             session: Arc::clone(&self.session) as Arc<dyn Session>,
             memory: SessionMemory::unlimited(),
+            events: Arc::new(RowEvents::new(&SessionMemory::unlimited())),
+            cross_check: None,
             cancel: CancelFlag::new(),
             temp: Arc::new(TempSpace::new(&self.disk, Path::new("/db"))),
             limits,
@@ -369,6 +371,7 @@ fn read_table(oid: u32, text: &str) -> (Relation, Vec<Row>) {
         columns: Vec::new(),
         indexes: Vec::new(),
         checks: Vec::new(),
+        keys: Vec::new(),
         size: RelationSize::default(),
     };
     let context = context();

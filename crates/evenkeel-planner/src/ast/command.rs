@@ -14,6 +14,13 @@ pub enum Command {
     Reset(Option<String>),
     /// `ALTER SYSTEM`
     AlterSystem(AlterSystem),
+    /// `SET CONSTRAINTS`
+    SetConstraints {
+        /// Their names; none for `ALL`.
+        names: Vec<QualifiedName>,
+        /// `DEFERRED`, or else `IMMEDIATE`
+        deferred: bool,
+    },
     /// `SHOW`; `all` for `ALL`.
     Show(String),
     /// `DISCARD`

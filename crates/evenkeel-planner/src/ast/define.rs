@@ -155,6 +155,8 @@ pub struct Constraint {
     pub kind: ConstraintKind,
     /// `DEFERRABLE`, `INITIALLY DEFERRED`
     pub deferrable: bool,
+    /// `INITIALLY DEFERRED`
+    pub deferred: bool,
     /// `NOT VALID`
     pub not_valid: bool,
     /// `NO INHERIT`
@@ -196,8 +198,45 @@ pub enum ConstraintKind {
         /// The options of its sequence.
         options: Vec<SequenceOption>,
     },
+    /// `FOREIGN KEY`, `REFERENCES`
+    ForeignKey(Box<ForeignKey>),
     /// One that is not built: its name.
     Unbuilt(&'static str),
+}
+
+/// `FOREIGN KEY`, `REFERENCES`
+#[derive(Debug, Clone, PartialEq)]
+pub struct ForeignKey {
+    /// The columns; none for a column's own constraint.
+    pub columns: Vec<Name>,
+    /// The table that it refers to.
+    pub table: QualifiedName,
+    /// The columns that it refers to; none for those of the primary key.
+    pub referenced: Vec<Name>,
+    /// `MATCH FULL`
+    pub full: bool,
+    /// `ON DELETE`
+    pub on_delete: KeyAction,
+    /// The columns of `ON DELETE SET NULL (…)` and `SET DEFAULT (…)`.
+    pub set_columns: Vec<Name>,
+    /// `ON UPDATE`
+    pub on_update: KeyAction,
+}
+
+/// The action of a foreign key when the row that it refers to goes or gets another key.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum KeyAction {
+    /// `NO ACTION`
+    #[default]
+    NoAction,
+    /// `RESTRICT`
+    Restrict,
+    /// `CASCADE`
+    Cascade,
+    /// `SET NULL`
+    SetNull,
+    /// `SET DEFAULT`
+    SetDefault,
 }
 
 /// `PRIMARY KEY`, `UNIQUE`
@@ -342,6 +381,15 @@ pub enum AlterAction {
         if_exists: bool,
         /// `CASCADE`
         cascade: bool,
+    },
+    /// `ALTER CONSTRAINT`
+    AlterConstraint {
+        /// Its name.
+        name: Name,
+        /// `DEFERRABLE` or `NOT DEFERRABLE`, if either was said.
+        deferrable: bool,
+        /// `INITIALLY DEFERRED`
+        deferred: bool,
     },
     /// `ALTER COLUMN`
     Column {

@@ -140,7 +140,11 @@ impl Parser<'_> {
                     cascade: self.cascade(),
                 })
             }
-            (Kw::Alter, second) if second != Tok::Key(Kw::Constraint) => self.alter_column(),
+            (Kw::Alter, Tok::Key(Kw::Constraint)) => {
+                self.skip(2);
+                self.alter_constraint()
+            }
+            (Kw::Alter, _) => self.alter_column(),
             (Kw::Add, second) if second != Tok::Key(Kw::Exclude) => self.add_column(),
             (Kw::Drop, _) => self.drop_column(),
             (Kw::Validate, Tok::Key(Kw::Constraint)) => {
@@ -167,7 +171,6 @@ impl Parser<'_> {
     fn unbuilt_action(&mut self, keyword: Kw, second: Tok) -> PlanResult<AlterAction> {
         let name = match (keyword, second) {
             (Kw::Add, Tok::Key(Kw::Exclude)) => "ALTER TABLE ADD EXCLUDE",
-            (Kw::Alter, Tok::Key(Kw::Constraint)) => "ALTER TABLE ALTER CONSTRAINT",
             (Kw::Cluster, Tok::Key(Kw::On)) => "ALTER TABLE CLUSTER ON",
             (Kw::Enable, _) => "ALTER TABLE ENABLE",
             (Kw::Disable, _) => "ALTER TABLE DISABLE",

@@ -40,7 +40,7 @@ impl Parser<'_> {
                 Some(command) => Command::Transaction(command),
                 None => return Ok(None),
             },
-            Kw::Set => return self.set(),
+            Kw::Set => self.set()?,
             Kw::Show => self.show()?,
             Kw::Reset => self.reset()?,
             Kw::Discard => self.discard()?,
@@ -222,7 +222,6 @@ unbuilt! {
     "REVOKE": Revoke;
     "ROLLBACK PREPARED": Rollback Prepared;
     "SECURITY LABEL": Security Label;
-    "SET CONSTRAINTS": Set Constraints;
     "UNLISTEN": Unlisten;
     "CREATE ACCESS METHOD": Create Access Method;
     "CREATE AGGREGATE": Create Aggregate;

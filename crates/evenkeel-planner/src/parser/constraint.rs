@@ -6,7 +6,9 @@ use super::cursor::Parser;
 use super::keywords::Kw;
 use super::table::plain;
 use super::token::Tok;
-use crate::ast::{Constraint, ConstraintKind, KeyConstraint};
+use crate::ast::{
+    AlterAction, Constraint, ConstraintKind, ForeignKey, KeyAction, KeyConstraint, Name, Pos,
+};
 use crate::error::{PlanError, PlanResult};
 
 /// Whether a constraint may be deferrable, not valid, not inherited, not enforced.
@@ -102,10 +104,10 @@ impl Parser<'_> {
                 self.bump();
                 self.expect_key(Kw::Key)?;
                 self.expect_char(b'(')?;
-                self.list(Self::col_id)?;
+                let columns = self.list(Self::col_id)?;
                 self.expect_char(b')')?;
-                self.references()?;
-                (ConstraintKind::Unbuilt("FOREIGN KEY"), May::FOREIGN_KEY)
+                let key = self.references(columns)?;
+                (ConstraintKind::ForeignKey(Box::new(key)), May::FOREIGN_KEY)
             }
             _ => return Err(self.unexpected()),
         };
@@ -189,6 +191,7 @@ impl Parser<'_> {
             }
         }
         of.deferrable = deferrable == Some(true) || deferred == Some(true);
+        of.deferred = deferred == Some(true);
         of.not_enforced = enforced == Some(false);
         let refused = [
             (of.deferrable && !may.deferrable, "DEFERRABLE"),
@@ -203,5 +206,105 @@ impl Parser<'_> {
             }
             None => Ok(()),
         }
+    }
+}
+
+impl Parser<'_> {
+    /// `REFERENCES qualified_name opt_column_list key_match key_actions`
+    pub(super) fn references(&mut self, columns: Vec<Name>) -> PlanResult<ForeignKey> {
+        self.expect_key(Kw::References)?;
+        let mut key = ForeignKey {
+            columns,
+            table: self.qualified_name()?,
+            referenced: self.optional_names()?,
+            full: false,
+            on_delete: KeyAction::NoAction,
+            set_columns: Vec::new(),
+            on_update: KeyAction::NoAction,
+        };
+        let at = self.pos();
+        if self.accept_key(Kw::Match) {
+            if self.accept_key(Kw::Partial) {
+                let message = "MATCH PARTIAL not yet implemented";
+                return Err(PlanError::unsupported(message).at(at));
+            }
+            key.full = self.accept_key(Kw::Full);
+            if !key.full {
+                self.expect_key(Kw::Simple)?;
+            }
+        }
+        let (mut deletes, mut updates) = (false, false);
+        while self.is_key(Kw::On) {
+            self.bump();
+            let delete = self.accept_key(Kw::Delete);
+            if !delete {
+                self.expect_key(Kw::Update)?;
+            }
+            let said = if delete { &mut deletes } else { &mut updates };
+            if std::mem::replace(said, true) {
+                return Err(self.unexpected());
+            }
+            let (action, columns, at) = self.key_action()?;
+            if delete {
+                (key.on_delete, key.set_columns) = (action, columns);
+                continue;
+            }
+            if !columns.is_empty() {
+                let what = match action {
+                    KeyAction::SetNull => "SET NULL",
+                    _ => "SET DEFAULT",
+                };
+                let message =
+                    format!("a column list with {what} is only supported for ON DELETE actions");
+                return Err(PlanError::unsupported(message).at(at));
+            }
+            key.on_update = action;
+        }
+        Ok(key)
+    }
+
+    /// `key_action`: it, its columns, and where it begins.
+    fn key_action(&mut self) -> PlanResult<(KeyAction, Vec<Name>, Pos)> {
+        let at = self.pos();
+        let action = if self.accept_key(Kw::No) {
+            self.expect_key(Kw::Action)?;
+            KeyAction::NoAction
+        } else if self.accept_key(Kw::Set) {
+            let null = self.accept_key(Kw::Null);
+            if !null {
+                self.expect_key(Kw::Default)?;
+            }
+            let columns = self.optional_names()?;
+            let action = match null {
+                true => KeyAction::SetNull,
+                false => KeyAction::SetDefault,
+            };
+            return Ok((action, columns, at));
+        } else if self.accept_key(Kw::Cascade) {
+            KeyAction::Cascade
+        } else {
+            self.expect_key(Kw::Restrict)?;
+            KeyAction::Restrict
+        };
+        Ok((action, Vec::new(), at))
+    }
+
+    /// Behind ALTER TABLE … ALTER CONSTRAINT.
+    pub(super) fn alter_constraint(&mut self) -> PlanResult<AlterAction> {
+        let (name, at) = (self.col_id()?, self.pos());
+        let mut like = plain(ConstraintKind::Null, at);
+        self.constraint_attributes(&mut like, May::FOREIGN_KEY)?;
+        if like.not_valid {
+            let message = "constraints cannot be altered to be NOT VALID";
+            return Err(PlanError::unsupported(message).at(at));
+        }
+        Ok(match like.not_enforced {
+            true => AlterAction::Unbuilt("ALTER TABLE ALTER CONSTRAINT NOT ENFORCED"),
+            false => AlterAction::AlterConstraint {
+                name,
+                deferrable: like.deferrable,
+                deferred: like.deferred,
+            },
+        })
     }
 }

@@ -110,14 +110,28 @@ impl Parser<'_> {
         Ok(IsolationLevel::ReadCommitted)
     }
 
-    /// `VariableSetStmt`; `None`, with nothing taken, for SET CONSTRAINTS.
-    pub(super) fn set(&mut self) -> PlanResult<Option<Command>> {
+    /// `SET CONSTRAINTS`
+    fn set_constraints(&mut self) -> PlanResult<Command> {
+        self.skip(2);
+        let names = match self.accept_key(Kw::All) {
+            true => Vec::new(),
+            false => self.list(Self::qualified_name)?,
+        };
+        let deferred = self.accept_key(Kw::Deferred);
+        if !deferred {
+            self.expect_key(Kw::Immediate)?;
+        }
+        Ok(Command::SetConstraints { names, deferred })
+    }
+
+    /// `VariableSetStmt`, `ConstraintsSetStmt`
+    pub(super) fn set(&mut self) -> PlanResult<Command> {
         let named = matches!(
             self.peek_at(2),
             Tok::Key(Kw::To | Kw::From) | Tok::Char(b'=' | b'.')
         );
         if self.peek_at(1) == Tok::Key(Kw::Constraints) && !named {
-            return Ok(None);
+            return self.set_constraints();
         }
         self.bump();
         let scoped = !named && matches!(self.peek(), Tok::Key(Kw::Local | Kw::Session));
@@ -131,19 +145,19 @@ impl Parser<'_> {
             self.bump();
             if self.accept_key(Kw::Snapshot) {
                 self.string()?;
-                return Ok(Some(Command::Unbuilt("SET TRANSACTION SNAPSHOT")));
+                return Ok(Command::Unbuilt("SET TRANSACTION SNAPSHOT"));
             }
             let modes = self.modes(true)?;
             let command = TransactionCommand::SetTransaction(modes);
-            return Ok(Some(Command::Transaction(command)));
+            return Ok(Command::Transaction(command));
         }
         if self.is_key(Kw::Characteristics) && scoped && !local && !self.names_setting() {
             self.bump();
             self.expect_keys(&[Kw::As, Kw::Transaction])?;
             let command = TransactionCommand::SetSession(self.modes(true)?);
-            return Ok(Some(Command::Transaction(command)));
+            return Ok(Command::Transaction(command));
         }
-        self.set_rest(local).map(Some)
+        self.set_rest(local)
     }
 
     /// Whether the word that is next is the name of a setting that is given a value.

@@ -15,6 +15,7 @@ pub(super) fn plain(kind: ConstraintKind, at: Pos) -> Constraint {
         name: None,
         kind,
         deferrable: false,
+        deferred: false,
         not_valid: false,
         no_inherit: false,
         not_enforced: false,
@@ -152,15 +153,30 @@ impl Parser<'_> {
             _ => return Ok(false),
         };
         self.expect_keys(words)?;
+        let deferred_too = match (text, column.constraints.last()) {
+            ("NOT DEFERRABLE", Some(last)) if last.deferred => Some(at),
+            ("NOT DEFERRABLE", _) if self.is_key(Kw::Initially) => {
+                (self.peek_at(1) == Tok::Key(Kw::Deferred)).then(|| self.pos())
+            }
+            _ => None,
+        };
+        if let Some(at) = deferred_too {
+            let message = "constraint declared INITIALLY DEFERRED must be DEFERRABLE";
+            return Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at));
+        }
         let fits = match column.constraints.last_mut() {
             None => false,
             Some(last) => {
                 match text {
-                    "DEFERRABLE" | "INITIALLY DEFERRED" => last.deferrable = true,
+                    "DEFERRABLE" => last.deferrable = true,
+                    "INITIALLY DEFERRED" => (last.deferrable, last.deferred) = (true, true),
                     "NOT ENFORCED" => last.not_enforced = true,
                     _ => {}
                 }
-                let foreign = matches!(last.kind, ConstraintKind::Unbuilt(_));
+                let foreign = matches!(
+                    last.kind,
+                    ConstraintKind::ForeignKey(_) | ConstraintKind::Unbuilt(_)
+                );
                 foreign
                     || match text {
                         "ENFORCED" | "NOT ENFORCED" => {
@@ -214,8 +230,7 @@ impl Parser<'_> {
             }
             Tok::Key(Kw::Generated) => self.generated()?,
             Tok::Key(Kw::References) => {
-                self.references()?;
-                ConstraintKind::Unbuilt("REFERENCES")
+                ConstraintKind::ForeignKey(Box::new(self.references(Vec::new())?))
             }
             _ => return Ok(None),
         };
@@ -306,33 +321,6 @@ impl Parser<'_> {
             return Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at));
         }
         Ok(ConstraintKind::Unbuilt("GENERATED ALWAYS AS (expression)"))
-    }
-
-    /// `REFERENCES qualified_name opt_column_list key_match key_actions`
-    pub(super) fn references(&mut self) -> PlanResult<()> {
-        self.expect_key(Kw::References)?;
-        self.qualified_name()?;
-        self.optional_names()?;
-        if self.accept_key(Kw::Match) && !self.accept_key(Kw::Full) && !self.accept_key(Kw::Partial)
-        {
-            self.expect_key(Kw::Simple)?;
-        }
-        while self.accept_key(Kw::On) {
-            if !self.accept_key(Kw::Delete) {
-                self.expect_key(Kw::Update)?;
-            }
-            if self.accept_key(Kw::No) {
-                self.expect_key(Kw::Action)?;
-            } else if self.accept_key(Kw::Set) {
-                if !self.accept_key(Kw::Null) {
-                    self.expect_key(Kw::Default)?;
-                }
-                self.optional_names()?;
-            } else if !self.accept_key(Kw::Cascade) {
-                self.expect_key(Kw::Restrict)?;
-            }
-        }
-        Ok(())
     }
 
     /// Skips the content of a parenthesis, and the one that closes it.

@@ -109,6 +109,7 @@ fn catalogs() -> Vec<Relation> {
                 columns: Vec::new(),
                 indexes: Vec::new(),
                 checks: Vec::new(),
+                keys: Vec::new(),
                 size: RelationSize::default(),
             });
             continue;
@@ -143,6 +144,7 @@ fn relation(oid: u32, text: &str) -> Relation {
         columns: Vec::new(),
         indexes: Vec::new(),
         checks: Vec::new(),
+        keys: Vec::new(),
         size: RelationSize::default(),
     };
     for line in text.lines() {

@@ -66,7 +66,9 @@ impl Catalog {
             .lock_table(txn, ddl, table, TableLockMode::AccessExclusive)
             .await?;
         let mut parts = TableParts::of(&table);
-        if self.drop_check(txn, &mut parts, name).await? {
+        if self.drop_check(txn, &mut parts, name).await?
+            || self.drop_foreign_key(txn, &mut parts, name).await?
+        {
             return self.finish(txn, ddl, parts);
         }
         let named = |constraint: &NotNull| &*constraint.name == name;

@@ -116,6 +116,8 @@ impl Catalog {
         for check in Vec::<Arc<CheckInfo>>::into_iter(over) {
             self.tables.check.delete(txn, check.place).await?;
         }
+        self.drop_foreign_keys_of(txn, &mut parts, column.attnum)
+            .await?;
         self.remove_not_null(txn, &mut parts, at).await?;
         self.remove_statistics(txn, &mut parts, at).await?;
         self.tables.attribute.delete(txn, column.place).await?;

@@ -287,6 +287,7 @@ impl Catalog {
             indexes: Vec::new(),
             constraints: Vec::new(),
             checks: Vec::new(),
+            foreign_keys: Vec::new(),
             heap: txn.create_file()?,
             fillfactor: create.fillfactor,
             parameters: Arc::new(create.parameters.clone()),

@@ -28,6 +28,9 @@ impl Catalog {
         for check in std::mem::take(&mut parts.checks) {
             self.tables.check.delete(txn, check.place).await?;
         }
+        for key in std::mem::take(&mut parts.foreign_keys) {
+            self.tables.foreign_key.delete(txn, key.place).await?;
+        }
         while let Some(index) = parts.indexes.last() {
             let oid = index.oid;
             self.remove_index(txn, &mut parts, oid).await?;

@@ -10,6 +10,10 @@ mod columns;
 mod counts;
 mod create;
 mod drop;
+mod fields;
+mod foreign_key;
+mod foreign_key_info;
+mod foreign_key_row;
 mod log;
 mod names;
 mod not_null;
@@ -39,6 +43,8 @@ pub use create::{
     CreateTable, NewColumn, NewConstraint, NewIndex, check_column_name, is_system_column,
     second_primary_key,
 };
+pub use foreign_key::NewForeignKey;
+pub use foreign_key_info::{ForeignKeyInfo, action_code};
 pub use log::{DdlLog, DdlMark};
 pub use not_null::NewNotNull;
 pub use parameters::StorageParameters;
@@ -253,6 +259,8 @@ pub struct TableInfo {
     pub constraints: Vec<Arc<ConstraintInfo>>,
     /// CHECK constraints, by name: the order in which they are checked.
     pub checks: Vec<Arc<CheckInfo>>,
+    /// Its foreign keys.
+    pub foreign_keys: Vec<Arc<ForeignKeyInfo>>,
     /// Where the columns are in a row.
     pub layout: Arc<RowLayout>,
     /// The engine's table.

@@ -26,7 +26,8 @@ impl TableInfo {
         let checks = self.checks.iter().map(|check| &check.name);
         let columns = self.columns.iter();
         let not_nulls = columns.filter_map(|column| Some(&column.not_null.as_ref()?.name));
-        keys.chain(checks).chain(not_nulls)
+        let foreign = self.foreign_keys.iter().map(|key| &key.name);
+        keys.chain(checks).chain(not_nulls).chain(foreign)
     }
 }
 
@@ -37,7 +38,8 @@ impl TableParts {
         let checks = self.checks.iter().map(|check| &check.name);
         let columns = self.columns.iter();
         let not_nulls = columns.filter_map(|column| Some(&column.not_null.as_ref()?.name));
-        keys.chain(checks).chain(not_nulls)
+        let foreign = self.foreign_keys.iter().map(|key| &key.name);
+        keys.chain(checks).chain(not_nulls).chain(foreign)
     }
 }
 

@@ -114,6 +114,9 @@ impl Catalog {
             return self.rename_index(txn, ddl, of, to).await;
         }
         let mut parts = TableParts::of(&table);
+        if self.rename_foreign_key(txn, &mut parts, (name, to)).await? {
+            return self.finish(txn, ddl, parts);
+        }
         let check = parts.checks.iter().find(|check| &*check.name == name);
         let check = check.map(|check| check.oid);
         let named = |column: &super::ColumnInfo| {

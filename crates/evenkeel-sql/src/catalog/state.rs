@@ -1,13 +1,13 @@
 //! One state of the catalog: immutable, shared by the statements planned on it.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use evenkeel_engine::Database;
 
 use super::{
-    ExtensionInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID, PUBLIC_OID,
-    SequenceInfo, TableInfo,
+    ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID,
+    PUBLIC_OID, SequenceInfo, TableInfo,
 };
 
 /// A relation by name.
@@ -61,6 +61,10 @@ pub struct CatalogState {
     /// Schema and name to oid.
     names: HashMap<(Oid, Arc<str>), Oid>,
     extensions: BTreeMap<Oid, Arc<ExtensionInfo>>,
+    /// Foreign keys: table referred to, table that refers, oid.
+    references: BTreeSet<(Oid, Oid, Oid)>,
+    /// Oid of a foreign key to the oid of its table.
+    foreign_keys: HashMap<Oid, Oid>,
     database: Option<Database>,
 }
 
@@ -73,6 +77,8 @@ impl CatalogState {
             owners: HashMap::new(),
             names: HashMap::new(),
             extensions: BTreeMap::new(),
+            references: BTreeSet::new(),
+            foreign_keys: HashMap::new(),
             database: None,
         }
     }
@@ -110,6 +116,10 @@ impl CatalogState {
                     self.names
                         .insert((table.schema_oid, Arc::clone(&index.name)), index.oid);
                 }
+                for key in &table.foreign_keys {
+                    self.foreign_keys.insert(key.oid, table.oid);
+                    self.references.insert((key.parent, table.oid, key.oid));
+                }
                 self.tables.insert(table.oid, Arc::clone(table));
             }
             CatalogChange::DropTable(oid) => self.forget_table(*oid),
@@ -134,6 +144,10 @@ impl CatalogState {
             return;
         };
         self.owners.retain(|_, owner| *owner != oid);
+        for key in &old.foreign_keys {
+            self.foreign_keys.remove(&key.oid);
+            self.references.remove(&(key.parent, oid, key.oid));
+        }
         let relations = old
             .indexes
             .iter()
@@ -165,6 +179,24 @@ impl CatalogState {
     pub fn sequences_of(&self, table: Oid) -> impl Iterator<Item = &Arc<SequenceInfo>> {
         let owned = move |s: &&Arc<SequenceInfo>| s.owner.is_some_and(|(oid, _)| oid == table);
         self.sequences.values().filter(owned)
+    }
+
+    /// A foreign key by oid, with its table.
+    pub fn foreign_key(&self, oid: Oid) -> Option<(&Arc<TableInfo>, &Arc<ForeignKeyInfo>)> {
+        let table = self.tables.get(self.foreign_keys.get(&oid)?)?;
+        let key = table.foreign_keys.iter().find(|key| key.oid == oid)?;
+        Some((table, key))
+    }
+
+    /// The foreign keys that refer to a table, with the tables that they belong to.
+    pub fn references_to(
+        &self,
+        parent: Oid,
+    ) -> impl Iterator<Item = (&Arc<TableInfo>, &Arc<ForeignKeyInfo>)> {
+        let all = self
+            .references
+            .range((parent, 0, 0)..=(parent, Oid::MAX, Oid::MAX));
+        all.filter_map(|(.., key)| self.foreign_key(*key))
     }
 
     /// A table by oid.

@@ -9,14 +9,16 @@ use std::sync::Arc;
 use evenkeel_engine::heap::{RowBatch, RowHandle};
 use evenkeel_engine::sequence::Rule;
 use evenkeel_engine::table::{IndexDef, Table, TableDef};
-use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction, Xid};
+use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction};
 
+use super::fields::{Fields, damaged, vector};
+use super::foreign_key_row::read_foreign_key;
 use super::parameters::StorageParameters;
 use super::state::{CatalogChange, CatalogState};
 use super::statistics::{ColumnStats, RelationStats};
 use super::{
-    CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, DroppedColumn, ExtensionInfo, Identity,
-    IndexInfo, NotNull, Oid, SequenceInfo, TableInfo,
+    CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, DroppedColumn, ExtensionInfo,
+    ForeignKeyInfo, Identity, IndexInfo, NotNull, Oid, SequenceInfo, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
@@ -34,6 +36,8 @@ const STATISTIC_OID: Oid = 2619;
 const COUNTS_OID: Oid = 9901;
 /// No object of PostgreSQL's has this oid.
 const CHECKS_OID: Oid = 9902;
+/// No object of PostgreSQL's has this oid.
+const FOREIGN_KEYS_OID: Oid = 9903;
 const CATALOG_FILLFACTOR: u8 = 100;
 /// Columns of `pg_class` as it is stored.
 const CLASS_COLUMNS: usize = 12;
@@ -81,6 +85,10 @@ pub(super) struct SystemTables {
     pub statistic: SystemTable,
     /// oid, conname, conrelid, conkey, the condition, the condition as psql shows it, convalidated
     pub check: SystemTable,
+    /// oid, conname, conrelid, confrelid, conindid, conkey, confkey, confdelsetcols; the codes of
+    /// the actions for updates and deletes and of the way to match; condeferrable, condeferred,
+    /// convalidated
+    pub foreign_key: SystemTable,
     /// The counters of tables, between a clean stop and the next start.
     pub counts: SystemTable,
 }
@@ -139,125 +147,6 @@ impl SystemTable {
         }
         Ok(rows)
     }
-}
-
-fn damaged(table: &str) -> SqlError {
-    SqlError::new(
-        SqlState::DATA_CORRUPTED,
-        format!("a row of {table} makes no sense"),
-    )
-}
-
-/// Takes the values of a catalog row one by one.
-struct Fields {
-    values: std::vec::IntoIter<Datum>,
-    table: &'static str,
-}
-
-impl Fields {
-    fn new(values: Vec<Datum>, table: &'static str) -> Fields {
-        Fields {
-            values: values.into_iter(),
-            table,
-        }
-    }
-
-    fn oid(&mut self) -> SqlResult<Oid> {
-        match self.values.next() {
-            Some(Datum::Oid(v)) => Ok(v),
-            _ => Err(damaged(self.table)),
-        }
-    }
-
-    fn text(&mut self) -> SqlResult<String> {
-        match self.values.next() {
-            Some(Datum::Text(v)) => Ok(v),
-            _ => Err(damaged(self.table)),
-        }
-    }
-
-    fn text_or_null(&mut self) -> SqlResult<Option<String>> {
-        match self.values.next() {
-            Some(Datum::Text(v)) => Ok(Some(v)),
-            Some(Datum::Null) => Ok(None),
-            _ => Err(damaged(self.table)),
-        }
-    }
-
-    fn bool(&mut self) -> SqlResult<bool> {
-        match self.values.next() {
-            Some(Datum::Bool(v)) => Ok(v),
-            _ => Err(damaged(self.table)),
-        }
-    }
-
-    fn bytes_or_null(&mut self) -> SqlResult<Option<Vec<u8>>> {
-        match self.values.next() {
-            Some(Datum::Bytea(v)) => Ok(Some(v)),
-            Some(Datum::Null) => Ok(None),
-            _ => Err(damaged(self.table)),
-        }
-    }
-
-    fn int4(&mut self) -> SqlResult<i32> {
-        match self.values.next() {
-            Some(Datum::Int4(v)) => Ok(v),
-            _ => Err(damaged(self.table)),
-        }
-    }
-
-    fn int8(&mut self) -> SqlResult<i64> {
-        match self.values.next() {
-            Some(Datum::Int8(v)) => Ok(v),
-            _ => Err(damaged(self.table)),
-        }
-    }
-
-    fn float4(&mut self) -> SqlResult<f32> {
-        match self.values.next() {
-            Some(Datum::Float4(v)) => Ok(v),
-            _ => Err(damaged(self.table)),
-        }
-    }
-
-    fn file(&mut self) -> SqlResult<FileId> {
-        match self.values.next() {
-            Some(Datum::Int8(v)) => Ok(FileId(v.cast_unsigned())),
-            _ => Err(damaged(self.table)),
-        }
-    }
-
-    fn xid_or_null(&mut self) -> SqlResult<Option<Xid>> {
-        match self.values.next() {
-            Some(Datum::Int8(v)) => Ok(Some(Xid::new(v.cast_unsigned()))),
-            Some(Datum::Null) => Ok(None),
-            _ => Err(damaged(self.table)),
-        }
-    }
-
-    /// Numbers of columns.
-    fn numbers(&mut self) -> SqlResult<Vec<usize>> {
-        let numbers = self.vector()?.into_iter();
-        Ok(numbers.map(|number| number as usize).collect())
-    }
-
-    /// The numbers of an `int2vector`.
-    fn vector(&mut self) -> SqlResult<Vec<u32>> {
-        let Some(Datum::Array(vector)) = self.values.next() else {
-            return Err(damaged(self.table));
-        };
-        let number = |element: &Datum| match element {
-            Datum::Int2(number) => u32::try_from(*number).ok(),
-            _ => None,
-        };
-        let numbers: Option<Vec<u32>> = vector.elements().iter().map(number).collect();
-        numbers.ok_or_else(|| damaged(self.table))
-    }
-}
-
-fn vector(numbers: impl Iterator<Item = usize>) -> Datum {
-    let words: Vec<String> = numbers.map(|n| n.to_string()).collect();
-    Datum::Text(words.join(" "))
 }
 
 /// A table's row of `pg_class`.
@@ -487,6 +376,7 @@ struct Loaded {
     constraints: HashMap<Oid, Vec<ConstraintInfo>>,
     /// As `constraints`.
     checks: HashMap<Oid, Vec<CheckInfo>>,
+    foreign_keys: HashMap<Oid, Vec<Arc<ForeignKeyInfo>>>,
     statistics: HashMap<Oid, Vec<(Tid, Vec<Datum>)>>,
     sequence_classes: HashMap<Oid, ClassEntry>,
     sequences: Vec<Arc<SequenceInfo>>,
@@ -550,12 +440,19 @@ impl SystemTables {
                 &[Oid, Int4, Float4, Int4, Float4, Float4, Text, Text, Text],
             )?,
             check: open(CHECKS_OID, &[Oid, Name, Oid, Int2Vector, Text, Text, Bool])?,
+            foreign_key: open(
+                FOREIGN_KEYS_OID,
+                &[
+                    Oid, Name, Oid, Oid, Oid, Int2Vector, Int2Vector, Int2Vector, Text, Bool, Bool,
+                    Bool,
+                ],
+            )?,
             counts: open(COUNTS_OID, &counts_columns())?,
         })
     }
 
     /// The tables, with their names.
-    pub fn all(&self) -> [(&'static str, &Arc<Table>); 9] {
+    pub fn all(&self) -> [(&'static str, &Arc<Table>); 10] {
         [
             ("pg_class", &self.class.table),
             ("pg_attribute", &self.attribute.table),
@@ -565,6 +462,7 @@ impl SystemTables {
             ("pg_statistic", &self.statistic.table),
             ("pg_sequence", &self.sequence.table),
             ("evenkeel_check", &self.check.table),
+            ("evenkeel_foreign_key", &self.foreign_key.table),
             ("evenkeel_table_counts", &self.counts.table),
         ]
     }
@@ -583,7 +481,12 @@ impl SystemTables {
             let checks = table.checks.iter().map(|check| check.oid);
             let columns = table.columns.iter();
             let not_nulls = columns.filter_map(|column| Some(column.not_null.as_ref()?.oid));
-            let all = parts.chain(constraints).chain(checks).chain(not_nulls);
+            let foreign = table.foreign_keys.iter().map(|key| key.oid);
+            let all = parts
+                .chain(constraints)
+                .chain(checks)
+                .chain(not_nulls)
+                .chain(foreign);
             greatest = all.fold(greatest.max(*oid), Oid::max);
             state.apply(&CatalogChange::PutTable(Arc::new(table)));
         }
@@ -662,11 +565,22 @@ impl SystemTables {
                 }
             }
         }
+        self.load_conditions(txn, &mut loaded)?;
+        Ok(loaded)
+    }
+
+    /// CHECK constraints and foreign keys.
+    fn load_conditions(&self, txn: &mut Transaction, loaded: &mut Loaded) -> SqlResult<()> {
         for (place, values) in self.check.read(txn)? {
             let (table, check) = read_check(place, values)?;
             loaded.checks.entry(table).or_default().push(check);
         }
-        Ok(loaded)
+        for (place, values) in self.foreign_key.read(txn)? {
+            let (table, key) = read_foreign_key(place, values)?;
+            let keys = loaded.foreign_keys.entry(table).or_default();
+            keys.push(Arc::new(key));
+        }
+        Ok(())
     }
 }
 
@@ -891,6 +805,8 @@ impl Loaded {
             }));
         }
         checks.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut foreign_keys = self.foreign_keys.get(&oid).cloned().unwrap_or_default();
+        foreign_keys.sort_by_key(|key| key.oid);
         let mut indexes = Vec::new();
         for (place, values) in self.index_rows.get(&oid).into_iter().flatten() {
             let of = (&columns[..], &layout, &constraints[..]);
@@ -920,6 +836,7 @@ impl Loaded {
             indexes,
             constraints,
             checks,
+            foreign_keys,
             heap: entry.file,
             fillfactor: declared,
             parameters: Arc::clone(&entry.parameters),
@@ -1038,6 +955,7 @@ pub(super) struct TableParts {
     pub indexes: Vec<Arc<IndexInfo>>,
     pub constraints: Vec<Arc<ConstraintInfo>>,
     pub checks: Vec<Arc<CheckInfo>>,
+    pub foreign_keys: Vec<Arc<ForeignKeyInfo>>,
     pub heap: FileId,
     pub fillfactor: Option<u8>,
     pub parameters: Arc<StorageParameters>,
@@ -1058,6 +976,7 @@ impl TableParts {
             indexes: table.indexes.clone(),
             constraints: table.constraints.clone(),
             checks: table.checks.clone(),
+            foreign_keys: table.foreign_keys.clone(),
             heap: table.heap,
             fillfactor: table.fillfactor_declared.then_some(table.fillfactor),
             parameters: Arc::clone(&table.parameters),
@@ -1120,6 +1039,7 @@ impl TableParts {
             indexes: self.indexes,
             constraints: self.constraints,
             checks: self.checks,
+            foreign_keys: self.foreign_keys,
             layout,
             table,
             heap: self.heap,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use evenkeel_engine::memory::SessionMemory;
-use evenkeel_exec::TempSpace;
+use evenkeel_exec::{RowEvents, TempSpace};
 use evenkeel_expr::RandomState;
 use evenkeel_storage::Store;
 
@@ -25,6 +25,8 @@ pub struct Resources {
     pub sequences: SequenceUse,
     /// Tables of its open plans.
     pub in_use: Arc<InUse>,
+    /// The changed rows that foreign keys have yet to look at.
+    pub events: Arc<RowEvents>,
     work_mem: AtomicUsize,
     synchronize_seqscans: AtomicBool,
 }
@@ -35,6 +37,7 @@ impl Resources {
         Resources {
             sequences: SequenceUse::new(catalog),
             in_use: Arc::default(),
+            events: Arc::new(RowEvents::new(&memory)),
             memory,
             temp: Arc::new(TempSpace::new(store.disk(), store.dir())),
             random: std::sync::Mutex::default(),

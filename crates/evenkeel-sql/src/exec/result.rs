@@ -39,6 +39,11 @@ pub struct RowBuffer {
 const ROW_OVERHEAD: usize = size_of::<BytesMut>() + 16;
 
 impl RowBuffer {
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Adds a row.
     ///
     /// # Errors

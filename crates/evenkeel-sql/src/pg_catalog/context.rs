@@ -108,6 +108,7 @@ fn converted(table: &TableInfo) -> Table {
             .collect(),
         constraints: constraints.collect(),
         checks: checks.collect(),
+        foreign_keys: table.foreign_keys.clone(),
         options: options(table),
         stats: Arc::clone(&table.stats),
     }

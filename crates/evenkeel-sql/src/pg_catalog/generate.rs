@@ -8,7 +8,7 @@ use evenkeel_exec::VirtualRows;
 use super::relations::{self, RelationDef};
 use super::rows::Rows;
 use super::snapshot::Snapshot;
-use super::{globals, information, objects, sequences, statistics};
+use super::{foreign_keys, globals, information, objects, sequences, statistics};
 use crate::error::SqlResult;
 use crate::types::{Datum, SqlType, TypeContext};
 
@@ -151,6 +151,7 @@ fn catalogs() -> Vec<Generator> {
         session(INFO, "sequences", sequences::information),
         session(INFO, "check_constraints", information::check_constraints),
         session(INFO, "table_constraints", information::table_constraints),
+        session(INFO, "referential_constraints", foreign_keys::referential),
         session(INFO, "key_column_usage", information::key_columns),
         session(
             INFO,

@@ -2,6 +2,7 @@
 
 use super::builtin;
 use super::deparse::format_type;
+use super::foreign_keys;
 use super::objects;
 use super::relations;
 use super::rows::{Cell, Rows, maybe_text, number, text};
@@ -256,6 +257,16 @@ pub fn table_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> 
                 ("enforced", yes_or_no(true)),
             ]))?;
         }
+        for key in &table.foreign_keys {
+            let names = constraint_names(snapshot, table, &key.name);
+            let names = names.into_iter().chain(table_names(snapshot, table));
+            rows.push(names.chain([
+                ("constraint_type", text("FOREIGN KEY")),
+                ("is_deferrable", yes_or_no(key.deferrable)),
+                ("initially_deferred", yes_or_no(key.deferred)),
+                ("enforced", yes_or_no(true)),
+            ]))?;
+        }
         for constraint in &table.constraints {
             let index = table
                 .indexes
@@ -299,12 +310,29 @@ pub fn key_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
                 .into_iter()
                 .chain([("ordinal_position", number(at + 1))]),
         )
-    })
+    })?;
+    foreign_keys::key_columns(snapshot, rows)
 }
 
 /// `constraint_column_usage`
 pub fn constraint_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    each_key_column(snapshot, |names, _| rows.push(names))
+    each_key_column(snapshot, |names, _| rows.push(names))?;
+    for table in snapshot.tables.iter() {
+        let not_null = table.not_null();
+        let not_null = not_null.map(|(constraint, column)| (&constraint.name, column));
+        let checks = table.checks.iter().flat_map(|check| {
+            let columns = check.columns.iter();
+            let columns = columns.filter_map(|at| table.columns.get(*at));
+            columns.map(|column| (&check.name, column))
+        });
+        for (name, column) in not_null.chain(checks) {
+            let mut names = constraint_names(snapshot, table, name).to_vec();
+            names.extend(table_names(snapshot, table));
+            names.push(("column_name", text(&*column.name)));
+            rows.push(names)?;
+        }
+    }
+    foreign_keys::used_columns(snapshot, rows)
 }
 
 fn each_key_column(

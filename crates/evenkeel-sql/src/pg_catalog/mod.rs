@@ -5,6 +5,7 @@
 mod builtin;
 mod context;
 mod deparse;
+mod foreign_keys;
 pub mod functions;
 mod generate;
 mod globals;

@@ -2,6 +2,7 @@
 
 use super::builtin;
 use super::deparse;
+use super::foreign_keys;
 use super::relations;
 use super::rows::{Cell, Rows, flag, number, oid, text};
 use super::snapshot::{
@@ -73,6 +74,10 @@ pub fn classes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
             ("relhasindex", flag(!table.indexes.is_empty())),
             ("relnatts", number(table.attributes())),
             ("relchecks", number(table.checks.len())),
+            (
+                "relhastriggers",
+                flag(foreign_keys::has_triggers(snapshot, table)),
+            ),
             ("relreplident", text("d")),
             ("reloptions", options(table)),
         ]);
@@ -296,6 +301,11 @@ pub fn constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
             row.push(("conkey", text(format!("{{{columns}}}"))));
             rows.push(row)?;
         }
+        for key in &table.foreign_keys {
+            let mut row = constraint_row(table, key.oid, &key.name, "f");
+            foreign_keys::complete(key, &mut row);
+            rows.push(row)?;
+        }
     }
     Ok(())
 }
@@ -318,22 +328,28 @@ fn constraint_row(table: &Table, number: u32, name: &str, code: &str) -> Vec<Cel
 
 /// `pg_tables`
 pub fn tables_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
-    let mut row = |schema: &str, name: &str, indexes: bool| {
+    let mut row = |schema: &str, name: &str, indexes: bool, triggers: bool| {
         rows.push([
             ("schemaname", text(schema)),
             ("tablename", text(name)),
             ("tableowner", text(&snapshot.user)),
             ("hasindexes", flag(indexes)),
             ("hasrules", flag(false)),
-            ("hastriggers", flag(false)),
+            ("hastriggers", flag(triggers)),
             ("rowsecurity", flag(false)),
         ])
     };
     for def in relations::all().iter().filter(|def| def.kind == "r") {
-        row(def.schema, def.name, false)?;
+        row(def.schema, def.name, false, false)?;
     }
     for table in snapshot.tables.iter() {
-        row(&table.schema, &table.name, !table.indexes.is_empty())?;
+        let triggers = foreign_keys::has_triggers(snapshot, table);
+        row(
+            &table.schema,
+            &table.name,
+            !table.indexes.is_empty(),
+            triggers,
+        )?;
     }
     Ok(())
 }

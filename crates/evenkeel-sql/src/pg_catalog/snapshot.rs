@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use super::quote::quote_ident;
 use super::relations;
-use crate::catalog::{CatalogState, DroppedColumn, Identity, NotNull, RelationStats, SequenceInfo};
+use crate::catalog::{
+    CatalogState, DroppedColumn, ForeignKeyInfo, Identity, NotNull, RelationStats, SequenceInfo,
+};
 use crate::functions::SettingsAccess;
 use crate::instance::Instance;
 use crate::types::SqlType;
@@ -131,6 +133,8 @@ pub struct Table {
     pub constraints: Vec<Constraint>,
     /// CHECK constraints.
     pub checks: Vec<Check>,
+    /// Foreign keys.
+    pub foreign_keys: Vec<Arc<ForeignKeyInfo>>,
     /// Declared storage parameters, as `name=value`.
     pub options: Vec<String>,
     /// Statistics gathered by vacuum and analyze.

@@ -121,6 +121,7 @@ fn utility_tag(command: &Command) -> &'static str {
         Command::Set(_) => "SET",
         Command::Reset(_) => "RESET",
         Command::AlterSystem(_) => "ALTER SYSTEM",
+        Command::SetConstraints { .. } => "SET CONSTRAINTS",
         Command::Show(_) => "SHOW",
         Command::Discard(_) => "DISCARD ALL",
         Command::Prepare(_) => "PREPARE",

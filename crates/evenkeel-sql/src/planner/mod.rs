@@ -3,4 +3,5 @@
 
 pub mod cache;
 pub mod compile;
+pub mod references;
 pub mod rows;

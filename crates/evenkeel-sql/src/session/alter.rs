@@ -62,6 +62,7 @@ impl Pass {
                 ColumnChange::SetDefault(_) | ColumnChange::AddIdentity { .. } => Pass::Other,
             },
             AlterAction::Validate(_)
+            | AlterAction::AlterConstraint { .. }
             | AlterAction::Owner(_)
             | AlterAction::SetOptions(_)
             | AlterAction::ResetOptions(_)
@@ -80,6 +81,10 @@ pub(super) struct Alteration<'a> {
     checks: Vec<&'a Constraint>,
     /// Keys of columns that were added.
     keys: Vec<NewConstraint>,
+    /// Foreign keys of columns that were added, with the columns.
+    references: Vec<(&'a Constraint, &'a Name)>,
+    /// Numbers of columns that got another type.
+    pub retyped: Vec<i16>,
 }
 
 impl Session {
@@ -108,12 +113,15 @@ impl Session {
             Err(error) => return Err(error),
         };
         self.refuse_in_use(&table, "ALTER TABLE")?;
+        self.refuse_pending("ALTER TABLE", &table)?;
         let oid = table.oid;
         let mut work = Alteration {
             before: table,
             rows: RowWork::default(),
             checks: Vec::new(),
             keys: Vec::new(),
+            references: Vec::new(),
+            retyped: Vec::new(),
         };
         for pass in Pass::ALL {
             for action in alter
@@ -125,24 +133,38 @@ impl Session {
                 let table = self.altered(oid)?;
                 self.alter(&table, action, &mut work).await?;
             }
-            match pass {
-                Pass::Constraint => {
-                    for constraint in std::mem::take(&mut work.checks) {
-                        let table = self.altered(oid)?;
-                        self.add_check(&table, constraint, &mut work.rows).await?;
-                    }
+            self.end_pass(pass, oid, &mut work).await?;
+        }
+        Ok(())
+    }
+
+    /// Work that the actions of a pass have left for its end.
+    async fn end_pass(&mut self, pass: Pass, oid: Oid, work: &mut Alteration<'_>) -> SqlResult<()> {
+        match pass {
+            Pass::Constraint => {
+                for constraint in std::mem::take(&mut work.checks) {
+                    let table = self.altered(oid)?;
+                    self.add_check(&table, constraint, &mut work.rows).await?;
                 }
-                Pass::Attribute => {
-                    let rows = std::mem::take(&mut work.rows);
-                    self.work_on_rows(Arc::clone(&work.before), rows).await?;
-                }
-                Pass::Index => {
-                    for key in std::mem::take(&mut work.keys) {
-                        self.add_key(oid, key).await?;
-                    }
-                }
-                _ => {}
             }
+            Pass::Attribute => {
+                let rows = std::mem::take(&mut work.rows);
+                self.work_on_rows(Arc::clone(&work.before), rows).await?;
+            }
+            Pass::Index => {
+                for key in std::mem::take(&mut work.keys) {
+                    self.add_key(oid, key).await?;
+                }
+                let retyped = std::mem::take(&mut work.retyped);
+                self.recheck_foreign_keys(oid, &retyped).await?;
+            }
+            Pass::Other => {
+                for (constraint, column) in std::mem::take(&mut work.references) {
+                    let own = Some(column);
+                    self.make_foreign_key(oid, constraint, own, true).await?;
+                }
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -207,9 +229,22 @@ impl Session {
                 let fillfactor = declared.filter(|_| !reset);
                 self.set_parameters(table, fillfactor, parameters).await
             }
+            AlterAction::AlterConstraint {
+                name,
+                deferrable,
+                deferred,
+            } => {
+                let how = (*deferrable, *deferred);
+                self.alter_constraint(table, &name.text, how).await
+            }
             AlterAction::DropConstraint {
-                name, if_exists, ..
-            } => self.drop_constraint(table, name, *if_exists).await,
+                name,
+                if_exists,
+                cascade,
+            } => {
+                self.drop_constraint(table, name, *if_exists, *cascade)
+                    .await
+            }
             AlterAction::Unbuilt(name) => Err(SqlError::unsupported(name)),
         }
     }
@@ -219,6 +254,7 @@ impl Session {
         table: &TableInfo,
         name: &Name,
         if_exists: bool,
+        cascade: bool,
     ) -> SqlResult<()> {
         let name = &name.text;
         let there = table.constraint_names().any(|other| **other == **name);
@@ -229,6 +265,12 @@ impl Session {
             );
             self.notice("NOTICE", SqlState::UNDEFINED_OBJECT, message);
             return Ok(());
+        }
+        let mut constraints = table.constraints.iter();
+        if let Some(key) = constraints.find(|known| *known.name == **name) {
+            let what = format!("constraint {name} on table {}", table.name);
+            self.drop_references_by(table, key.index_oid, what, cascade)
+                .await?;
         }
         let (catalog, txn, ddl) = self.ddl_parts()?;
         catalog.drop_constraint(txn, ddl, table.oid, name).await?;
@@ -265,6 +307,11 @@ impl Session {
                     not_valid: constraint.not_valid,
                 };
                 self.set_not_null(table, at, new, rows).await
+            }
+            ConstraintKind::ForeignKey(_) => {
+                self.make_foreign_key(table.oid, constraint, None, true)
+                    .await?;
+                Ok(())
             }
             _ => self.add_key(table.oid, added_constraint(constraint)?).await,
         }
@@ -331,6 +378,9 @@ impl Session {
 
     async fn validate_constraint(&mut self, table: &TableInfo, name: &Name) -> SqlResult<()> {
         let name = &name.text;
+        if let Some(key) = table.foreign_keys.iter().find(|key| *key.name == **name) {
+            return self.validate_foreign_key(table, key).await;
+        }
         let mut rows = RowWork::default();
         let check = table.checks.iter().find(|check| *check.name == **name);
         let not_null = table.columns.iter().find(|column| {
@@ -415,6 +465,10 @@ impl Session {
         let checks =
             checks.filter(|constraint| matches!(constraint.kind, ConstraintKind::Check(_)));
         work.checks.extend(checks);
+        let references = column.constraints.iter();
+        let references = references.filter(|c| matches!(c.kind, ConstraintKind::ForeignKey(_)));
+        work.references
+            .extend(references.map(|constraint| (constraint, &column.name)));
         work.keys.extend(keys);
         Ok(())
     }
@@ -464,6 +518,7 @@ impl Session {
             self.drop_defaults_by(sequence, Some((table, Some(at))), cascade)
                 .await?;
         }
+        self.drop_references_to_column(table, at, cascade).await?;
         let (catalog, txn, ddl) = self.ddl_parts()?;
         catalog.drop_column(txn, ddl, table.oid, at).await?;
         for sequence in own {

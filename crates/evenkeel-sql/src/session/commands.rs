@@ -51,6 +51,10 @@ impl Session {
                 done("RESET")
             }
             Command::AlterSystem(change) => self.alter_system(change).await,
+            Command::SetConstraints { names, deferred } => {
+                self.set_constraints(names, *deferred).await?;
+                done("SET CONSTRAINTS")
+            }
             Command::Show(name) => self.show(name),
             Command::Discard(what) => self.discard(*what),
             Command::Prepare(prepare) => self.prepare_sql(prepare).await,

@@ -25,6 +25,8 @@ use crate::protocol::CopyFormat;
 /// Takes the data of COPY FROM STDIN.
 pub struct CopyInSink {
     copy: Box<CopyIn>,
+    /// How many row events there were before it.
+    events: usize,
     /// Whether the transaction ends with the COPY.
     autocommit: bool,
     /// The statement's timer, which ends with it.
@@ -75,10 +77,14 @@ impl CopyInSink {
     /// # Errors
     /// A bad last line, or the commit's if the COPY is a transaction of its own.
     pub async fn finish(mut self, session: &mut Session) -> SqlResult<String> {
-        let result = match session.tx.txn() {
+        let mut result = match session.tx.txn() {
             Ok(txn) => self.copy.finish(txn).await,
             Err(error) => Err(error),
         };
+        if let Ok(count) = result {
+            let checked = session.statement_events(self.events).await;
+            result = checked.map(|()| count);
+        }
         let count = session.settle(result)?;
         self.timeout = None;
         if self.autocommit {
@@ -168,8 +174,10 @@ impl Session {
             table, columns, made, shape, options, cx, cancel,
         ));
         let autocommit = self.tx.block == Block::Implicit && !self.in_batch;
+        let events = self.resources.events.len();
         Ok(StatementResult::CopyIn(CopyInSink {
             copy,
+            events,
             autocommit,
             timeout: None,
         }))

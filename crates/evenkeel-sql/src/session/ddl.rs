@@ -35,8 +35,10 @@ impl Session {
             Define::Rename(rename) => self.rename(rename).await,
             Define::Drop(drop) => self.drop_relations(drop).await,
             Define::Truncate {
-                tables, restart, ..
-            } => self.truncate(tables, *restart).await,
+                tables,
+                restart,
+                cascade,
+            } => self.truncate(tables, *restart, *cascade).await,
             Define::CreateSequence {
                 name,
                 persistence,
@@ -142,6 +144,9 @@ impl Session {
                     checks.push(check);
                     continue;
                 }
+                if matches!(constraint.kind, ast::ConstraintKind::ForeignKey(_)) {
+                    continue;
+                }
                 table_constraint(&name, constraint, &mut columns, &mut constraints)?;
             }
         }
@@ -158,11 +163,12 @@ impl Session {
             if_not_exists: create.if_not_exists,
         };
         let (catalog, txn, ddl) = self.ddl_parts()?;
-        if catalog.create_table(txn, ddl, &new).await?.is_none() {
+        let Some(made) = catalog.create_table(txn, ddl, &new).await? else {
             let message = format!("relation \"{}\" already exists, skipping", new.name);
             self.notice("NOTICE", SqlState::DUPLICATE_TABLE, message);
-        }
-        Ok(())
+            return Ok(());
+        };
+        self.add_foreign_keys(made.oid, create).await
     }
 
     /// A column without its constraints.
@@ -207,7 +213,11 @@ impl Session {
         let (name, serial) = (new.name.clone(), new.is_serial());
         let mut null = serial.then_some(true);
         for constraint in &column.constraints {
-            refuse_attributes(constraint, false)?;
+            match &constraint.kind {
+                // Made when the table is there.
+                ast::ConstraintKind::ForeignKey(_) => continue,
+                _ => refuse_attributes(constraint, false)?,
+            }
             match &constraint.kind {
                 ast::ConstraintKind::Null | ast::ConstraintKind::NotNull(_) => {
                     let not_null = constraint.kind != ast::ConstraintKind::Null;
@@ -237,7 +247,7 @@ impl Session {
                     constraints.push(new_key(constraint, key, vec![name.clone()])?);
                 }
                 // Bound when all columns are known.
-                ast::ConstraintKind::Check(_) => {}
+                ast::ConstraintKind::Check(_) | ast::ConstraintKind::ForeignKey(_) => {}
                 ast::ConstraintKind::Identity { always, options } => {
                     if new.sequence.is_some() && !serial {
                         let what = "identity specifications";
@@ -425,12 +435,20 @@ impl Session {
                 None => return Err(missing(drop.kind, schema.as_deref(), &table)),
             }
         }
+        if drop.kind == DropKind::Table {
+            self.before_drop(&found, drop.cascade).await?;
+        }
         for relation in found {
             match (drop.kind, &relation) {
                 (DropKind::Table, Relation::Table(table)) => {
                     self.drop_table(table, drop.cascade).await?;
                 }
-                (DropKind::Index, Relation::Index(_, index)) => {
+                (DropKind::Index, Relation::Index(table, index)) => {
+                    if index.constraint.is_none() {
+                        let what = format!("index {}", index.name);
+                        self.drop_references_by(table, index.oid, what, drop.cascade)
+                            .await?;
+                    }
                     let (catalog, txn, ddl) = self.ddl_parts()?;
                     catalog.drop_index(txn, ddl, index.oid).await?;
                 }
@@ -444,6 +462,29 @@ impl Session {
             }
         }
         Ok(())
+    }
+
+    /// Takes the foreign keys away that refer to tables to be dropped, or refuses to.
+    async fn before_drop(&mut self, found: &[Relation], cascade: bool) -> SqlResult<()> {
+        let mut tables = Vec::with_capacity(found.len());
+        for relation in found {
+            let Relation::Table(table) = relation else {
+                return Err(wrong_object(DropKind::Table, relation));
+            };
+            let (lock, mode) = (table.lock_id(), TableLockMode::AccessExclusive);
+            let txn = self.tx.txn()?;
+            txn.lock_table(lock, mode, WaitPolicy::Block).await?;
+            if !tables
+                .iter()
+                .any(|known: &Arc<crate::catalog::TableInfo>| known.oid == table.oid)
+            {
+                tables.push(Arc::clone(table));
+            }
+        }
+        for table in &tables {
+            self.refuse_pending("DROP TABLE", table)?;
+        }
+        self.drop_references_to_tables(&tables, cascade).await
     }
 
     async fn drop_extensions(&mut self, drop: &ast::Drop) -> SqlResult<()> {
@@ -462,7 +503,12 @@ impl Session {
         Ok(())
     }
 
-    async fn truncate(&mut self, names: &[QualifiedName], restart: bool) -> SqlResult<()> {
+    async fn truncate(
+        &mut self,
+        names: &[QualifiedName],
+        restart: bool,
+        cascade: bool,
+    ) -> SqlResult<()> {
         let mut tables: Vec<Oid> = Vec::with_capacity(names.len());
         for name in names {
             let mode = TableLockMode::AccessExclusive;
@@ -472,6 +518,7 @@ impl Session {
                 tables.push(table.oid);
             }
         }
+        self.truncated_too(&mut tables, cascade).await?;
         for oid in tables {
             let (catalog, txn, ddl) = self.ddl_parts()?;
             catalog.truncate(txn, ddl, oid).await?;
@@ -665,6 +712,7 @@ pub(super) fn added_constraint(constraint: &Constraint) -> SqlResult<NewConstrai
         ast::ConstraintKind::Null
         | ast::ConstraintKind::NotNull(_)
         | ast::ConstraintKind::Check(_)
+        | ast::ConstraintKind::ForeignKey(_)
         | ast::ConstraintKind::Default(_)
         | ast::ConstraintKind::Identity { .. } => {
             Err(SqlError::internal("a constraint that is made elsewhere"))

@@ -61,7 +61,10 @@ impl Session {
             run.drain().await?;
             return Ok(lines(&run));
         }
-        row::change::measured(plan, &cx, (snapshot, cancel), &mut self.tx.txn, lines).await
+        let (events, at) = (self.resources.events.len(), (snapshot, cancel));
+        let shown = row::change::measured(plan, &cx, at, &mut self.tx.txn, lines).await?;
+        self.statement_events(events).await?;
+        Ok(shown)
     }
 }
 

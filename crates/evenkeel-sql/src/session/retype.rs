@@ -57,6 +57,7 @@ impl Session {
             return Err(self.placed(error, ty.at));
         }
         let to = self.column_type(ty)?;
+        work.retyped.push(table.columns[at].attnum);
         if !to.is_storable() {
             let name = &table.columns[at].name;
             let message = format!("column \"{name}\" has pseudo-type {}", to.base_name());

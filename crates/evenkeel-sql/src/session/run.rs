@@ -321,7 +321,9 @@ impl Session {
                 Ok(self.streamed(columns, rows, formats))
             }
             Kind::RowChange(plan, _) => {
+                let events = self.resources.events.len();
                 let changed = self.change_rows(plan, data, cx, formats).await?;
+                self.statement_events(events).await?;
                 Ok(changed_result(compiled, changed))
             }
             _ => Err(SqlError::internal(
@@ -410,7 +412,7 @@ fn no_target() -> SqlError {
 }
 
 /// How a statement locks a table.
-fn lock_mode(kind: &Kind, table: Oid) -> TableLockMode {
+pub(super) fn lock_mode(kind: &Kind, table: Oid) -> TableLockMode {
     match kind {
         Kind::Rows(plan) | Kind::RowChange(plan, _) => plan_lock_mode(plan, table),
         _ => TableLockMode::AccessShare,

@@ -7,6 +7,7 @@ use evenkeel_engine::{Isolation, Transaction};
 use evenkeel_planner::ast::{IsolationLevel, TransactionCommand, TransactionModes};
 
 use super::Session;
+use super::deferral::Deferral;
 use crate::catalog::{DdlLog, DdlMark};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::protocol::TransactionStatus;
@@ -45,6 +46,9 @@ struct Savepoint {
     name: String,
     ddl: DdlMark,
     settings: SettingsMark,
+    /// How many row events there were.
+    events: usize,
+    deferral: Deferral,
 }
 
 /// A session's transaction.
@@ -58,6 +62,8 @@ pub struct TxState {
     /// Whether `ddl` was handed out in this transaction.
     pub ddl_used: bool,
     savepoints: Vec<Savepoint>,
+    /// Which constraints are deferred.
+    pub deferral: Deferral,
     /// `now()`: microseconds since 1970 UTC.
     pub started: i64,
     /// READ ONLY.
@@ -77,6 +83,7 @@ impl TxState {
             ddl: DdlLog::default(),
             ddl_used: false,
             savepoints: Vec::new(),
+            deferral: Deferral::default(),
             started: 0,
             read_only: false,
             isolation: Isolation::ReadCommitted,
@@ -341,6 +348,8 @@ impl Session {
             name: name.to_owned(),
             ddl,
             settings,
+            events: self.resources.events.len(),
+            deferral: self.tx.deferral.clone(),
         });
         Ok(())
     }
@@ -366,6 +375,7 @@ impl Session {
         let at = self.find_savepoint(name, "RELEASE SAVEPOINT")?;
         self.tx.txn()?.release(name)?;
         self.tx.savepoints.truncate(at);
+        self.resources.events.release(at);
         Ok(())
     }
 
@@ -377,6 +387,8 @@ impl Session {
         let savepoint = &self.tx.savepoints[at];
         self.tx.ddl.rollback_to(savepoint.ddl);
         let settings = savepoint.settings.clone();
+        self.resources.events.rollback_to(savepoint.events, at + 1);
+        self.tx.deferral = savepoint.deferral.clone();
         self.settings.rollback_to(&settings);
         self.tx.block = Block::Explicit;
         Ok(())
@@ -384,6 +396,10 @@ impl Session {
 
     /// Commits what there is. On failure everything is rolled back.
     pub(super) async fn commit(&mut self) -> SqlResult<()> {
+        if let Err(error) = self.deferred_events().await {
+            self.rollback();
+            return Err(error);
+        }
         if !self.cursors.is_empty()
             && let Err(error) = self.hold_cursors().await
         {
@@ -423,6 +439,8 @@ impl Session {
             self.tx.ddl = DdlLog::default();
         }
         self.tx.savepoints.clear();
+        self.tx.deferral = Deferral::default();
+        self.resources.events.clear();
         self.end_cursors(committed);
         self.settings.end(committed);
     }

@@ -360,7 +360,7 @@ fn load_frozen(f: &Fixture, txn: &mut Transaction, rows: usize) -> EngineResult<
         freeze: true,
         ring: Some(f.table.load_ring()),
     };
-    block_on(f.table.insert_many(txn, &many(rows), &options))
+    block_on(f.table.insert_many(txn, &many(rows), &options)).map(drop)
 }
 
 #[test]

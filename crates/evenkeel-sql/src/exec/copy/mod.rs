@@ -10,6 +10,7 @@ use evenkeel_engine::heap::rows::RowBatch;
 use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::table::InsertOptions;
 use evenkeel_engine::{BlockNumber, CancelFlag, Tid, Transaction};
+use evenkeel_exec::RowEvent;
 use evenkeel_expr::program::Program;
 use evenkeel_planner::plan::Check;
 
@@ -202,10 +203,21 @@ impl CopyIn {
             .insert_many(txn, &self.bulk, &self.options)
             .await;
         self.bulk.clear();
-        inserted.map_err(|error| {
+        let placed = inserted.map_err(|error| {
             let error: SqlError = error.into();
             self.located(error.table(&*self.table.name), Place::Number)
-        })
+        })?;
+        for key in &self.table.foreign_keys {
+            for at in &placed {
+                self.cx.seed.resources.events.push(RowEvent {
+                    key: key.oid,
+                    referred: false,
+                    old: None,
+                    new: Some(*at),
+                })?;
+            }
+        }
+        Ok(())
     }
 
     /// Reads the complete lines of `data`; the number of bytes used.

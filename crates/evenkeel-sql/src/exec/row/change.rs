@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use evenkeel_engine::{CancelFlag, Snapshot, Transaction};
-use evenkeel_exec::{Execution, TransactionWriter};
+use evenkeel_exec::{Environment, Execution, TransactionWriter};
 use evenkeel_planner::plan::Plan;
 
-use super::{PlanRows, environment, types_of};
+use super::{PlanRows, RowSession, environment, types_of};
 use crate::error::{SqlError, SqlResult};
 use crate::exec::{RowBuffer, StatementCx};
 use crate::protocol::Format;
@@ -42,6 +42,35 @@ pub async fn run(
     txn: &mut Option<Transaction>,
 ) -> SqlResult<Changed> {
     let (session, env) = environment(cx, snapshot, cancel);
+    run_in(plan, params, cx, (session, env), formats, txn).await
+}
+
+/// As [`run`], for the action of a foreign key: it finds rows by a snapshot of its own, and may
+/// change none that `seen` does not see.
+///
+/// # Errors
+/// The statement's; 40001 for such a row.
+pub async fn act(
+    plan: &Arc<Plan>,
+    params: Vec<Datum>,
+    cx: &Arc<StatementCx>,
+    (snapshot, cancel): At,
+    seen: Option<Snapshot>,
+    txn: &mut Option<Transaction>,
+) -> SqlResult<Changed> {
+    let (session, mut env) = environment(cx, snapshot, cancel);
+    env.cross_check = seen;
+    run_in(plan, params, cx, (session, env), &[], txn).await
+}
+
+async fn run_in(
+    plan: &Arc<Plan>,
+    params: Vec<Datum>,
+    cx: &Arc<StatementCx>,
+    (session, env): (Arc<RowSession>, Environment),
+    formats: &[Format],
+    txn: &mut Option<Transaction>,
+) -> SqlResult<Changed> {
     let started = Execution::start(Arc::clone(plan), params, env);
     let rows = started.map(|run| PlanRows::new(run, types_of(plan), session));
     written(rows?, txn, async |mut rows| {

@@ -132,6 +132,8 @@ fn environment(
         memory: Arc::clone(&resources.memory),
         cancel,
         temp: Arc::clone(&resources.temp),
+        events: Arc::clone(&resources.events),
+        cross_check: None,
         limits,
     };
     (session, env)

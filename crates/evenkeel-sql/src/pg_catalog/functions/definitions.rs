@@ -3,6 +3,7 @@
 use super::names::relation_oid;
 use super::{Definition, arg, flag_arg, lax, number_arg, oid_arg, strict, text_arg};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::pg_catalog::foreign_keys;
 use crate::pg_catalog::quote::quote_ident;
 use crate::pg_catalog::snapshot::{Relation, Snapshot};
 use crate::pg_catalog::{builtin, deparse, globals, relations, sequences};
@@ -183,6 +184,9 @@ fn constraint(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
         if let Some(check) = table.checks.iter().find(|check| check.oid == oid) {
             let condition = if pretty { &check.pretty } else { &check.text };
             return Some(format!("CHECK ({condition}){}", not_valid(check.validated)));
+        }
+        if let Some(key) = table.foreign_keys.iter().find(|key| key.oid == oid) {
+            return Some(foreign_keys::definition(snapshot, table, key));
         }
         let constraint = table
             .constraints

@@ -53,6 +53,7 @@ fn over_columns<'a>(table: &str, columns: impl Iterator<Item = (&'a str, SqlType
         columns: columns.collect(),
         indexes: Vec::new(),
         checks: Vec::new(),
+        keys: Vec::new(),
         size: RelationSize::default(),
     }
 }

@@ -6,12 +6,14 @@ use std::sync::{Arc, LazyLock};
 use evenkeel_planner::bound::Query;
 use evenkeel_planner::catalog::Catalog;
 use evenkeel_planner::relation::{
-    Check, Column, ColumnStatistics, Identity, Index, IndexColumn, Relation, RelationKind,
+    Check, Column, ColumnStatistics, Identity, Index, IndexColumn, KeyUse, Relation, RelationKind,
     RelationSize,
 };
 use evenkeel_planner::{PlanError, PlanResult};
 
-use crate::catalog::{self, CheckInfo, ColumnStats, IndexInfo, SequenceInfo, TableInfo};
+use crate::catalog::{
+    self, CatalogState, CheckInfo, ColumnStats, IndexInfo, SequenceInfo, TableInfo,
+};
 use crate::error::SqlState;
 use crate::exec::StatementCx;
 use crate::pg_catalog::{self, RelationDef};
@@ -46,7 +48,7 @@ impl Names {
             return Some(virtual_relation(def));
         }
         match self.cx.view.find(Some(schema), name, &[])? {
-            catalog::Relation::Table(table) => Some(Arc::new(relation(&table))),
+            catalog::Relation::Table(table) => Some(Arc::new(relation(&table, &self.cx.view))),
             catalog::Relation::Sequence(info) => Some(Arc::new(sequence(&info))),
             catalog::Relation::Index(..) => None,
         }
@@ -76,7 +78,7 @@ impl Catalog for Names {
     }
 }
 
-fn relation(table: &TableInfo) -> Relation {
+fn relation(table: &TableInfo, view: &CatalogState) -> Relation {
     let columns = table.columns.iter().enumerate();
     let columns = columns.map(|(at, column)| Column {
         name: Arc::clone(&column.name),
@@ -96,6 +98,7 @@ fn relation(table: &TableInfo) -> Relation {
         name: Arc::clone(&table.name),
         kind: RelationKind::Table,
         checks: table.checks.iter().map(|c| check(c)).collect(),
+        keys: key_uses(table, view),
         size: size(table, &columns),
         columns,
         indexes: table.indexes.iter().map(|i| index(table, i)).collect(),
@@ -125,12 +128,28 @@ fn sequence(sequence: &SequenceInfo) -> Relation {
         columns: columns.into_iter().map(column).collect(),
         indexes: Vec::new(),
         checks: Vec::new(),
+        keys: Vec::new(),
         size: RelationSize {
             pages: 1.0,
             rows: 1.0,
             all_visible: 0.0,
         },
     }
+}
+
+/// First those that refer to the table, whose actions come before the checks of its own.
+fn key_uses(table: &TableInfo, view: &CatalogState) -> Vec<KeyUse> {
+    let referred = view.references_to(table.oid).map(|(_, key)| KeyUse {
+        oid: key.oid,
+        referred: true,
+        columns: table.positions(&key.referenced),
+    });
+    let own = table.foreign_keys.iter().map(|key| KeyUse {
+        oid: key.oid,
+        referred: false,
+        columns: table.positions(&key.columns),
+    });
+    referred.chain(own).collect()
 }
 
 fn check(check: &CheckInfo) -> Check {
@@ -245,6 +264,7 @@ fn described(def: &RelationDef) -> Relation {
         columns: columns.collect(),
         indexes: Vec::new(),
         checks: Vec::new(),
+        keys: Vec::new(),
         size: CATALOG_SIZE,
     }
 }
