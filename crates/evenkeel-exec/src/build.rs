@@ -1,6 +1,7 @@
 //! The running state of a plan's nodes.
 
 use evenkeel_planner::plan::{AggregateStrategy, HeldRow, Node, NodeKind};
+use evenkeel_planner::relation::RelationKind;
 
 use crate::batch::Batch;
 use crate::context::{Child, Cx, Operator, Step};
@@ -9,7 +10,7 @@ use crate::nodes::aggregate::{Hashed, Ordered};
 use crate::nodes::append::Append;
 use crate::nodes::cte::{CteScan, WorkingScan};
 use crate::nodes::fixed::{FixedRow, FixedScan, Marked};
-use crate::nodes::function_scan::{FunctionScan, VirtualScan};
+use crate::nodes::function_scan::FunctionScan;
 use crate::nodes::hash_join::HashJoin;
 use crate::nodes::index_scan::IndexScan;
 use crate::nodes::leaf::{Single, Values};
@@ -29,6 +30,7 @@ use crate::nodes::set_operation::SetOperation;
 use crate::nodes::shape::{Project, Shape};
 use crate::nodes::sort::Sort;
 use crate::nodes::unique::Unique;
+use crate::nodes::virtual_scan::{VirtualIndexScan, VirtualScan};
 use crate::nodes::window::Window;
 
 /// Every so many levels of a plan an operator looks whether the stack has room.
@@ -84,10 +86,11 @@ fn build_at(node: &Node, way: Way<'_>) -> ExecResult<Child> {
 
 /// The state of a node with its filter and projection.
 fn shaped(node: &Node, way: Way<'_>) -> ExecResult<Box<dyn Operator>> {
-    let scan = matches!(
-        node.kind,
-        NodeKind::SeqScan { .. } | NodeKind::IndexScan { .. }
-    );
+    let scan = match &node.kind {
+        NodeKind::SeqScan { .. } => true,
+        NodeKind::IndexScan { relation, .. } => relation.kind == RelationKind::Table,
+        _ => false,
+    };
     let held = way.held.unwrap_or_default().iter();
     let mut marks = held.map(|held| Some(held.mark));
     // A mark that nothing holds is of a row that is only told from none.
@@ -121,6 +124,9 @@ fn raw(kind: &NodeKind, way: Way<'_>) -> ExecResult<Box<dyn Operator>> {
         NodeKind::Result { .. } => Box::new(Single::default()),
         NodeKind::Values(_) => Box::new(Values::default()),
         NodeKind::SeqScan { .. } => Box::new(SeqScan::default()),
+        NodeKind::IndexScan { relation, .. } if relation.kind == RelationKind::Virtual => {
+            Box::new(VirtualIndexScan::default())
+        }
         NodeKind::IndexScan { .. } => Box::new(IndexScan::default()),
         NodeKind::VirtualScan { .. } => Box::new(VirtualScan::default()),
         NodeKind::FunctionScan { .. } => Box::new(FunctionScan::default()),

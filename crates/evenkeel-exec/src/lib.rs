@@ -23,6 +23,7 @@ mod sorter;
 mod spill;
 mod subplan;
 mod transaction;
+mod virtual_rows;
 mod walk;
 mod writer;
 
@@ -33,7 +34,8 @@ pub use events::{RowEvent, RowEvents};
 pub use execution::{Execution, Step, Wait};
 pub use measure::{Measure, MergeCounts};
 pub use new_row::{check_violation, null_violation};
-pub use relations::{Relations, VirtualRows};
+pub use relations::Relations;
 pub use spill::TempSpace;
 pub use transaction::TransactionWriter;
+pub use virtual_rows::VirtualRows;
 pub use writer::{Waiting, Write, Writer, Written};

@@ -4,13 +4,10 @@ use std::sync::Arc;
 
 use evenkeel_engine::table::Table;
 use evenkeel_planner::relation::Relation;
-use evenkeel_types::Datum;
 use evenkeel_types::row::RowLayout;
 
 use crate::error::ExecResult;
-
-/// Some rows of a virtual relation.
-pub type VirtualRows = Arc<[Vec<Datum>]>;
+use crate::virtual_rows::VirtualRows;
 
 /// The rows of relations; the session implements it over its catalog.
 pub trait Relations: Send + Sync {

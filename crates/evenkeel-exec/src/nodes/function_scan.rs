@@ -1,4 +1,4 @@
-//! The rows of functions side by side, and those that the server makes.
+//! The rows of functions side by side.
 
 use evenkeel_engine::memory::Reservation;
 use evenkeel_planner::plan::Node;
@@ -6,9 +6,8 @@ use evenkeel_types::Datum;
 
 use crate::batch::Batch;
 use crate::context::{Cx, Operator, Step};
-use crate::error::{ExecError, ExecResult};
+use crate::error::ExecResult;
 use crate::eval::SetRows;
-use crate::relations::VirtualRows;
 
 #[derive(Default)]
 pub(crate) struct FunctionScan {
@@ -71,60 +70,6 @@ impl Operator for FunctionScan {
     fn rescan(&mut self, _node: &Node, _cx: &Cx) -> ExecResult<()> {
         self.calls = None;
         self.count = 0;
-        Ok(())
-    }
-}
-
-/// Rows that the server makes: catalogs and statistics views.
-#[derive(Default)]
-pub(crate) struct VirtualScan {
-    /// Those of the statement: each run gives the same ones.
-    parts: Option<Vec<VirtualRows>>,
-    part: usize,
-    next: usize,
-}
-
-impl Operator for VirtualScan {
-    fn next(&mut self, node: &Node, cx: &Cx, want: usize, out: &mut Batch) -> ExecResult<Step> {
-        kind!(node, VirtualScan { relation, columns });
-        out.reset(columns.len());
-        let parts = match &mut self.parts {
-            Some(parts) => parts,
-            none => none.insert(cx.env.relations.virtual_rows(relation)?),
-        };
-        while !out.is_full(cx.most(want))
-            && let Some(part) = parts.get(self.part)
-        {
-            let Some(row) = part.get(self.next) else {
-                self.part += 1;
-                self.next = 0;
-                continue;
-            };
-            self.next += 1;
-            for column in columns {
-                let value = row.get(*column).cloned();
-                let value = value.ok_or_else(|| ExecError::plan("a column that is not there"))?;
-                out.push_value(match (value, relation.columns.get(*column)) {
-                    // The server may give arrays in their text form.
-                    (Datum::Text(text), Some(column)) if column.ty.element().is_some() => {
-                        Datum::parse_text(column.ty, &text, cx.env.session.types())?
-                    }
-                    (value, _) => value,
-                });
-            }
-            out.end_row();
-        }
-        cx.over(out.len())?;
-        Ok(if out.is_empty() {
-            Step::Done
-        } else {
-            Step::Rows
-        })
-    }
-
-    fn rescan(&mut self, _node: &Node, _cx: &Cx) -> ExecResult<()> {
-        self.part = 0;
-        self.next = 0;
         Ok(())
     }
 }

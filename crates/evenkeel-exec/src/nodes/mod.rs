@@ -36,4 +36,5 @@ pub(crate) mod set_operation;
 pub(crate) mod shape;
 pub(crate) mod sort;
 pub(crate) mod unique;
+pub(crate) mod virtual_scan;
 pub(crate) mod window;

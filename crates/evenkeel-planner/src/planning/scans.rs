@@ -209,6 +209,11 @@ impl Statement<'_> {
         wish: &Wish,
     ) -> Vec<(IndexMatch, bool)> {
         let keys = match_index(rel, relation, index, clauses);
+        if relation.kind != RelationKind::Table {
+            // Rows that the server makes are in no order: a value finds those that have it.
+            let found = !keys.equal.is_empty() || keys.any.is_some();
+            return found.then_some((keys, false)).into_iter().collect();
+        }
         let empty = keys.equal.is_empty()
             && keys.any.is_none()
             && keys.low.is_none()
@@ -257,6 +262,18 @@ impl Statement<'_> {
             .any
             .as_ref()
             .map_or(1.0, |array| self.elements(array).max(1.0));
+        if relation.kind != RelationKind::Table {
+            let left = clauses.len() - answered.len();
+            let total = disabled(settings.indexscan)
+                + searches * HASH_LOOKUP * settings.cpu_operator_cost
+                + tuples * (settings.cpu_tuple_cost + filter_cost(settings, left));
+            return Estimate {
+                startup: disabled(settings.indexscan),
+                total,
+                rows: out_rows,
+                bytes: self.row_bytes(rel),
+            };
+        }
         let leaf_pages = (index.pages * share).ceil().max(1.0);
         let cache = settings.effective_cache_pages;
         let (index_pages, heap_pages) = if loops > 1.0 {
@@ -352,6 +369,9 @@ pub(super) fn column_of(rel: usize, column: usize, ty: SqlType) -> Expr {
         at: Pos::NONE,
     }
 }
+
+/// Operators that a look-up in a hash table is worth, about.
+const HASH_LOOKUP: f64 = 10.0;
 
 /// Entries of a page above the leaves, about.
 const ENTRIES_OF_NODE: f64 = 200.0;
@@ -452,7 +472,7 @@ fn key_type_fits(value: SqlType, column: SqlType) -> bool {
     let text = |ty: SqlType| matches!(ty, SqlType::Text | SqlType::Varchar(_));
     value.oid() == column.oid()
         || (integer(value) && integer(column))
-        || (text(value) && text(column))
+        || (text(value) && (text(column) || column == SqlType::Name))
         || (value.is_oid() && column.is_oid())
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::snapshot::{
-    Check, Column, Constraint, Extension, Index, KeyPart, Sizes, Snapshot, Table,
+    Check, Column, Constraint, Extension, Index, KeyPart, MadeRows, Sizes, Snapshot, Table,
 };
 use crate::catalog::{CatalogState, IndexInfo, Relation, SequenceInfo, TableInfo};
 use crate::functions::SessionVars;
@@ -13,12 +13,17 @@ use crate::functions::SessionVars;
 /// How many catalog states' tables are kept converted.
 const KEPT: usize = 4;
 
-/// A state's objects, converted.
-type Objects = (Arc<[Table]>, Arc<[Arc<SequenceInfo>]>, Arc<[Extension]>);
+/// A state's objects, converted, and the rows that were made of them.
+type Objects = (
+    Arc<[Table]>,
+    Arc<[Arc<SequenceInfo>]>,
+    Arc<[Extension]>,
+    Arc<MadeRows>,
+);
 
 /// The snapshot of a session.
 pub fn of_session(vars: &SessionVars) -> Snapshot {
-    let (tables, sequences, extensions) = objects(&vars.catalog);
+    let (tables, sequences, extensions, made) = objects(&vars.catalog);
     let schemas = vars.catalog.schemas().iter();
     Snapshot {
         user: vars.user.clone(),
@@ -32,6 +37,7 @@ pub fn of_session(vars: &SessionVars) -> Snapshot {
         tables,
         sequences,
         extensions,
+        made,
         settings: Arc::clone(&vars.settings),
         sizes: Arc::new(CatalogSizes(Arc::clone(&vars.catalog))),
         catalog: Some(Arc::clone(&vars.catalog)),
@@ -59,7 +65,8 @@ fn objects(state: &Arc<CatalogState>) -> Objects {
         version: Arc::clone(&extension.version),
     });
     let sequences = state.sequences().cloned();
-    let objects: Objects = (tables, sequences.collect(), extensions.collect());
+    let (sequences, extensions) = (sequences.collect(), extensions.collect());
+    let objects: Objects = (tables, sequences, extensions, Arc::default());
     let mut cache = CACHE.lock();
     cache.retain(|(weak, _)| weak.strong_count() > 0);
     if cache.len() >= KEPT {

@@ -1,7 +1,7 @@
 //! Which relation is filled by what.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{LazyLock, OnceLock};
 
 use evenkeel_exec::VirtualRows;
 
@@ -22,6 +22,8 @@ struct Generator {
     relation: (&'static str, &'static str),
     common: Option<Common>,
     session: Option<Session>,
+    /// Whether the session's rows are those of the catalog's state, the same for all sessions.
+    of_state: bool,
     /// The fixed rows, made when first asked for.
     made: OnceLock<VirtualRows>,
 }
@@ -35,6 +37,7 @@ fn fixed(name: &'static str, rows: Common) -> Generator {
         relation: (PG, name),
         common: Some(rows),
         session: None,
+        of_state: false,
         made,
     }
 }
@@ -45,7 +48,16 @@ fn session(schema: &'static str, name: &'static str, rows: Session) -> Generator
         relation: (schema, name),
         common: None,
         session: Some(rows),
+        of_state: false,
         made,
+    }
+}
+
+/// Rows that the catalog's state alone tells.
+fn state(name: &'static str, rows: Session) -> Generator {
+    Generator {
+        of_state: true,
+        ..session(PG, name, rows)
     }
 }
 
@@ -55,6 +67,7 @@ fn both(name: &'static str, common: Common, session: Session) -> Generator {
         relation: (PG, name),
         common: Some(common),
         session: Some(session),
+        of_state: true,
         made,
     }
 }
@@ -116,11 +129,11 @@ fn catalogs() -> Vec<Generator> {
             },
         ),
         session(PG, "pg_attrdef", objects::defaults),
-        session(PG, "pg_depend", sequences::dependencies),
+        state("pg_depend", sequences::dependencies),
         session(PG, "pg_sequence", sequences::sequences),
         session(PG, "pg_sequences", sequences::sequences_view),
-        session(PG, "pg_index", objects::indexes),
-        session(PG, "pg_constraint", objects::constraints),
+        state("pg_index", objects::indexes),
+        state("pg_constraint", objects::constraints),
         session(PG, "pg_tables", objects::tables_view),
         session(PG, "pg_indexes", objects::indexes_view),
         session(PG, "pg_stats", objects::column_statistics),
@@ -130,7 +143,7 @@ fn catalogs() -> Vec<Generator> {
         fixed("pg_tablespace", globals::tablespaces),
         fixed("pg_collation", globals::collations),
         fixed("pg_language", globals::languages),
-        session(PG, "pg_namespace", globals::namespaces),
+        state("pg_namespace", globals::namespaces),
         session(PG, "pg_database", globals::databases),
         session(PG, "pg_roles", globals::roles),
         session(PG, "pg_user", globals::users),
@@ -183,13 +196,24 @@ impl Generator {
         Ok(Some(self.made.get_or_init(|| rows)))
     }
 
-    fn own(&self, def: &'static RelationDef, snapshot: &Snapshot) -> SqlResult<Option<Vec<Row>>> {
+    fn own(
+        &self,
+        def: &'static RelationDef,
+        snapshot: &Snapshot,
+    ) -> SqlResult<Option<VirtualRows>> {
         let Some(session) = self.session else {
             return Ok(None);
         };
-        let mut rows = Rows::new(def);
-        session(snapshot, &mut rows)?;
-        Ok(Some(rows.finish()))
+        let make = || {
+            let mut rows = Rows::new(def);
+            session(snapshot, &mut rows)?;
+            with_arrays(def, rows.finish())
+        };
+        let rows = match self.of_state {
+            true => snapshot.made.get_or_make(def.oid, make),
+            false => make(),
+        };
+        rows.map(Some)
     }
 }
 
@@ -204,10 +228,8 @@ pub fn rows(def: &'static RelationDef, snapshot: &Snapshot) -> SqlResult<Vec<Vir
         return Ok(Vec::new());
     };
     let mut parts = Vec::new();
-    parts.extend(generator.fixed(def)?.map(Arc::clone));
-    if let Some(own) = generator.own(def, snapshot)? {
-        parts.push(with_arrays(def, own)?);
-    }
+    parts.extend(generator.fixed(def)?.cloned());
+    parts.extend(generator.own(def, snapshot)?);
     Ok(parts)
 }
 

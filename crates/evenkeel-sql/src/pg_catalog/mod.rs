@@ -10,6 +10,7 @@ pub mod functions;
 mod generate;
 mod globals;
 mod information;
+mod keys;
 mod objects;
 mod quote;
 mod relations;
@@ -25,6 +26,7 @@ use evenkeel_exec::VirtualRows;
 use crate::error::{SqlError, SqlResult};
 use crate::functions::SessionVars;
 pub use context::of_session as snapshot_of;
+pub use keys::{CatalogKey, of as keys_of};
 pub use relations::{RelationDef, all as relations, find as relation};
 pub use snapshot::Snapshot;
 

@@ -1,13 +1,18 @@
 //! Source of the generated catalogs: one session's view of the catalog, without the machinery that
 //! reads and writes rows.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+
+use evenkeel_exec::VirtualRows;
+use parking_lot::Mutex;
 
 use super::quote::quote_ident;
 use super::relations;
 use crate::catalog::{
     CatalogState, DroppedColumn, ForeignKeyInfo, Identity, NotNull, RelationStats, SequenceInfo,
 };
+use crate::error::SqlResult;
 use crate::functions::SettingsAccess;
 use crate::instance::Instance;
 use crate::types::SqlType;
@@ -177,6 +182,25 @@ pub trait Sizes: Send + Sync {
     fn blocks(&self, oid: u32) -> Option<u32>;
 }
 
+/// Rows of relations that a catalog's state tells, each made when it is first asked for.
+#[derive(Debug, Default)]
+pub struct MadeRows(Mutex<HashMap<u32, VirtualRows>>);
+
+impl MadeRows {
+    /// The rows of a relation, by its oid.
+    pub fn get_or_make(
+        &self,
+        relation: u32,
+        make: impl FnOnce() -> SqlResult<VirtualRows>,
+    ) -> SqlResult<VirtualRows> {
+        if let Some(made) = self.0.lock().get(&relation) {
+            return Ok(made.clone());
+        }
+        let rows = make()?;
+        Ok(self.0.lock().entry(relation).or_insert(rows).clone())
+    }
+}
+
 /// One session's view of the catalog.
 #[derive(Clone)]
 pub struct Snapshot {
@@ -198,6 +222,8 @@ pub struct Snapshot {
     pub sequences: Arc<[Arc<SequenceInfo>]>,
     /// Extensions.
     pub extensions: Arc<[Extension]>,
+    /// The rows that have been made of these objects.
+    pub made: Arc<MadeRows>,
     /// Settings.
     pub settings: Arc<dyn SettingsAccess>,
     /// How large they are.

@@ -247,6 +247,33 @@ fn virtual_relation(def: &'static RelationDef) -> Arc<Relation> {
     }
 }
 
+/// What finds a catalog's rows by a value.
+fn keys(def: &RelationDef) -> Vec<Index> {
+    let keys = if def.schema == "pg_catalog" {
+        pg_catalog::keys_of(def.name)
+    } else {
+        &[]
+    };
+    let index = |(position, key): (usize, &pg_catalog::CatalogKey)| {
+        let column = IndexColumn {
+            column: def.position(key.column)?,
+            desc: false,
+            nulls_first: false,
+        };
+        Some(Index {
+            oid: 0,
+            name: Arc::from(key.name),
+            position,
+            columns: vec![column],
+            unique: key.unique,
+            nulls_not_distinct: false,
+            primary: false,
+            pages: 1.0,
+        })
+    };
+    keys.iter().enumerate().filter_map(index).collect()
+}
+
 fn described(def: &RelationDef) -> Relation {
     let columns = def.columns.iter().map(|column| Column {
         name: Arc::from(column.name),
@@ -262,7 +289,7 @@ fn described(def: &RelationDef) -> Relation {
         name: Arc::from(def.name),
         kind: RelationKind::Virtual,
         columns: columns.collect(),
-        indexes: Vec::new(),
+        indexes: keys(def),
         checks: Vec::new(),
         keys: Vec::new(),
         size: CATALOG_SIZE,
