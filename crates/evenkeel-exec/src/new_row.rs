@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use evenkeel_engine::EngineError;
 use evenkeel_engine::table::Table;
-use evenkeel_planner::plan::Check;
+use evenkeel_expr::program::Program;
+use evenkeel_planner::plan::{Check, Node, NodeKind};
 use evenkeel_planner::relation::{Index, Relation};
 use evenkeel_types::row::RowLayout;
 use evenkeel_types::{Datum, SqlState, SqlType, TypeContext, TypeError};
@@ -14,6 +15,34 @@ use crate::error::{ExecError, ExecResult};
 
 /// Bytes of a value that an error shows.
 const SHOWN_BYTES: usize = 64;
+
+/// The rules that rows to be stored keep to.
+#[derive(Clone, Copy)]
+pub(crate) struct Rules<'a> {
+    pub relation: &'a Relation,
+    /// Values of generated columns.
+    pub generated: &'a [(usize, Program)],
+    pub checks: &'a [Check],
+}
+
+impl<'a> Rules<'a> {
+    /// Those of the table that a node changes.
+    pub fn of(node: &'a Node) -> ExecResult<Rules<'a>> {
+        match &node.kind {
+            NodeKind::ModifyTable {
+                relation,
+                generated,
+                checks,
+                ..
+            } => Ok(Rules {
+                relation,
+                generated,
+                checks,
+            }),
+            _ => Err(ExecError::plan("a node of another kind")),
+        }
+    }
+}
 
 /// The table that rows are stored in.
 #[derive(Clone)]
@@ -28,13 +57,24 @@ impl Stored {
         Ok(Stored { table, layout })
     }
 
-    /// The bytes of a new row, which has its NOT NULL columns and keeps to the CHECK constraints.
+    /// The bytes of a new row, which gets the values of its generated columns, has its NOT NULL
+    /// columns and keeps to the CHECK constraints.
     pub fn encode(
         &self,
-        (relation, checks): (&Relation, &[Check]),
-        row: &[Datum],
+        Rules {
+            relation,
+            generated,
+            checks,
+        }: Rules<'_>,
+        row: &mut [Datum],
         cx: &Cx,
     ) -> ExecResult<Vec<u8>> {
+        for (column, value) in generated {
+            let value = cx.eval(value, row)?;
+            let slot = row.get_mut(*column);
+            *slot.ok_or_else(|| ExecError::plan("a column that is not there"))? = value;
+        }
+        let row = &*row;
         for (column, value) in relation.columns.iter().zip(row) {
             if column.not_null && value.is_null() {
                 let types = relation.columns.iter().map(|column| column.ty);

@@ -205,6 +205,16 @@ impl Params {
         }
     }
 
+    fn change(&mut self, change: &RowChange, plan: &Plan) {
+        match change {
+            RowChange::Insert {
+                conflict: Some(conflict),
+            } => self.conflict(conflict, plan),
+            RowChange::Merge(merge) => self.merge(merge, plan),
+            _ => {}
+        }
+    }
+
     fn kind(&mut self, kind: &NodeKind, plan: &Plan) {
         match kind {
             NodeKind::Result { conditions } => self.programs(conditions, plan),
@@ -248,15 +258,15 @@ impl Params {
                 ..
             } => self.programs(outer_keys.iter().chain(inner_keys).chain(condition), plan),
             NodeKind::MergeJoin { condition, .. } => self.programs(condition, plan),
-            NodeKind::ModifyTable { change, checks, .. } => {
+            NodeKind::ModifyTable {
+                change,
+                generated,
+                checks,
+                ..
+            } => {
+                self.programs(generated.iter().map(|(_, value)| value), plan);
                 self.programs(checks.iter().map(|check| &check.condition), plan);
-                match change {
-                    RowChange::Insert {
-                        conflict: Some(conflict),
-                    } => self.conflict(conflict, plan),
-                    RowChange::Merge(merge) => self.merge(merge, plan),
-                    _ => {}
-                }
+                self.change(change, plan);
             }
             NodeKind::Limit { offset, count, .. } => {
                 self.programs(offset.iter().chain(count), plan);

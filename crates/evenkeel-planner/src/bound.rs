@@ -496,6 +496,9 @@ pub struct Change {
     pub conflict: Option<OnConflict>,
     /// The WHEN clauses of a MERGE, in order.
     pub clauses: Vec<MergeClause>,
+    /// Values of generated columns, by position, over the target's other columns, which stand for
+    /// the new row.
+    pub generated: Vec<(usize, Expr)>,
     /// CHECK constraints over the target's columns, which stand for the new row.
     pub checks: Vec<(Arc<str>, Expr)>,
     /// RETURNING, if it was written.
@@ -504,7 +507,7 @@ pub struct Change {
 
 /// A [`Change`] without its expressions: all stand in the select list of its query, first the new
 /// values, then RETURNING, then those of ON CONFLICT's SET and WHERE, then of each WHEN clause its
-/// condition and its values, then CHECK constraints.
+/// condition and its values, then generated columns, then CHECK constraints.
 #[derive(Debug, Clone)]
 pub struct ChangeShape {
     /// The kind.
@@ -524,6 +527,8 @@ pub struct ChangeShape {
     pub conflict: Option<(Arbiter, Option<(usize, Vec<usize>)>)>,
     /// The WHEN clauses of MERGE.
     pub clauses: Vec<ClauseShape>,
+    /// The positions of generated columns.
+    pub generated: Vec<usize>,
     /// The names of the CHECK constraints.
     pub checks: Vec<Arc<str>>,
     /// [`Returning::action`].

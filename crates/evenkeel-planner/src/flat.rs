@@ -22,6 +22,7 @@ pub(crate) fn flat(change: Change) -> (Query, ChangeShape) {
         mut columns,
         conflict,
         clauses,
+        generated,
         checks,
         returning,
     } = change;
@@ -47,6 +48,8 @@ pub(crate) fn flat(change: Change) -> (Query, ChangeShape) {
     let clauses = clauses.into_iter();
     let clauses = clauses.map(|clause| flat_clause(clause, &relation, &mut query));
     let clauses = clauses.collect();
+    let (positions, values): (Vec<_>, Vec<_>) = generated.into_iter().unzip();
+    query.targets.extend(values.into_iter().map(hidden));
     let (names, conditions): (Vec<_>, Vec<_>) = checks.into_iter().unzip();
     query.targets.extend(conditions.into_iter().map(hidden));
     let shape = ChangeShape {
@@ -58,6 +61,7 @@ pub(crate) fn flat(change: Change) -> (Query, ChangeShape) {
         before_after,
         conflict,
         clauses,
+        generated: positions,
         checks: names,
         action,
     };

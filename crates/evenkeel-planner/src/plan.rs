@@ -301,12 +301,14 @@ pub enum NodeKind {
     /// columns before the change (NULL for an inserted row) and after it (NULL for a deleted one),
     /// and for both whether they are there, `true` or NULL; for MERGE then the columns of the row
     /// that is there after the change or, of a deleted one, was there before it, and the name of
-    /// the action. Without `project` it gives no rows.
+    /// the action. Without `project` it gives no rows. A row to be stored gets the values of its
+    /// generated columns, by position, from its other columns.
     ModifyTable {
         child: Box<Node>,
         relation: Arc<Relation>,
         change: RowChange,
         held: Vec<HeldRow>,
+        generated: Vec<(usize, Program)>,
         checks: Vec<Check>,
     },
 }

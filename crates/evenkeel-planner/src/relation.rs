@@ -85,6 +85,8 @@ pub struct Column {
     pub default: Option<Arc<str>>,
     /// GENERATED AS IDENTITY, whose default takes the next number.
     pub identity: Option<Identity>,
+    /// GENERATED ALWAYS AS (…) STORED: the expression over the others, as SQL text.
+    pub generated: Option<Arc<str>>,
     /// Statistics from ANALYZE.
     pub stats: Option<Arc<ColumnStatistics>>,
 }

@@ -193,6 +193,8 @@ states! {
     INVALID_COLUMN_REFERENCE = "42P10";
     /// A table definition that makes no sense.
     INVALID_TABLE_DEFINITION = "42P16";
+    /// A definition of a column that makes no sense.
+    INVALID_COLUMN_DEFINITION = "42611";
     /// A definition of an object that makes no sense.
     INVALID_OBJECT_DEFINITION = "42P17";
     /// The type of a parameter cannot be known.

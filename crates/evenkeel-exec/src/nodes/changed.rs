@@ -9,7 +9,7 @@ use evenkeel_types::{Datum, SqlState, TypeError};
 use crate::context::Cx;
 use crate::error::{ExecError, ExecResult};
 use crate::events::RowEvent;
-use crate::new_row::Stored;
+use crate::new_row::{Rules, Stored};
 
 /// Result of changing a row.
 pub(crate) enum Changed {
@@ -30,10 +30,12 @@ pub(crate) fn there(is: bool) -> Datum {
 }
 
 /// Whether an update changes keys, as far as that is known without looking.
-pub(crate) fn hint_of(columns: &[usize], relation: &Relation, stored: &Stored) -> KeyHint {
+pub(crate) fn hint_of(columns: &[usize], rules: Rules<'_>, stored: &Stored) -> KeyHint {
+    let relation = rules.relation;
+    let generated = |column| rules.generated.iter().any(|(at, _)| *at == column);
     let all = stored.table.def().indexes.len() == relation.indexes.len();
     let mut keys = relation.indexes.iter().flat_map(|index| &index.columns);
-    if all && !keys.any(|key| columns.contains(&key.column)) {
+    if all && !keys.any(|key| columns.contains(&key.column) || generated(key.column)) {
         return KeyHint::Unchanged;
     }
     KeyHint::Compare

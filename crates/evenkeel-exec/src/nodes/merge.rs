@@ -5,7 +5,7 @@
 
 use evenkeel_engine::Tid;
 use evenkeel_planner::ast::MergeWhen;
-use evenkeel_planner::plan::{Check, HeldRow, Merge, MergeAction, MergeClause, Node, RowChange};
+use evenkeel_planner::plan::{HeldRow, Merge, MergeAction, MergeClause, Node, RowChange};
 use evenkeel_planner::relation::Relation;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
@@ -14,7 +14,7 @@ use crate::batch::Batch;
 use crate::context::Cx;
 use crate::error::{ExecError, ExecResult};
 use crate::measure::MergeCounts;
-use crate::new_row::{Stored, refused};
+use crate::new_row::{Rules, Stored, refused};
 use crate::rows::tid_of;
 use crate::writer::{Write, Written};
 
@@ -95,17 +95,17 @@ impl Merging {
                 child,
                 relation,
                 change,
-                held,
-                checks
+                held
             }
         );
+        let rules = Rules::of(node)?;
         let RowChange::Merge(merge) = change else {
             return Err(ExecError::plan("a change that is no MERGE"));
         };
         let written = if self.waiting {
             cx.resume_write()
         } else {
-            match self.write(merge, (relation, checks), stored, cx)? {
+            match self.write(merge, rules, stored, cx)? {
                 Some(write) => cx.write(&stored.table, write),
                 None => return Ok(self.left()),
             }
@@ -156,17 +156,17 @@ impl Merging {
     fn write(
         &mut self,
         merge: &Merge,
-        target: (&Relation, &[Check]),
+        rules: Rules<'_>,
         stored: &Stored,
         cx: &Cx,
     ) -> ExecResult<Option<Write>> {
         if !merge.clauses.iter().any(|clause| clause.when == self.when) {
             return Ok(None);
         }
-        let width = target.0.columns.len();
+        let width = rules.relation.columns.len();
         self.old = match self.at {
             None => vec![Datum::Null; width],
-            Some(at) => match cx.version(target.0, at)? {
+            Some(at) => match cx.version(rules.relation, at)? {
                 Some(bytes) => stored.layout.decode(&bytes)?,
                 None => return Ok(None),
             },
@@ -175,7 +175,7 @@ impl Merging {
         both.extend_from_slice(&self.old);
         for clause in &merge.clauses {
             if clause.when == self.when && cx.holds(&clause.condition, &both)? {
-                return self.act(clause, &both, (target, stored), cx);
+                return self.act(clause, &both, (rules, stored), cx);
             }
         }
         Ok(None)
@@ -185,7 +185,7 @@ impl Merging {
         &mut self,
         clause: &MergeClause,
         both: &[Datum],
-        (target, stored): ((&Relation, &[Check]), &Stored),
+        (rules, stored): (Rules<'_>, &Stored),
         cx: &Cx,
     ) -> ExecResult<Option<Write>> {
         let at = self.at.ok_or_else(|| ExecError::plan("no row to change"));
@@ -196,7 +196,7 @@ impl Merging {
                 self.action = "INSERT";
                 let row = values.iter().map(|value| cx.eval(value, both));
                 self.new = row.collect::<ExecResult<_>>()?;
-                let row = stored.encode(target, &self.new, cx)?;
+                let row = stored.encode(rules, &mut self.new, cx)?;
                 Some(Write::Insert { row, arbiter: None })
             }
             MergeAction::Update(set) => {
@@ -210,8 +210,8 @@ impl Merging {
                 let columns: Vec<usize> = set.iter().map(|(column, _)| *column).collect();
                 Some(Write::Update {
                     at: at?,
-                    row: stored.encode(target, &self.new, cx)?,
-                    hint: hint_of(&columns, target.0, stored),
+                    row: stored.encode(rules, &mut self.new, cx)?,
+                    hint: hint_of(&columns, rules, stored),
                 })
             }
             MergeAction::Delete => {

@@ -3,7 +3,7 @@
 
 use evenkeel_engine::table::Arbiter;
 use evenkeel_engine::{RowLockMode, Tid, WaitPolicy};
-use evenkeel_planner::plan::{Check, HeldRow, Merge, Node, OnConflict, RowChange};
+use evenkeel_planner::plan::{HeldRow, Merge, Node, OnConflict, RowChange};
 use evenkeel_planner::relation::Relation;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
@@ -12,7 +12,7 @@ use super::merge::Merging;
 use crate::batch::Batch;
 use crate::context::{ALL, Child, Cx, Operator, Step};
 use crate::error::{ExecError, ExecResult};
-use crate::new_row::{Stored, refused};
+use crate::new_row::{Rules, Stored, refused};
 use crate::rows::tid_of;
 use crate::writer::{Write, Written};
 
@@ -108,11 +108,12 @@ impl Current {
     /// Makes the write; none if the version is no longer there.
     fn write(
         &mut self,
-        (change, relation, checks): (&RowChange, &Relation, &[Check]),
+        (change, rules): (&RowChange, Rules<'_>),
         stored: &Stored,
         returns: bool,
         cx: &Cx,
     ) -> ExecResult<Option<Write>> {
+        let relation = rules.relation;
         let width = relation.columns.len();
         cross_check(self.at, stored, cx)?;
         if returns || matches!(change, RowChange::Update { .. }) {
@@ -131,7 +132,7 @@ impl Current {
         Ok(Some(match change {
             RowChange::Insert { conflict } => {
                 self.new = values(width)?.to_vec();
-                let row = stored.encode((relation, checks), &self.new, cx)?;
+                let row = stored.encode(rules, &mut self.new, cx)?;
                 let arbiter = match conflict {
                     None => None,
                     Some(conflict) => Some(arbiter(conflict, relation)?),
@@ -148,8 +149,8 @@ impl Current {
                 }
                 Write::Update {
                     at: self.version()?,
-                    row: stored.encode((relation, checks), &self.new, cx)?,
-                    hint: hint_of(columns, relation, stored),
+                    row: stored.encode(rules, &mut self.new, cx)?,
+                    hint: hint_of(columns, rules, stored),
                 }
             }
             RowChange::Delete { .. } => {
@@ -167,12 +168,13 @@ impl Current {
     /// Makes the update of the row that was in the way; none if it is not wanted.
     fn conflict_update(
         &mut self,
-        (conflict, relation, checks): (&OnConflict, &Relation, &[Check]),
+        (conflict, rules): (&OnConflict, Rules<'_>),
         stored: &Stored,
         cx: &Cx,
     ) -> ExecResult<Option<Write>> {
         let at = self.version()?;
-        let (Some(update), Some(bytes)) = (&conflict.update, cx.version(relation, at)?) else {
+        let (Some(update), Some(bytes)) = (&conflict.update, cx.version(rules.relation, at)?)
+        else {
             return Ok(None);
         };
         self.old = stored.layout.decode(&bytes)?;
@@ -190,8 +192,8 @@ impl Current {
         let columns: Vec<usize> = update.set.iter().map(|(column, _)| *column).collect();
         Ok(Some(Write::Update {
             at,
-            row: stored.encode((relation, checks), &self.new, cx)?,
-            hint: hint_of(&columns, relation, stored),
+            row: stored.encode(rules, &mut self.new, cx)?,
+            hint: hint_of(&columns, rules, stored),
         }))
     }
 
@@ -232,7 +234,7 @@ impl Current {
     /// The write of the step that the row is at; none if there is nothing to do.
     fn next_write(
         &mut self,
-        (change, relation, checks): (&RowChange, &Relation, &[Check]),
+        (change, rules): (&RowChange, Rules<'_>),
         stored: &Stored,
         returns: bool,
         cx: &Cx,
@@ -248,8 +250,8 @@ impl Current {
                 RowChange::Insert {
                     conflict: Some(conflict),
                 },
-            ) => self.conflict_update((conflict, relation, checks), stored, cx),
-            _ => self.write((change, relation, checks), stored, returns, cx),
+            ) => self.conflict_update((conflict, rules), stored, cx),
+            _ => self.write((change, rules), stored, returns, cx),
         }
     }
 
@@ -261,15 +263,15 @@ impl Current {
                 child,
                 relation,
                 change,
-                held,
-                checks
+                held
             }
         );
+        let rules = Rules::of(node)?;
         let written = if self.waiting {
             cx.resume_write()
         } else {
             let returns = node.project.is_some();
-            let write = self.next_write((change, relation, checks), stored, returns, cx)?;
+            let write = self.next_write((change, rules), stored, returns, cx)?;
             match write {
                 Some(write) => cx.write(&stored.table, write),
                 None => return Ok(Changed::Not),

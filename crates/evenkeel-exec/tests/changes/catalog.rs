@@ -91,6 +91,7 @@ fn column(text: &str) -> (Column, bool, bool) {
         not_null: primary || rest.contains("NOT NULL"),
         default,
         identity: None,
+        generated: None,
         stats: None,
     };
     (column, primary, rest.contains("UNIQUE"))

@@ -263,6 +263,7 @@ fn relation(oid: u32, types: &[SqlType], indexes: &[(bool, Vec<IndexColumn>)]) -
         not_null: false,
         default: None,
         identity: None,
+        generated: None,
         stats: None,
     };
     let index = |(at, (unique, columns)): (usize, &(bool, Vec<IndexColumn>))| Index {

@@ -389,6 +389,7 @@ fn read_table(oid: u32, text: &str) -> (Relation, Vec<Row>) {
                     not_null: not_null.is_some(),
                     default: None,
                     identity: None,
+                    generated: None,
                     stats: None,
                 });
             }

@@ -126,7 +126,24 @@ pub enum TableElement {
     /// A constraint.
     Constraint(Constraint),
     /// `LIKE table`
-    Like(QualifiedName),
+    Like(QualifiedName, LikeOptions),
+}
+
+/// `INCLUDING` of `LIKE`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LikeOptions {
+    /// `COMMENTS`
+    pub comments: bool,
+    /// `CONSTRAINTS`
+    pub constraints: bool,
+    /// `DEFAULTS`
+    pub defaults: bool,
+    /// `IDENTITY`
+    pub identity: bool,
+    /// `GENERATED`
+    pub generated: bool,
+    /// `INDEXES`
+    pub indexes: bool,
 }
 
 /// A column of CREATE TABLE.
@@ -200,6 +217,8 @@ pub enum ConstraintKind {
     },
     /// `FOREIGN KEY`, `REFERENCES`
     ForeignKey(Box<ForeignKey>),
+    /// `GENERATED ALWAYS AS (…) STORED`
+    Generated(WrittenExpr),
     /// One that is not built: its name.
     Unbuilt(&'static str),
 }
@@ -415,6 +434,13 @@ pub enum ColumnChange {
     SetDefault(WrittenExpr),
     /// `DROP DEFAULT`
     DropDefault,
+    /// `SET EXPRESSION AS`
+    SetExpression(WrittenExpr),
+    /// `DROP EXPRESSION`
+    DropExpression {
+        /// `IF EXISTS`
+        if_exists: bool,
+    },
     /// `TYPE`
     Type {
         /// The type.

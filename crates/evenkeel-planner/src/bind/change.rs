@@ -95,9 +95,12 @@ impl Binder<'_> {
         returning: Option<&ast::Returning>,
     ) -> PlanResult<Change> {
         let returning = self.bind_returning(returning, &relation, Place::Returning)?;
-        let checks = match kind {
-            ChangeKind::Insert | ChangeKind::Update => self.bind_checks(&relation, target)?,
-            _ => Vec::new(),
+        let (generated, checks) = match kind {
+            ChangeKind::Insert | ChangeKind::Update => (
+                self.bind_generated(&relation, target)?,
+                self.bind_checks(&relation, target)?,
+            ),
+            _ => (Vec::new(), Vec::new()),
         };
         let scope = self.scopes.pop().unwrap_or_default();
         let (columns, query) = values;
@@ -113,6 +116,7 @@ impl Binder<'_> {
             columns,
             conflict: None,
             clauses: Vec::new(),
+            generated,
             checks,
             returning,
         })
@@ -262,7 +266,8 @@ impl Binder<'_> {
         let is_default = matches!(value.kind, ExprKind::Default);
         let value = self.assign(value, relation, slot)?;
         let column = &relation.columns[slot.column];
-        if column.identity == Some(Identity::Always) && !is_default {
+        let computed = column.generated.is_some() || column.identity == Some(Identity::Always);
+        if computed && !is_default {
             let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
             return Err(generated_always(column, message));
         }
@@ -497,6 +502,13 @@ impl Binder<'_> {
     /// A value that an INSERT gives, unless the column's identity has the say.
     fn given(&mut self, value: Expr, relation: &Relation, slot: Slot) -> PlanResult<Expr> {
         let column = &relation.columns[slot.column];
+        if column.generated.is_some() {
+            let message = format!(
+                "cannot insert a non-DEFAULT value into column \"{}\"",
+                column.name
+            );
+            return Err(generated_always(column, message));
+        }
         match (column.identity, self.scope().overriding) {
             (Some(_), Some(false)) => self.assign(default_value(Pos::NONE), relation, slot),
             (Some(Identity::Always), None) => {
@@ -619,10 +631,11 @@ impl Binder<'_> {
 
 /// 428C9
 fn generated_always(column: &Column, message: String) -> PlanError {
-    let detail = format!(
-        "Column \"{}\" is an identity column defined as GENERATED ALWAYS.",
-        column.name
-    );
+    let kind = match column.generated {
+        Some(_) => "a generated column",
+        None => "an identity column defined as GENERATED ALWAYS",
+    };
+    let detail = format!("Column \"{}\" is {kind}.", column.name);
     PlanError::new(SqlState::GENERATED_ALWAYS, message).detail(detail)
 }
 

@@ -110,6 +110,7 @@ impl Binder<'_> {
             condition: Some(condition),
             entry,
         };
+        let generated = self.bind_generated(&relation, rel)?;
         let checks = self.bind_checks(&relation, rel)?;
         let scope = self.scopes.pop().unwrap_or_default();
         Ok(Change {
@@ -125,6 +126,7 @@ impl Binder<'_> {
             columns: Vec::new(),
             conflict: None,
             clauses,
+            generated,
             checks,
             returning,
         })

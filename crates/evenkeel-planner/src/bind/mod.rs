@@ -63,7 +63,7 @@ use scope::Scope;
 
 pub use assigned::{AssignedTo, bind_assigned};
 pub use check::{BoundCheck, bind_check, rename_check};
-pub use row_value::{BoundRowValue, RowValue, bind_row_value};
+pub use row_value::{BoundRowValue, RowValue, bind_row_value, rename_generated};
 pub use type_name::type_of;
 
 /// Expressions and queries within one another beyond which a statement is refused.

@@ -59,7 +59,7 @@ impl RowValue<'_> {
             ),
             RowValue::Generated(column) => (
                 format!(
-                    "column \"{column}\" is of type {to} but generation expression is of type {}",
+                    "column \"{column}\" is of type {to} but default expression is of type {}",
                     types::name(from)
                 ),
                 "You will need to rewrite or cast the expression.".to_owned(),
@@ -101,11 +101,12 @@ pub fn bind_row_value(
         Ok((expr, binder, rel))
     };
     let (bound, mut binder, rel) = expr(written)?;
-    if let RowValue::Generated(_) = value {
-        refuse_changing(&bound)?;
-    }
     let columns = match value {
-        RowValue::Generated(_) => columns_of(&bound, relation, "a generated column over")?,
+        RowValue::Generated(_) => {
+            let columns = columns_of(&bound, relation, "a generated column over")?;
+            refuse_generated(&columns, relation)?;
+            columns
+        }
         RowValue::Transform { .. } => Vec::new(),
     };
     let text = deparse::over(relation, &bound, false);
@@ -121,6 +122,9 @@ pub fn bind_row_value(
     let from = bound.ty;
     let coerced = binder.coerce_to_target(bound, ty, CastContext::Assignment, Pos::NONE)?;
     let expr = coerced.ok_or_else(|| value.mismatch(from, ty))?;
+    if let RowValue::Generated(_) = value {
+        refuse_changing(&expr)?;
+    }
     let scope = binder.scopes.pop().unwrap_or_default();
     let query = Query {
         range_table: scope.range_table,
@@ -143,6 +147,41 @@ pub fn bind_row_value(
     })
 }
 
+/// A generated column's expression written with other names of the columns, in full and with the
+/// parentheses that are needed: `written` is over those of the first relation, and the answer over
+/// those of the second.
+///
+/// # Errors
+/// The binder's, of an expression that is no longer understood.
+pub fn rename_generated(
+    written: &ast::Expr,
+    (relation, renamed): (&Arc<Relation>, &Relation),
+    catalog: &dyn Catalog,
+    session: &dyn Session,
+) -> PlanResult<(String, String)> {
+    let (mut binder, rel) = row_binder(relation, catalog, session);
+    let bound = binder.bind_over_row(written, relation, rel, Place::Generated)?;
+    let text = deparse::over(renamed, &bound, false);
+    Ok((text, deparse::over(renamed, &bound, true)))
+}
+
+/// 42P17 for an expression over another generated column.
+fn refuse_generated(columns: &[usize], relation: &Relation) -> PlanResult<()> {
+    let columns = columns.iter().filter_map(|at| relation.columns.get(*at));
+    let Some(column) = columns
+        .into_iter()
+        .find(|column| column.generated.is_some())
+    else {
+        return Ok(());
+    };
+    let message = format!(
+        "cannot use generated column \"{}\" in column generation expression",
+        column.name
+    );
+    let error = PlanError::new(SqlState::INVALID_OBJECT_DEFINITION, message);
+    Err(error.detail("A generated column cannot reference another generated column."))
+}
+
 /// 42P17 for an expression whose value may change though its row does not.
 fn refuse_changing(bound: &Expr) -> PlanResult<()> {
     let mut changes = false;
@@ -163,6 +202,28 @@ fn refuse_changing(bound: &Expr) -> PlanResult<()> {
 }
 
 impl Binder<'_> {
+    /// The values of the generated columns of the table that is changed.
+    pub(super) fn bind_generated(
+        &mut self,
+        relation: &Relation,
+        rel: usize,
+    ) -> PlanResult<Vec<(usize, Expr)>> {
+        let mut bound = Vec::new();
+        for (at, column) in relation.columns.iter().enumerate() {
+            let Some(text) = &column.generated else {
+                continue;
+            };
+            let written = parser::parse_expr(text)?;
+            let value = self.bind_over_row(&written, relation, rel, Place::Generated)?;
+            let from = value.ty;
+            let context = CastContext::Assignment;
+            let value = self.coerce_to_target(value, column.ty, context, Pos::NONE)?;
+            let mismatch = || RowValue::Generated(&column.name).mismatch(from, column.ty);
+            bound.push((at, value.ok_or_else(mismatch)?));
+        }
+        Ok(bound)
+    }
+
     /// An expression in which only the columns of an entry of the range table have names.
     pub(super) fn bind_over_row(
         &mut self,

@@ -227,6 +227,19 @@ impl Parser<'_> {
                 self.skip(3);
                 ColumnChange::NotNull(word == Kw::Set)
             }
+            (Tok::Key(Kw::Set), Tok::Key(Kw::Expression), _) => {
+                self.skip(2);
+                self.expect_key(Kw::As)?;
+                self.expect_char(b'(')?;
+                let value = self.written(Self::expr)?;
+                self.expect_char(b')')?;
+                ColumnChange::SetExpression(value)
+            }
+            (Tok::Key(Kw::Drop), Tok::Key(Kw::Expression), _) => {
+                self.skip(2);
+                let if_exists = self.if_exists();
+                ColumnChange::DropExpression { if_exists }
+            }
             (Tok::Key(Kw::Type), ..) => {
                 self.bump();
                 self.column_type()?
@@ -264,10 +277,6 @@ impl Parser<'_> {
             (Tok::Key(Kw::Set), Tok::Key(Kw::Storage)) => "ALTER TABLE ALTER COLUMN SET STORAGE",
             (Tok::Key(Kw::Set), Tok::Key(Kw::Compression)) => {
                 "ALTER TABLE ALTER COLUMN SET COMPRESSION"
-            }
-            (Tok::Key(Kw::Set), Tok::Key(Kw::Expression))
-            | (Tok::Key(Kw::Drop), Tok::Key(Kw::Expression)) => {
-                "ALTER TABLE ALTER COLUMN EXPRESSION"
             }
             (Tok::Key(Kw::Set | Kw::Reset), Tok::Char(b'(')) => "ALTER TABLE ALTER COLUMN SET",
             (Tok::Key(Kw::Options), _) => "ALTER TABLE ALTER COLUMN OPTIONS",

@@ -6,7 +6,8 @@ use super::cursor::Parser;
 use super::keywords::Kw;
 use super::token::Tok;
 use crate::ast::{
-    Constraint, ConstraintKind, Expr, KeyConstraint, Pos, TableColumn, TableElement, WrittenExpr,
+    Constraint, ConstraintKind, Expr, KeyConstraint, LikeOptions, Pos, TableColumn, TableElement,
+    WrittenExpr,
 };
 use crate::error::{PlanError, PlanResult};
 
@@ -36,11 +37,13 @@ impl Parser<'_> {
             Tok::Key(Kw::Like) => {
                 self.bump();
                 let name = self.qualified_name()?;
+                let mut options = LikeOptions::default();
                 while matches!(self.peek(), Tok::Key(Kw::Including | Kw::Excluding)) {
+                    let including = self.is_key(Kw::Including);
                     self.bump();
-                    self.like_option()?;
+                    self.like_option(including, &mut options)?;
                 }
-                Ok(TableElement::Like(name))
+                Ok(TableElement::Like(name, options))
             }
             _ => Ok(TableElement::Column(self.table_column()?)),
         }
@@ -50,25 +53,31 @@ impl Parser<'_> {
         matches!(self.peek_at(1), Tok::Char(b'(') | Tok::Key(Kw::Using))
     }
 
-    fn like_option(&mut self) -> PlanResult<()> {
-        match self.peek() {
-            Tok::Key(
-                Kw::Comments
-                | Kw::Compression
-                | Kw::Constraints
-                | Kw::Defaults
-                | Kw::Identity
-                | Kw::Generated
-                | Kw::Indexes
-                | Kw::Statistics
-                | Kw::Storage
-                | Kw::All,
-            ) => {
-                self.bump();
-                Ok(())
-            }
-            _ => Err(self.unexpected()),
+    fn like_option(&mut self, including: bool, options: &mut LikeOptions) -> PlanResult<()> {
+        let slots: &mut [&mut bool] = match self.peek() {
+            Tok::Key(Kw::Comments) => &mut [&mut options.comments],
+            Tok::Key(Kw::Constraints) => &mut [&mut options.constraints],
+            Tok::Key(Kw::Defaults) => &mut [&mut options.defaults],
+            Tok::Key(Kw::Identity) => &mut [&mut options.identity],
+            Tok::Key(Kw::Generated) => &mut [&mut options.generated],
+            Tok::Key(Kw::Indexes) => &mut [&mut options.indexes],
+            // Nothing of the kind can be set.
+            Tok::Key(Kw::Compression | Kw::Statistics | Kw::Storage) => &mut [],
+            Tok::Key(Kw::All) => &mut [
+                &mut options.comments,
+                &mut options.constraints,
+                &mut options.defaults,
+                &mut options.identity,
+                &mut options.generated,
+                &mut options.indexes,
+            ],
+            _ => return Err(self.unexpected()),
+        };
+        for slot in slots {
+            **slot = including;
         }
+        self.bump();
+        Ok(())
     }
 
     /// `columnDef`
@@ -311,16 +320,20 @@ impl Parser<'_> {
             return Ok(ConstraintKind::Identity { always, options });
         }
         self.expect_char(b'(')?;
-        self.expr()?;
+        let value = self.written(Self::expr)?;
         self.expect_char(b')')?;
-        if !self.accept_key(Kw::Stored) {
+        let stored = self.accept_key(Kw::Stored);
+        if !stored {
             self.accept_key(Kw::Virtual);
         }
         if !always {
             let message = "for a generated column, GENERATED ALWAYS must be specified";
             return Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at));
         }
-        Ok(ConstraintKind::Unbuilt("GENERATED ALWAYS AS (expression)"))
+        Ok(match stored {
+            true => ConstraintKind::Generated(value),
+            false => ConstraintKind::Unbuilt("GENERATED ALWAYS AS (expression) VIRTUAL"),
+        })
     }
 
     /// Skips the content of a parenthesis, and the one that closes it.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use evenkeel_expr::program::Program;
 use evenkeel_types::{SqlState, SqlType};
 
 use crate::ast::Pos;
@@ -42,6 +43,13 @@ fn on_conflict(
         })
     };
     Some(made())
+}
+
+/// Takes the last expressions of a list, each under its key.
+fn last<K: Clone>(exprs: &mut Vec<Target>, keys: &[K]) -> Vec<(K, ExprRef)> {
+    let behind = exprs.split_off(exprs.len().saturating_sub(keys.len()));
+    let behind = behind.into_iter().map(|target| Rc::new(target.expr));
+    keys.iter().cloned().zip(behind).collect()
 }
 
 fn conflict_update(
@@ -130,10 +138,8 @@ impl Statement<'_> {
         let tree = self.tree(&mut query, first)?;
         let mut returning = query.targets.split_off(change.columns.len());
         let mut updating = returning.split_off(change.returned);
-        let behind = updating.len().saturating_sub(change.checks.len());
-        let checks = updating.split_off(behind).into_iter();
-        let checks = checks.map(|target| Rc::new(target.expr));
-        let checks = change.checks.iter().cloned().zip(checks).collect();
+        let checks = last(&mut updating, &change.checks);
+        let generated = last(&mut updating, &change.generated);
         let conflict = on_conflict(change, first, &mut updating);
         let merge = match change.kind {
             ChangeKind::Merge => Some(self.merge(change, (first, rel), updating, &mut query)?),
@@ -172,6 +178,7 @@ impl Statement<'_> {
             returning,
             conflict: conflict.transpose()?,
             merge,
+            generated,
             checks,
         });
         Ok(path(
@@ -261,6 +268,18 @@ impl Statement<'_> {
         }))
     }
 
+    /// Generated columns as programs over a new row.
+    fn build_generated(
+        &mut self,
+        change: &Change,
+        env: &mut Env,
+    ) -> PlanResult<Vec<(usize, Program)>> {
+        let new_row = Layout::of_columns(change.rel, 0..change.relation.columns.len());
+        let (columns, values): (Vec<_>, Vec<_>) = change.generated.iter().cloned().unzip();
+        let programs = self.programs_of(&values, &new_row, env)?;
+        Ok(columns.into_iter().zip(programs).collect())
+    }
+
     /// CHECK constraints as programs over a new row.
     fn build_checks(&mut self, change: &Change, env: &mut Env) -> PlanResult<Vec<plan::Check>> {
         let new_row = Layout::of_columns(change.rel, 0..change.relation.columns.len());
@@ -301,6 +320,7 @@ impl Statement<'_> {
             relation: Arc::clone(&change.relation),
             change: kind,
             held,
+            generated: self.build_generated(change, env)?,
             checks: self.build_checks(change, env)?,
         };
         let Some((old, new)) = change.before_after else {

@@ -208,6 +208,8 @@ pub(super) struct Change {
     /// MERGE.
     pub(super) merge: Option<Merge>,
     /// CHECK constraints over the columns of `rel`, which stand for the new row.
+    pub(super) generated: Vec<(usize, ExprRef)>,
+    /// CHECK constraints.
     pub(super) checks: Vec<(Arc<str>, ExprRef)>,
 }
 

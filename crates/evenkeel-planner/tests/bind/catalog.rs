@@ -128,6 +128,7 @@ fn catalogs() -> Vec<Relation> {
                 not_null,
                 default: None,
                 identity: None,
+                generated: None,
                 stats: None,
             });
         }
@@ -163,6 +164,7 @@ fn relation(oid: u32, text: &str) -> Relation {
                 not_null: ty.is_some(),
                 default: None,
                 identity: None,
+                generated: None,
                 stats: None,
             });
         }

@@ -10,8 +10,8 @@ use evenkeel_types::row::{MAX_COLUMNS, fixed_width};
 use super::create::{check_column, key_type};
 use super::system::{TableParts, attribute_row, dropped_row, table_row};
 use super::{
-    Catalog, CheckInfo, ColumnInfo, ConstraintInfo, DdlLog, DroppedColumn, IndexInfo, NOWHERE,
-    NewColumn, NewNotNull, NewText, Oid, RelationStats, TableInfo,
+    Catalog, CheckInfo, ColumnInfo, ConstraintInfo, DdlLog, DroppedColumn, Generated, IndexInfo,
+    NOWHERE, NewColumn, NewNotNull, NewText, Oid, RelationStats, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::KeyColumn;
@@ -59,13 +59,14 @@ impl Catalog {
             not_null: None,
             default: new.default.as_deref().map(Into::into),
             identity: None,
+            generated: new.generated.clone().map(Arc::new),
             missing,
             place: NOWHERE,
         });
         let at = parts.columns.len() - 1;
         let own = std::iter::repeat_n(None, at).chain([new.sequence.as_ref()]);
         self.own_sequences(txn, ddl, &mut parts, own).await?;
-        let row = attribute_row(parts.oid, &parts.columns[at]);
+        let row = attribute_row(parts.oid, &parts.columns, at)?;
         parts.columns[at].place = self.tables.attribute.insert(txn, &row).await?;
         if new.not_null || new.sequence.is_some() {
             let constraint = NewNotNull {
@@ -185,13 +186,7 @@ impl Catalog {
                 ..IndexInfo::clone(index)
             });
         }
-        for (check, text, pretty) in new.texts {
-            self.change_check(txn, &mut parts, check, |check| {
-                check.text = text.into();
-                check.pretty = pretty.into();
-            })
-            .await?;
-        }
+        self.put_texts(txn, &mut parts, new.texts).await?;
         self.remove_statistics(txn, &mut parts, at).await?;
         parts.renew_keys();
         self.finish(txn, ddl, parts)
@@ -264,6 +259,15 @@ impl TableParts {
     fn forget_position(&mut self, at: usize) {
         let moved = |column: usize| column - usize::from(column > at);
         self.columns.remove(at);
+        for column in &mut self.columns {
+            if let Some(generated) = &column.generated {
+                let columns = generated.columns.iter();
+                column.generated = Some(Arc::new(Generated {
+                    columns: columns.map(|column| moved(*column)).collect(),
+                    ..Generated::clone(generated)
+                }));
+            }
+        }
         for index in &mut self.indexes {
             let columns = index.columns.iter();
             let columns = columns.map(|key| KeyColumn {

@@ -12,8 +12,8 @@ use super::system::{
 };
 use super::{
     Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
-    IndexInfo, NOWHERE, NewCheck, NewNotNull, Oid, OwnSequence, PG_CATALOG_OID, RelationStats,
-    StorageParameters, TableInfo,
+    Generated, IndexInfo, NOWHERE, NewCheck, NewNotNull, Oid, OwnSequence, PG_CATALOG_OID,
+    RelationStats, StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{KeyColumn, is_indexable};
@@ -39,6 +39,8 @@ pub struct NewColumn {
     pub not_null_name: Option<String>,
     /// DEFAULT, as SQL text.
     pub default: Option<String>,
+    /// GENERATED ALWAYS AS (…) STORED; its columns are positions in the table.
+    pub generated: Option<Generated>,
     /// The sequence of a `serial` or an identity, made with the table.
     pub sequence: Option<OwnSequence>,
 }
@@ -302,9 +304,9 @@ impl Catalog {
         self.own_sequences(txn, ddl, &mut parts, own).await?;
         let row = table_row(&parts);
         parts.place = self.tables.class.insert(txn, &row).await?;
-        for column in &mut parts.columns {
-            let row = attribute_row(oid, column);
-            column.place = self.tables.attribute.insert(txn, &row).await?;
+        for at in 0..parts.columns.len() {
+            let row = attribute_row(oid, &parts.columns, at)?;
+            parts.columns[at].place = self.tables.attribute.insert(txn, &row).await?;
         }
         for plan in plans {
             self.add_index(txn, &mut parts, plan).await?;
@@ -544,6 +546,7 @@ fn new_columns(create: &CreateTable) -> Vec<ColumnInfo> {
         not_null: None,
         default: new.default.as_deref().map(Into::into),
         identity: None,
+        generated: new.generated.clone().map(Arc::new),
         missing: None,
         place: NOWHERE,
     };

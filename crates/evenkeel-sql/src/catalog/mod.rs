@@ -48,7 +48,7 @@ pub use foreign_key_info::{ForeignKeyInfo, action_code};
 pub use log::{DdlLog, DdlMark};
 pub use not_null::NewNotNull;
 pub use parameters::StorageParameters;
-pub use rename::NewText;
+pub use rename::{NewText, TextOf};
 pub use sequence::{NewSequence, OwnSequence, SequenceChange};
 pub use sequence_info::{Identity, SequenceInfo};
 pub use set_statistics::StatisticsChange;
@@ -95,10 +95,23 @@ pub struct ColumnInfo {
     pub default: Option<Arc<str>>,
     /// GENERATED AS IDENTITY, with the sequence.
     pub identity: Option<(Identity, Oid)>,
+    /// GENERATED ALWAYS AS (…) STORED.
+    pub generated: Option<Arc<Generated>>,
     /// The stored bytes of its value in rows that were written before it was added.
     pub missing: Option<Arc<[u8]>>,
     /// Its row in `pg_attribute`.
     pub(crate) place: Tid,
+}
+
+/// The expression of a generated column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Generated {
+    /// SQL text with every cast.
+    pub text: Arc<str>,
+    /// The same with the parentheses that are needed.
+    pub pretty: Arc<str>,
+    /// Positions of the columns that it mentions, from 0.
+    pub columns: Vec<usize>,
 }
 
 /// A column that was dropped. Its number and its place in rows are not used again.

@@ -7,12 +7,21 @@ use evenkeel_engine::{TableLockMode, Transaction};
 use super::not_null::constraint_exists;
 use super::system::{TableParts, attribute_row, check_row, constraint_row, table_row};
 use super::system::{index_class_row, index_row};
-use super::{Catalog, CheckInfo, ConstraintInfo, DdlLog, IndexInfo, Oid, TableInfo};
+use super::{Catalog, CheckInfo, ConstraintInfo, DdlLog, Generated, IndexInfo, Oid, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 
-/// An expression over a table's columns, written anew: the oid of its constraint, its text, and the
-/// same with the parentheses that are needed.
-pub type NewText = (Oid, String, String);
+/// Owner of an expression over a table's columns.
+#[derive(Debug, Clone, Copy)]
+pub enum TextOf {
+    /// A CHECK constraint, by its oid.
+    Check(Oid),
+    /// A generated column, by its number.
+    Generated(i16),
+}
+
+/// An expression over a table's columns, written anew, and the same with the parentheses that are
+/// needed.
+pub type NewText = (TextOf, String, String);
 
 impl Catalog {
     /// Gives a table another name.
@@ -167,6 +176,41 @@ impl Catalog {
         Ok(())
     }
 
+    /// Writes expressions over a table's columns anew.
+    pub(super) async fn put_texts(
+        &self,
+        txn: &mut Transaction,
+        parts: &mut TableParts,
+        texts: Vec<NewText>,
+    ) -> SqlResult<()> {
+        for (of, text, pretty) in texts {
+            match of {
+                TextOf::Check(check) => {
+                    self.change_check(txn, parts, check, |check| {
+                        check.text = text.into();
+                        check.pretty = pretty.into();
+                    })
+                    .await?;
+                }
+                TextOf::Generated(attnum) => {
+                    let mut columns = parts.columns.iter();
+                    let at = columns.position(|column| column.attnum == attnum);
+                    let at = at.ok_or_else(|| SqlError::internal("a column is not there"))?;
+                    let column = &mut parts.columns[at];
+                    if let Some(generated) = &column.generated {
+                        column.generated = Some(Arc::new(Generated {
+                            text: text.into(),
+                            pretty: pretty.into(),
+                            columns: generated.columns.clone(),
+                        }));
+                    }
+                    self.put_column(txn, parts, at).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Writes a column's row anew.
     pub(super) async fn put_column(
         &self,
@@ -174,10 +218,10 @@ impl Catalog {
         parts: &mut TableParts,
         at: usize,
     ) -> SqlResult<()> {
-        let column = &mut parts.columns[at];
-        self.tables.attribute.delete(txn, column.place).await?;
-        let row = attribute_row(parts.oid, column);
-        column.place = self.tables.attribute.insert(txn, &row).await?;
+        let place = parts.columns[at].place;
+        self.tables.attribute.delete(txn, place).await?;
+        let row = attribute_row(parts.oid, &parts.columns, at)?;
+        parts.columns[at].place = self.tables.attribute.insert(txn, &row).await?;
         Ok(())
     }
 
@@ -213,13 +257,7 @@ impl Catalog {
         let column = column.ok_or_else(|| SqlError::internal("a column is not there"))?;
         column.name = to.into();
         self.put_column(txn, &mut parts, at).await?;
-        for (check, text, pretty) in texts {
-            self.change_check(txn, &mut parts, check, |check| {
-                check.text = text.into();
-                check.pretty = pretty.into();
-            })
-            .await?;
-        }
+        self.put_texts(txn, &mut parts, texts).await?;
         self.finish(txn, ddl, parts)
     }
 }

@@ -18,7 +18,7 @@ use super::state::{CatalogChange, CatalogState};
 use super::statistics::{ColumnStats, RelationStats};
 use super::{
     CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, DroppedColumn, ExtensionInfo,
-    ForeignKeyInfo, Identity, IndexInfo, NotNull, Oid, SequenceInfo, TableInfo,
+    ForeignKeyInfo, Generated, Identity, IndexInfo, NotNull, Oid, SequenceInfo, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
@@ -69,7 +69,8 @@ pub(super) struct SystemTables {
     /// relpages, reltuples, relallvisible, relallfrozen
     pub class: SystemTable,
     /// attrelid, attnum, attname, atttypid, atttypmod, the bytes of a slot or -1, attisdropped,
-    /// the bytes of the missing value, adsrc
+    /// the bytes of the missing value, adsrc; of a generated column its expression as psql shows it
+    /// and the columns that it mentions
     pub attribute: SystemTable,
     /// indexrelid, indrelid, indisunique, indisprimary, indnullsnotdistinct, indkey, indoption
     pub index: SystemTable,
@@ -207,8 +208,18 @@ fn class_row(oid: Oid, name: &str, schema: Oid, kind: &str, file: FileId) -> Vec
 }
 
 /// A column's row of `pg_attribute`.
-pub(super) fn attribute_row(table: Oid, column: &ColumnInfo) -> Vec<Datum> {
-    vec![
+pub(super) fn attribute_row(
+    table: Oid,
+    columns: &[ColumnInfo],
+    at: usize,
+) -> SqlResult<Vec<Datum>> {
+    let missing = || SqlError::internal("a column is not there");
+    let column = columns.get(at).ok_or_else(missing)?;
+    let generated = column.generated.as_ref();
+    let text = generated.map(|generated| &generated.text);
+    let text = text.or(column.default.as_ref());
+    let mentioned = |of: &Arc<Generated>| vector(attnums(columns, of.columns.iter().copied()));
+    Ok(vec![
         Datum::Oid(table),
         Datum::Int4(i32::from(column.attnum)),
         (&*column.name).into(),
@@ -220,8 +231,10 @@ pub(super) fn attribute_row(table: Oid, column: &ColumnInfo) -> Vec<Datum> {
             Some(bytes) => Datum::Bytea(bytes.to_vec()),
             None => Datum::Null,
         },
-        column.default.as_deref().map_or(Datum::Null, Datum::from),
-    ]
+        text.map_or(Datum::Null, |text| Datum::from(&**text)),
+        generated.map_or(Datum::Null, |generated| (&*generated.pretty).into()),
+        generated.map_or(Datum::Null, mentioned),
+    ])
 }
 
 /// The row of a column that was dropped.
@@ -236,6 +249,8 @@ pub(super) fn dropped_row(table: Oid, column: &DroppedColumn) -> Vec<Datum> {
         Datum::Bool(true),
         Datum::Null,
         Datum::Null,
+        Datum::Null,
+        Datum::Null,
     ]
 }
 
@@ -245,7 +260,8 @@ fn stored_width(width: Option<usize>) -> i32 {
         .unwrap_or(-1)
 }
 
-/// A row of `pg_attribute` decoded: the table, and a column or one that was dropped.
+/// A row of `pg_attribute` decoded: the table, and a column or one that was dropped. The columns
+/// that a generated one mentions are numbers here.
 fn read_attribute(
     place: Tid,
     values: Vec<Datum>,
@@ -272,13 +288,24 @@ fn read_attribute(
     let ty = ty.filter(|ty| fixed_width(*ty) == width);
     let ty = ty.ok_or_else(|| damaged("pg_attribute"))?;
     let missing = fields.bytes_or_null()?.map(Arc::from);
+    let text: Option<Arc<str>> = fields.text_or_null()?.map(Into::into);
+    let generated = match (fields.text_or_null()?, &text) {
+        (None, _) => None,
+        (Some(_), None) => return Err(damaged("pg_attribute")),
+        (Some(pretty), Some(text)) => Some(Arc::new(Generated {
+            text: Arc::clone(text),
+            pretty: pretty.into(),
+            columns: fields.numbers()?,
+        })),
+    };
     let column = ColumnInfo {
         name,
         ty,
         attnum,
         not_null: None,
-        default: fields.text_or_null()?.map(Into::into),
+        default: text.filter(|_| generated.is_none()),
         identity: None,
+        generated,
         missing,
         place,
     };
@@ -408,7 +435,9 @@ impl SystemTables {
             )?,
             attribute: open(
                 ATTRIBUTE_OID,
-                &[Oid, Int4, Name, Oid, Int4, Int4, Bool, Bytea, Text],
+                &[
+                    Oid, Int4, Name, Oid, Int4, Int4, Bool, Bytea, Text, Text, Int2Vector,
+                ],
             )?,
             index: open(
                 INDEX_OID,
@@ -773,6 +802,16 @@ impl Loaded {
         numbers.sort_unstable();
         if numbers.iter().zip(1..).any(|(number, n)| *number != n) {
             return Err(damaged("pg_attribute"));
+        }
+        for at in 0..columns.len() {
+            let Some(generated) = columns[at].generated.clone() else {
+                continue;
+            };
+            let positions = positions(&columns, &generated.columns);
+            columns[at].generated = Some(Arc::new(Generated {
+                columns: positions.ok_or_else(|| damaged("pg_attribute"))?,
+                ..Generated::clone(&generated)
+            }));
         }
         for (attnum, constraint) in self.not_nulls.get(&oid).into_iter().flatten() {
             let column = columns.iter_mut().find(|column| column.attnum == *attnum);

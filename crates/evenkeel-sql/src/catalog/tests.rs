@@ -31,6 +31,7 @@ fn column(name: &str, ty: SqlType) -> NewColumn {
         not_null: false,
         not_null_name: None,
         default: None,
+        generated: None,
         sequence: None,
     }
 }
@@ -119,7 +120,16 @@ fn rows(txn: &mut Transaction, table: &TableInfo) -> usize {
 fn describe(table: &TableInfo) -> String {
     let columns = table.columns.iter();
     let columns: Vec<_> = columns
-        .map(|c| (&c.name, c.ty, c.attnum, &c.not_null, &c.default))
+        .map(|c| {
+            (
+                &c.name,
+                c.ty,
+                c.attnum,
+                &c.not_null,
+                &c.default,
+                &c.generated,
+            )
+        })
         .collect();
     let indexes = table.indexes.iter();
     let indexes: Vec<_> = indexes

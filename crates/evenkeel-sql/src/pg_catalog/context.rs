@@ -84,6 +84,7 @@ fn converted(table: &TableInfo) -> Table {
         not_null: column.not_null.clone(),
         default: column.default.clone(),
         identity: column.identity,
+        generated: column.generated.clone(),
         has_missing: column.missing.is_some(),
     });
     let constraints = table.constraints.iter().map(|constraint| Constraint {

@@ -92,6 +92,7 @@ pub fn columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
                 not_null: None,
                 default: None,
                 identity: None,
+                generated: None,
                 has_missing: false,
             };
             let mut row = column_row(snapshot, def.schema, def.name, (&column, not_null));
@@ -136,7 +137,17 @@ fn column_row(
         ("udt_name", maybe_text(ty.map(|ty| ty.name))),
         ("dtd_identifier", text(column.attnum.to_string())),
         ("is_self_referencing", yes_or_no(false)),
-        ("is_generated", text("NEVER")),
+        (
+            "is_generated",
+            text(match column.generated {
+                Some(_) => "ALWAYS",
+                None => "NEVER",
+            }),
+        ),
+        (
+            "generation_expression",
+            maybe_text(column.generated.as_ref().map(|of| &*of.text)),
+        ),
     ];
     row.extend(match column.identity {
         Some(identity) => sequences::identity_cells(snapshot, identity),

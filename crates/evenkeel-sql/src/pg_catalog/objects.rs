@@ -139,7 +139,11 @@ pub fn attributes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
             let attnum = usize::try_from(column.attnum).unwrap_or(0);
             let mut row = attribute(table.oid, &column.name, attnum, column.ty);
             row.push(("attnotnull", flag(column.not_null.is_some())));
-            row.push(("atthasdef", flag(column.default.is_some())));
+            let has_default = column.default.is_some() || column.generated.is_some();
+            row.push(("atthasdef", flag(has_default)));
+            if column.generated.is_some() {
+                row.push(("attgenerated", text("s")));
+            }
             row.push(("atthasmissing", flag(column.has_missing)));
             if let Some((identity, _)) = column.identity {
                 row.push(("attidentity", text(identity.code())));
@@ -177,14 +181,16 @@ fn dropped_attribute(table: u32, column: &DroppedColumn) -> Vec<Cell> {
 pub fn defaults(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for column in &table.columns {
-            let Some(default) = &column.default else {
-                continue;
+            let shown = match (&column.default, &column.generated) {
+                (_, Some(generated)) => generated.text.to_string(),
+                (Some(default), None) => shown_default(snapshot, default, column.ty),
+                (None, None) => continue,
             };
             rows.push([
                 ("oid", oid(table.default_oid(column.attnum))),
                 ("adrelid", oid(table.oid)),
                 ("adnum", number(column.attnum)),
-                ("adbin", text(shown_default(snapshot, default, column.ty))),
+                ("adbin", text(shown)),
             ])?;
         }
     }

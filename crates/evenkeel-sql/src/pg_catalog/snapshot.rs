@@ -10,7 +10,8 @@ use parking_lot::Mutex;
 use super::quote::quote_ident;
 use super::relations;
 use crate::catalog::{
-    CatalogState, DroppedColumn, ForeignKeyInfo, Identity, NotNull, RelationStats, SequenceInfo,
+    CatalogState, DroppedColumn, ForeignKeyInfo, Generated, Identity, NotNull, RelationStats,
+    SequenceInfo,
 };
 use crate::error::SqlResult;
 use crate::functions::SettingsAccess;
@@ -51,6 +52,8 @@ pub struct Column {
     pub default: Option<Arc<str>>,
     /// GENERATED AS IDENTITY, with the sequence's oid.
     pub identity: Option<(Identity, u32)>,
+    /// GENERATED ALWAYS AS (…) STORED.
+    pub generated: Option<Arc<Generated>>,
     /// `atthasmissing`
     pub has_missing: bool,
 }

@@ -9,7 +9,7 @@ use evenkeel_planner::ast::{
 
 use super::Session;
 use super::alter_rows::{NewValue, RowWork};
-use super::ddl::{added_constraint, refuse_attributes, set_options};
+use super::ddl::{added_constraint, generation, refuse_attributes, set_options};
 use super::sequences::no_column;
 use crate::catalog::{
     ConstraintKind as KeyKind, NewColumn, NewConstraint, NewNotNull, Oid, StorageParameters,
@@ -25,6 +25,7 @@ enum Pass {
     Drop,
     Type,
     AddColumn,
+    Expression,
     Constraint,
     Attribute,
     Index,
@@ -33,10 +34,11 @@ enum Pass {
 }
 
 impl Pass {
-    const ALL: [Pass; 8] = [
+    const ALL: [Pass; 9] = [
         Pass::Drop,
         Pass::Type,
         Pass::AddColumn,
+        Pass::Expression,
         Pass::Constraint,
         Pass::Attribute,
         Pass::Index,
@@ -55,9 +57,11 @@ impl Pass {
             },
             AlterAction::Column { change, .. } => match change {
                 ColumnChange::DropDefault
+                | ColumnChange::DropExpression { .. }
                 | ColumnChange::NotNull(false)
                 | ColumnChange::DropIdentity { .. } => Pass::Drop,
                 ColumnChange::Type { .. } => Pass::Type,
+                ColumnChange::SetExpression(_) => Pass::Expression,
                 ColumnChange::NotNull(true) | ColumnChange::SetIdentity { .. } => Pass::Attribute,
                 ColumnChange::SetDefault(_) | ColumnChange::AddIdentity { .. } => Pass::Other,
             },
@@ -429,12 +433,21 @@ impl Session {
         }
         check_column_name(table, name)?;
         let mut keys = Vec::new();
-        let new = self.new_column(&table.name, column, &mut keys)?;
+        let mut new = self.new_column(&table.name, column, &mut keys)?;
         let primary = keys.iter().any(|key| key.kind == KeyKind::Primary);
         if primary && table.primary_key().is_some() {
             return Err(second_primary_key(&table.name));
         }
         let attnum = table.next_attnum();
+        if let Some(written) = generation(column) {
+            let of = table.columns.iter();
+            let of = of.map(|column| (&*column.name, column.ty, column.generated.is_some()));
+            let all: Vec<_> = of.chain([(name.as_str(), new.ty, true)]).collect();
+            new.generated =
+                Some(self.bound_generated(&table.name, written, &all, all.len() - 1)?);
+            work.rows.rewrite = true;
+            work.rows.generated.push(attnum);
+        }
         let mut missing = None;
         if let Some(default) = &new.default {
             let cx = Arc::new(self.statement_cx(self.view()));
@@ -470,6 +483,46 @@ impl Session {
         work.references
             .extend(references.map(|constraint| (constraint, &column.name)));
         work.keys.extend(keys);
+        Ok(())
+    }
+
+    /// Drops the generated columns over a column.
+    ///
+    /// # Errors
+    /// 2BP01 if there are any, unless CASCADE was said.
+    async fn drop_generated_over(
+        &mut self,
+        table: &TableInfo,
+        at: usize,
+        cascade: bool,
+    ) -> SqlResult<()> {
+        let column = &table.columns[at].name;
+        let users = table.columns.iter().filter(|user| {
+            let generated = user.generated.as_ref();
+            generated.is_some_and(|generated| generated.columns.contains(&at))
+        });
+        let users: Vec<Arc<str>> = users.map(|user| Arc::clone(&user.name)).collect();
+        if !users.is_empty() && !cascade {
+            let of = format!("column {column} of table {}", table.name);
+            let message = format!("cannot drop {of} because other objects depend on it");
+            let lines = users.iter();
+            let lines =
+                lines.map(|user| format!("column {user} of table {} depends on {of}", table.name));
+            let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message);
+            return Err(error
+                .detail(lines.collect::<Vec<_>>().join("\n"))
+                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
+        }
+        for user in users {
+            let message = format!("drop cascades to column {user} of table {}", table.name);
+            self.notice("NOTICE", SqlState::SUCCESS, message);
+            let now = self.altered(table.oid)?;
+            if let Some(at) = now.column(&user) {
+                self.drop_references_to_column(&now, at, cascade).await?;
+                let (catalog, txn, ddl) = self.ddl_parts()?;
+                catalog.drop_column(txn, ddl, table.oid, at).await?;
+            }
+        }
         Ok(())
     }
 
@@ -510,6 +563,10 @@ impl Session {
             return Ok(());
         };
         let attnum = table.columns[at].attnum;
+        self.drop_generated_over(table, at, cascade).await?;
+        // The columns over it are gone.
+        let table = &*self.altered(table.oid)?;
+        let at = table.column(name).unwrap_or(at);
         let view = self.view();
         let own = view.sequences_of(table.oid);
         let own = own.filter(|sequence| sequence.owner == Some((table.oid, attnum)));

@@ -13,7 +13,7 @@ use super::Session;
 use crate::catalog::{Oid, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::StatementCx;
-use crate::exec::row::RowSession;
+use crate::exec::row::{RowRules, RowSession};
 use crate::planner::rows;
 use crate::types::Datum;
 
@@ -39,6 +39,8 @@ pub(super) struct RowWork {
     pub checks: Vec<Oid>,
     /// Numbers of columns that must not be NULL.
     pub not_nulls: Vec<i16>,
+    /// Numbers of generated columns whose values are to be computed.
+    pub generated: Vec<i16>,
 }
 
 /// A table's rows as they were, and what they have to be.
@@ -49,6 +51,8 @@ struct Rows {
     kept: Vec<Option<usize>>,
     /// New values, by position.
     values: Vec<(usize, NewValue)>,
+    /// Generated columns to be computed.
+    generated: Vec<(usize, Program)>,
     checks: Vec<Check>,
     not_nulls: Vec<usize>,
     cx: Arc<StatementCx>,
@@ -69,7 +73,11 @@ impl Session {
         let cx = Arc::new(self.statement_cx(self.view()));
         let missing = || SqlError::internal("a table that is being altered is not there any more");
         let after = cx.view.table(before.oid).cloned().ok_or_else(missing)?;
-        let mut checks = rows::checks::programs(&after, &cx)?;
+        let RowRules {
+            mut generated,
+            mut checks,
+        } = rows::checks::programs(&after, &cx)?;
+        generated.retain(|(at, _)| work.generated.contains(&after.columns[*at].attnum));
         let wanted = |check: &Check| {
             let mut known = after.checks.iter().filter(|known| known.name == check.name);
             known.any(|known| work.checks.contains(&known.oid))
@@ -88,6 +96,7 @@ impl Session {
         let rows = Rows {
             kept: kept.collect(),
             values: values.collect(),
+            generated,
             checks,
             not_nulls: not_nulls.collect(),
             cancel: self.cancel.clone(),
@@ -169,6 +178,9 @@ impl Rows {
                 NewValue::OfOld(program) => env.eval(program, &old)?,
                 NewValue::Default(program) => env.eval(program, &[])?,
             };
+        }
+        for (at, program) in &self.generated {
+            row[*at] = env.eval(program, &row)?;
         }
         Ok(row)
     }

@@ -38,6 +38,7 @@ impl Session {
         match change {
             ColumnChange::SetDefault(value) => {
                 refuse_default(table, column)?;
+                refuse_generated(table, column, "SET EXPRESSION")?;
                 // PostgreSQL has forgotten the command's text by then.
                 let checked = self.check_default(value, &column.name, column.ty);
                 checked.map_err(SqlError::without_position)?;
@@ -49,6 +50,7 @@ impl Session {
                 refuse_default(table, column).map_err(|error| {
                     error.hint("Use ALTER TABLE ... ALTER COLUMN ... DROP IDENTITY instead.")
                 })?;
+                refuse_generated(table, column, "DROP EXPRESSION")?;
                 self.put_column(table.oid, at, |column| column.default = None)
                     .await
             }
@@ -62,6 +64,12 @@ impl Session {
                 }
                 self.retype_column(table, at, (ty, using.as_ref()), work)
                     .await
+            }
+            ColumnChange::SetExpression(written) => {
+                self.set_expression(table, at, written, work).await
+            }
+            ColumnChange::DropExpression { if_exists } => {
+                self.drop_expression(table, at, *if_exists).await
             }
             ColumnChange::NotNull(true) => {
                 let rows = &mut work.rows;
@@ -83,6 +91,49 @@ impl Session {
                 self.drop_identity(table, at, *if_exists).await
             }
         }
+    }
+
+    async fn set_expression(
+        &mut self,
+        table: &TableInfo,
+        at: usize,
+        written: &ast::WrittenExpr,
+        work: &mut Alteration<'_>,
+    ) -> SqlResult<()> {
+        let column = &table.columns[at];
+        if column.generated.is_none() {
+            let rest = "is not a generated column";
+            return Err(prerequisite(of_column(column, table, rest)));
+        }
+        let all = table.columns.iter();
+        let all = all.map(|column| (&*column.name, column.ty, column.generated.is_some()));
+        let all: Vec<_> = all.collect();
+        let made = self.bound_generated(&table.name, written, &all, at)?;
+        work.rows.rewrite = true;
+        work.rows.generated.push(column.attnum);
+        let made = Some(Arc::new(made));
+        self.put_column(table.oid, at, |column| column.generated = made)
+            .await
+    }
+
+    async fn drop_expression(
+        &mut self,
+        table: &TableInfo,
+        at: usize,
+        if_exists: bool,
+    ) -> SqlResult<()> {
+        let column = &table.columns[at];
+        if column.generated.is_some() {
+            return self
+                .put_column(table.oid, at, |column| column.generated = None)
+                .await;
+        }
+        let message = of_column(column, table, "is not a generated column");
+        if !if_exists {
+            return Err(prerequisite(message));
+        }
+        self.notice("NOTICE", SqlState::SUCCESS, format!("{message}, skipping"));
+        Ok(())
     }
 
     async fn put_column(
@@ -193,6 +244,16 @@ impl Session {
         let (catalog, txn, ddl) = self.ddl_parts()?;
         catalog.drop_sequence(txn, ddl, sequence.oid).await
     }
+}
+
+fn refuse_generated(table: &TableInfo, column: &ColumnInfo, instead: &str) -> SqlResult<()> {
+    if column.generated.is_none() {
+        return Ok(());
+    }
+    let error = SqlError::syntax(of_column(column, table, "is a generated column"));
+    Err(error.hint(format!(
+        "Use ALTER TABLE ... ALTER COLUMN ... {instead} instead."
+    )))
 }
 
 fn refuse_default(table: &TableInfo, column: &ColumnInfo) -> SqlResult<()> {

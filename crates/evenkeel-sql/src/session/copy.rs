@@ -123,13 +123,7 @@ impl Session {
             }
             (CopyTarget::Query(..), true) => Err(SqlError::syntax("COPY FROM needs a table")),
             (CopyTarget::Table { name, columns }, false) => {
-                let list = if columns.is_empty() {
-                    "*".to_owned()
-                } else {
-                    let names = columns.iter().map(|name| identifier(&name.text));
-                    let names: Vec<String> = names.collect();
-                    names.join(", ")
-                };
+                let list = self.copied_list(name, columns)?;
                 self.copy_out(&format!("SELECT {list} FROM {}", quoted(name)), &options)
                     .await
             }
@@ -138,6 +132,31 @@ impl Session {
                 self.copy_out(&text, &options).await
             }
         }
+    }
+
+    /// The columns that COPY TO gives, as a select list: those that are not generated, unless some
+    /// are named.
+    fn copied_list(&self, name: &QualifiedName, columns: &[Name]) -> SqlResult<String> {
+        let (schema, last) = split_name(name)?;
+        let path = &self.effective.search_path;
+        let table = self.view().resolve(schema.as_deref(), &last, path);
+        let generated = table.filter(|table| {
+            let mut columns = table.columns.iter();
+            columns.any(|column| column.generated.is_some())
+        });
+        let list: Vec<String> = match generated {
+            Some(table) => {
+                let copied = copy_columns(&table, columns)?.into_iter();
+                copied
+                    .map(|at| identifier(&table.columns[at].name))
+                    .collect()
+            }
+            None => columns.iter().map(|name| identifier(&name.text)).collect(),
+        };
+        Ok(match list.as_slice() {
+            [] => "*".to_owned(),
+            list => list.join(", "),
+        })
     }
 
     async fn copy_in(
@@ -261,7 +280,10 @@ fn defaults(table: &TableInfo, columns: &[usize], cx: &Arc<StatementCx>) -> SqlR
 
 fn copy_columns(table: &TableInfo, names: &[Name]) -> SqlResult<Vec<usize>> {
     if names.is_empty() {
-        return Ok((0..table.columns.len()).collect());
+        let all = 0..table.columns.len();
+        return Ok(all
+            .filter(|at| table.columns[*at].generated.is_none())
+            .collect());
     }
     let mut seen = HashSet::new();
     let mut columns = Vec::with_capacity(names.len());
@@ -277,6 +299,11 @@ fn copy_columns(table: &TableInfo, names: &[Name]) -> SqlResult<Vec<usize>> {
                 ),
             )
         })?;
+        if table.columns[column].generated.is_some() {
+            let message = format!("column \"{name}\" is a generated column");
+            let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);
+            return Err(error.detail("Generated columns cannot be used in COPY."));
+        }
         if !seen.insert(column) {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_COLUMN,

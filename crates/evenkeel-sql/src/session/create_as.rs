@@ -74,6 +74,7 @@ fn new_columns(columns: &[OutputColumn], names: &[ast::Name]) -> SqlResult<Vec<N
         not_null: false,
         not_null_name: None,
         default: None,
+        generated: None,
         sequence: None,
     });
     Ok(columns.collect())

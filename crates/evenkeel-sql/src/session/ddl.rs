@@ -9,10 +9,11 @@ use evenkeel_planner::ast::{
 };
 
 use super::Session;
+use super::like::Copied;
 use super::sequence_options::serial_type;
 use crate::catalog::{
-    Catalog, ConstraintKind, CreateTable, DdlLog, NewCheck, NewColumn, NewConstraint, NewIndex,
-    Oid, OwnSequence, Relation, StorageParameters,
+    Catalog, ConstraintKind, CreateTable, DdlLog, Generated, NewCheck, NewColumn, NewConstraint,
+    NewIndex, Oid, OwnSequence, Relation, StorageParameters,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::names::{split_name, undefined_table};
@@ -121,16 +122,21 @@ impl Session {
         let (schema, name) = self.new_name(&create.name)?;
         let mut columns = Vec::with_capacity(create.elements.len());
         let mut constraints = Vec::new();
+        let mut like = Copied::default();
         for element in &create.elements {
             match element {
                 TableElement::Column(column) => {
                     columns.push(self.new_column(&name, column, &mut constraints)?);
                 }
-                TableElement::Like(_) => return Err(SqlError::unsupported("CREATE TABLE LIKE")),
+                TableElement::Like(name, options) => {
+                    let made = (&mut columns, &mut constraints);
+                    self.copy_like(name, *options, made, &mut like).await?;
+                }
                 TableElement::Constraint(_) => {}
             }
         }
-        let mut checks = Vec::new();
+        self.bind_generated(&name, create, &mut columns)?;
+        let mut checks = std::mem::take(&mut like.checks);
         for element in &create.elements {
             if let TableElement::Column(column) = element {
                 for constraint in &column.constraints {
@@ -168,6 +174,10 @@ impl Session {
             self.notice("NOTICE", SqlState::DUPLICATE_TABLE, message);
             return Ok(());
         };
+        for index in &like.indexes {
+            let (catalog, txn, ddl) = self.ddl_parts()?;
+            catalog.create_index(txn, ddl, made.oid, index).await?;
+        }
         self.add_foreign_keys(made.oid, create).await
     }
 
@@ -188,6 +198,7 @@ impl Session {
             not_null: serial.is_some(),
             not_null_name: None,
             default: None,
+            generated: None,
             sequence: serial.map(Session::serial_sequence).transpose()?,
         };
         if column.collation.is_some() {
@@ -213,10 +224,8 @@ impl Session {
         let (name, serial) = (new.name.clone(), new.is_serial());
         let mut null = serial.then_some(true);
         for constraint in &column.constraints {
-            match &constraint.kind {
-                // Made when the table is there.
-                ast::ConstraintKind::ForeignKey(_) => continue,
-                _ => refuse_attributes(constraint, false)?,
+            if !matches!(constraint.kind, ast::ConstraintKind::ForeignKey(_)) {
+                refuse_attributes(constraint, false)?;
             }
             match &constraint.kind {
                 ast::ConstraintKind::Null | ast::ConstraintKind::NotNull(_) => {
@@ -247,27 +256,96 @@ impl Session {
                     constraints.push(new_key(constraint, key, vec![name.clone()])?);
                 }
                 // Bound when all columns are known.
-                ast::ConstraintKind::Check(_) | ast::ConstraintKind::ForeignKey(_) => {}
+                ast::ConstraintKind::Check(_)
+                | ast::ConstraintKind::ForeignKey(_)
+                | ast::ConstraintKind::Generated(_) => {}
                 ast::ConstraintKind::Identity { always, options } => {
                     if new.sequence.is_some() && !serial {
                         let what = "identity specifications";
                         return Err(self.twice(what, table, &name, constraint));
                     }
-                    let own = self.identity_sequence(new.ty, *always, options)?;
-                    self.refuse_default_and_identity(table, &new, constraint, &Some(own.clone()))?;
+                    let own = Some(self.identity_sequence(new.ty, *always, options)?);
+                    self.refuse_default_and_identity(table, &new, constraint, &own)?;
                     if null == Some(false) {
                         return Err(self.conflicting("NULL/NOT NULL", table, &name, constraint));
                     }
                     null = Some(true);
                     new.not_null = true;
-                    new.sequence = Some(own);
+                    new.sequence = own;
                 }
-                ast::ConstraintKind::Unbuilt(clause) => {
-                    return Err(SqlError::unsupported(clause));
-                }
+                ast::ConstraintKind::Unbuilt(clause) => return Err(SqlError::unsupported(clause)),
             }
         }
-        Ok(new)
+        self.refuse_other_source(table, new, column)
+    }
+
+    /// Refuses a column that is generated and has another source of values.
+    fn refuse_other_source(
+        &self,
+        table: &str,
+        new: NewColumn,
+        column: &ast::TableColumn,
+    ) -> SqlResult<NewColumn> {
+        let mut generation = column.constraints.iter().filter(|of| is_generation(of));
+        let Some(constraint) = generation.next() else {
+            return Ok(new);
+        };
+        if let Some(second) = generation.next() {
+            let what = "generation clauses specified";
+            return Err(self.twice(what, table, &new.name, second));
+        }
+        let what = match (&new.default, &new.sequence) {
+            (None, None) => return Ok(new),
+            (None, Some(own)) if own.identity.is_some() => "identity",
+            _ => "default",
+        };
+        let message = format!(
+            "both {what} and generation expression specified for column \"{}\" of table \
+             \"{table}\"",
+            new.name
+        );
+        Err(self.placed(SqlError::syntax(message), constraint.at))
+    }
+
+    /// The expressions of the generated columns of a new table.
+    fn bind_generated(
+        &self,
+        table: &str,
+        create: &ast::CreateTable,
+        columns: &mut [NewColumn],
+    ) -> SqlResult<()> {
+        let written = create.elements.iter().filter_map(|element| match element {
+            TableElement::Column(column) => Some((&column.name.text, generation(column)?)),
+            _ => None,
+        });
+        let written: Vec<_> = written.collect();
+        let is_generated = |column: &NewColumn| {
+            let own = written.iter().any(|(name, _)| **name == column.name);
+            own || column.generated.is_some()
+        };
+        let flags: Vec<bool> = columns.iter().map(is_generated).collect();
+        for (name, written) in &written {
+            let all = columns.iter().zip(&flags);
+            let all = all.map(|(column, generated)| (&*column.name, column.ty, *generated));
+            let all: Vec<_> = all.collect();
+            if let Some(at) = columns.iter().position(|column| column.name == **name) {
+                columns[at].generated = Some(self.bound_generated(table, written, &all, at)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// The expression of a generated column of a table of these columns, each with whether it is
+    /// generated.
+    pub(super) fn bound_generated(
+        &self,
+        table: &str,
+        written: &ast::WrittenExpr,
+        columns: &[(&str, SqlType, bool)],
+        at: usize,
+    ) -> SqlResult<Generated> {
+        let cx = Arc::new(self.statement_cx(self.view()));
+        rows::checks::generated(&self.current_text, written, table, (columns, at), &cx)
     }
 
     /// A CHECK constraint on a table of these columns, if the constraint is one.
@@ -700,6 +778,19 @@ fn table_constraint(
     Ok(())
 }
 
+/// The expression of a column that is generated.
+pub(super) fn generation(column: &ast::TableColumn) -> Option<&ast::WrittenExpr> {
+    let mut constraints = column.constraints.iter();
+    constraints.find_map(|constraint| match &constraint.kind {
+        ast::ConstraintKind::Generated(written) => Some(written),
+        _ => None,
+    })
+}
+
+fn is_generation(constraint: &Constraint) -> bool {
+    matches!(constraint.kind, ast::ConstraintKind::Generated(_))
+}
+
 /// A constraint of a table.
 pub(super) fn added_constraint(constraint: &Constraint) -> SqlResult<NewConstraint> {
     refuse_attributes(constraint, false)?;
@@ -713,6 +804,7 @@ pub(super) fn added_constraint(constraint: &Constraint) -> SqlResult<NewConstrai
         | ast::ConstraintKind::NotNull(_)
         | ast::ConstraintKind::Check(_)
         | ast::ConstraintKind::ForeignKey(_)
+        | ast::ConstraintKind::Generated(_)
         | ast::ConstraintKind::Default(_)
         | ast::ConstraintKind::Identity { .. } => {
             Err(SqlError::internal("a constraint that is made elsewhere"))

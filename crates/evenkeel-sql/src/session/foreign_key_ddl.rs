@@ -44,7 +44,7 @@ impl Session {
                     self.make_foreign_key(table, constraint, None, false)
                         .await?;
                 }
-                ast::TableElement::Like(_) => {}
+                ast::TableElement::Like(..) => {}
             }
         }
         Ok(())

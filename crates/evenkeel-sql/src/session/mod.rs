@@ -18,6 +18,7 @@ mod engine;
 mod explain;
 mod foreign_key_ddl;
 mod foreign_keys;
+mod like;
 mod maintenance;
 mod registered;
 mod rename;

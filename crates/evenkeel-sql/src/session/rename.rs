@@ -6,7 +6,7 @@ use evenkeel_engine::{TableLockMode, WaitPolicy};
 use evenkeel_planner::ast::{DropKind, Name, QualifiedName, Rename, RenamedPart};
 
 use super::Session;
-use crate::catalog::{NewText, Relation, TableInfo, check_column_name};
+use crate::catalog::{NewText, Relation, TableInfo, TextOf, check_column_name};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::names::{split_name, undefined_table};
 use crate::planner::rows;
@@ -138,8 +138,17 @@ impl Session {
         let checks = checks.filter(|check| check.columns.contains(&at));
         let texts = checks.map(|check| {
             let text = rows::checks::renamed(&check.text, table, at, to, &cx)?;
-            Ok((check.oid, text.text, text.pretty))
+            Ok((TextOf::Check(check.oid), text.text, text.pretty))
         });
-        texts.collect()
+        let generated = table.columns.iter().filter_map(|column| {
+            let generated = column.generated.as_ref()?;
+            let mentions = generated.columns.contains(&at);
+            mentions.then_some((column.attnum, &generated.text))
+        });
+        let generated = generated.map(|(attnum, text)| {
+            let (text, pretty) = rows::checks::renamed_generated(text, table, (at, to), &cx)?;
+            Ok((TextOf::Generated(attnum), text, pretty))
+        });
+        texts.chain(generated).collect()
     }
 }

@@ -9,7 +9,7 @@ use super::Session;
 use super::alter::Alteration;
 use super::alter_rows::NewValue;
 use super::sequence_options::serial_type;
-use crate::catalog::{ColumnInfo, NewText, Retyped, TableInfo};
+use crate::catalog::{ColumnInfo, NewText, Retyped, TableInfo, TextOf};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::planner::rows;
 use crate::types::SqlType;
@@ -40,6 +40,23 @@ fn same_form(from: SqlType, to: SqlType) -> bool {
         | (Timestamptz(from), Timestamptz(to)) => within(from, to),
         (from, to) => from == to,
     }
+}
+
+/// 0A000 for a column that a generated one is computed from.
+fn refuse_used_by_generated(table: &TableInfo, at: usize) -> SqlResult<()> {
+    let mentions = |column: &&ColumnInfo| {
+        let generated = column.generated.as_ref();
+        generated.is_some_and(|generated| generated.columns.contains(&at))
+    };
+    let Some(user) = table.columns.iter().find(mentions) else {
+        return Ok(());
+    };
+    let message = "cannot alter type of a column used by a generated column";
+    let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+    Err(error.detail(format!(
+        "Column \"{}\" is used by generated column \"{}\".",
+        table.columns[at].name, user.name
+    )))
 }
 
 impl Session {
@@ -77,6 +94,12 @@ impl Session {
         {
             let message = format!("cannot alter type of column \"{}\" twice", column.name);
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
+        refuse_used_by_generated(table, at)?;
+        if column.generated.is_some() && using.is_some() {
+            let message = "cannot specify USING when altering type of generated column";
+            let error = SqlError::new(SqlState::INVALID_COLUMN_DEFINITION, message);
+            return Err(error.detail(format!("Column \"{}\" is a generated column.", column.name)));
         }
         let cx = Arc::new(self.statement_cx(self.view()));
         let using = using.map(|using| &using.expr);
@@ -146,7 +169,7 @@ impl Session {
         let checks = checks.filter(|check| check.columns.contains(&at));
         let texts = checks.map(|check| {
             let text = rows::checks::retyped(&check.text, table, at, to, &cx)?;
-            Ok((check.oid, text.text, text.pretty))
+            Ok((TextOf::Check(check.oid), text.text, text.pretty))
         });
         texts.collect()
     }

@@ -1,6 +1,7 @@
 //! SQL against a database in this process: by example from files (`tests/slt`), and with several
 //! sessions at once.
 
+mod altering;
 mod catalogs;
 mod concurrency;
 mod copying;

@@ -6,7 +6,8 @@ use evenkeel_planner::plan::Check;
 
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult};
-use crate::exec::{StatementCx, row};
+use crate::exec::StatementCx;
+use crate::exec::row::{self, RowRules};
 use crate::types::{Datum, TypeContext};
 
 /// A [`RowMaker`]'s memory, for the next one.
@@ -54,11 +55,16 @@ impl<'a> RowMaker<'a> {
         self.data.push(datum);
     }
 
-    /// Ends the row: its bytes are in `bytes`.
+    /// Ends the row, which gets the values of its generated columns: its bytes are in `bytes`.
     ///
     /// # Errors
-    /// 23502; 54000 for a row that is too long.
-    pub fn finish(&mut self) -> SqlResult<()> {
+    /// 23502; 54000 for a row that is too long; the errors of the expressions.
+    pub fn finish(&mut self, rules: &RowRules, cx: &Arc<StatementCx>) -> SqlResult<()> {
+        for (at, value) in row::over(&rules.generated, &self.data, cx)? {
+            if let Some(slot) = self.data.get_mut(at) {
+                *slot = value;
+            }
+        }
         for (column, datum) in self.table.columns.iter().zip(&self.data) {
             if column.not_null.is_some() && datum.is_null() {
                 return Err(self.null_violation(&column.name));

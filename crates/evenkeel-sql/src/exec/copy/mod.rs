@@ -12,10 +12,9 @@ use evenkeel_engine::table::InsertOptions;
 use evenkeel_engine::{BlockNumber, CancelFlag, Tid, Transaction};
 use evenkeel_exec::RowEvent;
 use evenkeel_expr::program::Program;
-use evenkeel_planner::plan::Check;
 
 use super::StatementCx;
-use super::row;
+use super::row::{self, RowRules};
 use crate::catalog::{ColumnInfo, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::options::CopyOptions;
@@ -89,7 +88,7 @@ pub struct CopyIn {
     /// For each of the table's columns its field in a line.
     places: Vec<Option<usize>>,
     defaults: Defaults,
-    checks: Vec<Check>,
+    rules: RowRules,
     shape: CopyShape,
     options: InsertOptions,
     cx: Arc<StatementCx>,
@@ -112,7 +111,7 @@ impl CopyIn {
     pub fn new(
         table: Arc<TableInfo>,
         columns: Vec<usize>,
-        (defaults, checks): (Defaults, Vec<Check>),
+        (defaults, rules): (Defaults, RowRules),
         shape: CopyShape,
         options: InsertOptions,
         cx: Arc<StatementCx>,
@@ -124,7 +123,7 @@ impl CopyIn {
             table,
             columns,
             defaults,
-            checks,
+            rules,
             shape,
             options,
             charge: Reservation::new(&cx.seed.resources.memory),
@@ -294,8 +293,8 @@ impl CopyIn {
                 }
             }
         }
-        let made = maker.finish();
-        made.and_then(|()| maker.check(&self.checks, &self.cx))
+        let made = maker.finish(&self.rules, &self.cx);
+        made.and_then(|()| maker.check(&self.rules.checks, &self.cx))
             .map_err(|error| self.located(error, Place::Line(line)))?;
         self.bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes);
         self.memory = maker.into_memory();

@@ -31,6 +31,15 @@ pub use session::RowSession;
 /// a short statement, which takes some turns, is still answered within a fraction of a second.
 const SLICE: Duration = Duration::from_micros(400);
 
+/// Rules of rows to be stored, over their columns.
+#[derive(Debug, Default)]
+pub struct RowRules {
+    /// Values of generated columns, by position, over the other columns.
+    pub generated: Vec<(usize, Program)>,
+    /// CHECK constraints.
+    pub checks: Vec<Check>,
+}
+
 /// Begins to run a plan at a snapshot; nothing is read yet.
 ///
 /// # Errors
@@ -73,6 +82,25 @@ pub fn values(programs: &[Program], cx: &Arc<StatementCx>) -> SqlResult<Vec<Datu
     let env = Env::new(&[], &session, &NoSubplans);
     let values = programs.iter().map(|program| env.eval(program, &[]));
     values.map(|value| Ok(value?)).collect()
+}
+
+/// Values of columns, by position, that programs make of a row's other columns.
+///
+/// # Errors
+/// Those of the programs.
+pub fn over(
+    programs: &[(usize, Program)],
+    row: &[Datum],
+    cx: &Arc<StatementCx>,
+) -> SqlResult<Vec<(usize, Datum)>> {
+    if programs.is_empty() {
+        return Ok(Vec::new());
+    }
+    let session = RowSession::new(Arc::clone(cx));
+    let env = Env::new(&[], &session, &NoSubplans);
+    let values = programs.iter();
+    let values = values.map(|(at, program)| Ok((*at, env.eval(program, row)?)));
+    values.collect()
 }
 
 /// The first of the CHECK constraints that a row violates.

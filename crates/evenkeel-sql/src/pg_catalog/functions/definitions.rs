@@ -12,7 +12,7 @@ use crate::types::Datum;
 pub(super) const FUNCTIONS: &[Definition] = &[
     strict("pg_get_indexdef", index),
     strict("pg_get_constraintdef", constraint),
-    strict("pg_get_expr", |_, args| Ok(arg(args, 0).clone())),
+    strict("pg_get_expr", expression),
     strict("pg_get_function_result", |_, args| proc(args, |p| p.result)),
     strict("pg_get_function_arguments", |_, args| {
         proc(args, |p| p.arguments)
@@ -96,6 +96,21 @@ fn description_of(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
         }
     };
     Ok(Datum::Text(words))
+}
+
+/// `pg_get_expr(text, oid [, pretty])`: the text, or that of a generated column with the
+/// parentheses that are needed.
+fn expression(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    if let (Datum::Text(text), Some(Datum::Bool(true))) = (arg(args, 0), args.get(2))
+        && let Some(Relation::Table(table)) = snapshot.relation(oid_arg(args, 1)?)
+    {
+        let generated = table.columns.iter();
+        let mut generated = generated.filter_map(|column| column.generated.as_ref());
+        if let Some(found) = generated.find(|generated| *generated.text == **text) {
+            return Ok(Datum::Text(found.pretty.to_string()));
+        }
+    }
+    Ok(arg(args, 0).clone())
 }
 
 fn nothing(_: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {

@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use evenkeel_planner::ast::WrittenExpr;
-use evenkeel_planner::bind::{self, BoundCheck};
+use evenkeel_planner::bind::{self, BoundCheck, RowValue};
 use evenkeel_planner::parser;
-use evenkeel_planner::plan::{Check, NodeKind};
+use evenkeel_planner::plan::NodeKind;
 use evenkeel_planner::quote::identifier;
 use evenkeel_planner::relation::{Column, Relation, RelationKind, RelationSize};
 
 use super::names::Names;
-use crate::catalog::TableInfo;
+use crate::catalog::{Generated, TableInfo};
 use crate::error::planner_error;
 use crate::error::{SqlError, SqlResult};
 use crate::exec::StatementCx;
-use crate::exec::row::RowSession;
+use crate::exec::row::{RowRules, RowSession};
 use crate::parser::parse::parse;
 use crate::types::SqlType;
 
@@ -43,6 +43,7 @@ fn over_columns<'a>(table: &str, columns: impl Iterator<Item = (&'a str, SqlType
         not_null: false,
         default: None,
         identity: None,
+        generated: None,
         stats: None,
     });
     Relation {
@@ -79,12 +80,7 @@ pub fn renamed(
     cx: &Arc<StatementCx>,
 ) -> SqlResult<BoundCheck> {
     let before = row_of(table);
-    let columns = table.columns.iter().enumerate();
-    let columns = columns.map(|(number, column)| match number == at {
-        true => (to, column.ty),
-        false => (&*column.name, column.ty),
-    });
-    let after = over_columns(&table.name, columns);
+    let after = over_columns(&table.name, renamed_columns(table, at, to));
     let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
     let bound = bind::rename_check(text, &Arc::new(before), &after, &names, &session);
     bound.map_err(|error| planner_error(error, text))
@@ -113,13 +109,17 @@ pub fn retyped(
     bound.map_err(|error| planner_error(error, text).without_position())
 }
 
-/// The programs of a table's CHECK constraints, over its columns: those of an INSERT.
+/// The programs of a table's generated columns and CHECK constraints: those of an INSERT.
 ///
 /// # Errors
-/// XX000 for a constraint that is no longer understood.
-pub fn programs(table: &TableInfo, cx: &Arc<StatementCx>) -> SqlResult<Vec<Check>> {
-    if table.checks.is_empty() {
-        return Ok(Vec::new());
+/// XX000 for an expression that is no longer understood.
+pub fn programs(table: &TableInfo, cx: &Arc<StatementCx>) -> SqlResult<RowRules> {
+    let generated = table
+        .columns
+        .iter()
+        .any(|column| column.generated.is_some());
+    if table.checks.is_empty() && !generated {
+        return Ok(RowRules::default());
     }
     let name = format!("{}.{}", identifier(&table.schema), identifier(&table.name));
     let text = format!("INSERT INTO {name} DEFAULT VALUES");
@@ -128,7 +128,71 @@ pub fn programs(table: &TableInfo, cx: &Arc<StatementCx>) -> SqlResult<Vec<Check
     let query = super::plan(&text, &statement, cx, &[], false)?;
     let plan = Arc::try_unwrap(query.plan).map_err(|_| broken())?;
     match plan.root.kind {
-        NodeKind::ModifyTable { checks, .. } => Ok(checks),
+        NodeKind::ModifyTable {
+            generated, checks, ..
+        } => Ok(RowRules { generated, checks }),
         _ => Err(broken()),
     }
+}
+
+/// The expression of a generated column, in a command of this text, on a table of these columns,
+/// each with whether it is generated.
+///
+/// # Errors
+/// PostgreSQL's of names and types, with positions.
+pub fn generated(
+    text: &str,
+    written: &WrittenExpr,
+    table: &str,
+    (columns, at): (&[(&str, SqlType, bool)], usize),
+    cx: &Arc<StatementCx>,
+) -> SqlResult<Generated> {
+    let row = columns.iter().map(|(name, ty, _)| (*name, *ty));
+    let mut relation = over_columns(table, row);
+    for (column, (.., generated)) in relation.columns.iter_mut().zip(columns) {
+        column.generated = generated.then(|| Arc::from(""));
+    }
+    let missing = || SqlError::internal("a generated column is not there");
+    let (name, ty, _) = columns.get(at).ok_or_else(missing)?;
+    let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
+    let (value, relation) = (RowValue::Generated(name), Arc::new(relation));
+    let bound = bind::bind_row_value(&written.expr, *ty, value, &relation, (&names, &session));
+    let bound = bound.map_err(|error| planner_error(error, text))?;
+    Ok(Generated {
+        text: bound.text.into(),
+        pretty: bound.pretty.into(),
+        columns: bound.columns,
+    })
+}
+
+/// An expression of a generated column as it is with another name for one of the columns: its
+/// text, and the same with the parentheses that are needed.
+///
+/// # Errors
+/// XX000 for an expression that is no longer understood.
+pub fn renamed_generated(
+    text: &str,
+    table: &TableInfo,
+    (at, to): (usize, &str),
+    cx: &Arc<StatementCx>,
+) -> SqlResult<(String, String)> {
+    let written = parser::parse_expr(text).map_err(|error| planner_error(error, text))?;
+    let before = row_of(table);
+    let after = over_columns(&table.name, renamed_columns(table, at, to));
+    let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
+    let of = (&Arc::new(before), &after);
+    let renamed = bind::rename_generated(&written, of, &names, &session);
+    renamed.map_err(|error| planner_error(error, text))
+}
+
+fn renamed_columns<'a>(
+    table: &'a TableInfo,
+    at: usize,
+    to: &'a str,
+) -> impl Iterator<Item = (&'a str, SqlType)> {
+    let columns = table.columns.iter().enumerate();
+    columns.map(move |(number, column)| match number == at {
+        true => (to, column.ty),
+        false => (&*column.name, column.ty),
+    })
 }

@@ -89,6 +89,7 @@ fn relation(table: &TableInfo, view: &CatalogState) -> Relation {
             catalog::Identity::Always => Identity::Always,
             catalog::Identity::ByDefault => Identity::ByDefault,
         }),
+        generated: column.generated.as_ref().map(|it| Arc::clone(&it.text)),
         stats: table.stats.column(at).map(ColumnStats::for_planner),
     });
     let columns: Vec<Column> = columns.collect();
@@ -113,6 +114,7 @@ fn sequence(sequence: &SequenceInfo) -> Relation {
         not_null: true,
         default: None,
         identity: None,
+        generated: None,
         stats: None,
     };
     let columns = [
@@ -281,6 +283,7 @@ fn described(def: &RelationDef) -> Relation {
         not_null: column.not_null,
         default: None,
         identity: None,
+        generated: None,
         stats: None,
     });
     Relation {

@@ -1,0 +1,112 @@
+//! `LIKE` in CREATE TABLE.
+
+use std::sync::Arc;
+
+use evenkeel_engine::{TableLockMode, WaitPolicy};
+use evenkeel_planner::ast::{LikeOptions, QualifiedName};
+
+use super::Session;
+use crate::catalog::{
+    ColumnInfo, Generated, IndexInfo, NewCheck, NewColumn, NewConstraint, NewIndex, OwnSequence,
+    TableInfo,
+};
+use crate::error::SqlResult;
+
+/// Parts of a new table that LIKE takes from another.
+#[derive(Default)]
+pub(super) struct Copied {
+    pub checks: Vec<NewCheck>,
+    pub indexes: Vec<NewIndex>,
+}
+
+impl Session {
+    /// Copies a table's columns behind those that there are, and what the options name.
+    pub(super) async fn copy_like(
+        &mut self,
+        name: &QualifiedName,
+        options: LikeOptions,
+        (columns, constraints): (&mut Vec<NewColumn>, &mut Vec<NewConstraint>),
+        copied: &mut Copied,
+    ) -> SqlResult<()> {
+        let mode = TableLockMode::AccessShare;
+        let table = self.locked_table(name, mode, WaitPolicy::Block).await?;
+        let first = columns.len();
+        for column in &table.columns {
+            columns.push(self.like_column(column, options, first));
+        }
+        if options.constraints {
+            let checks = table.checks.iter().map(|check| NewCheck {
+                name: Some(check.name.to_string()),
+                text: check.text.to_string(),
+                pretty: check.pretty.to_string(),
+                columns: check.columns.iter().map(|at| first + at).collect(),
+                not_valid: false,
+            });
+            copied.checks.extend(checks);
+        }
+        if options.indexes {
+            for index in &table.indexes {
+                let key = table.constraints.iter();
+                let key = key.into_iter().find(|key| key.index_oid == index.oid);
+                match key {
+                    Some(key) => constraints.push(NewConstraint {
+                        name: None,
+                        kind: key.kind,
+                        columns: names(&table, key.columns.iter().copied()),
+                        nulls_not_distinct: index.nulls_not_distinct,
+                    }),
+                    None => copied.indexes.push(like_index(&table, index)),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn like_column(&self, column: &ColumnInfo, options: LikeOptions, first: usize) -> NewColumn {
+        let generated = column.generated.as_ref().filter(|_| options.generated);
+        let default = column.default.as_ref().filter(|_| options.defaults);
+        let identity = column.identity.filter(|_| options.identity);
+        let sequence = identity.and_then(|(identity, oid)| {
+            let view = self.view();
+            let sequence = view.sequence(oid)?;
+            Some(OwnSequence {
+                name: None,
+                ty: sequence.ty,
+                start: sequence.start,
+                rule: sequence.rule,
+                identity: Some(identity),
+            })
+        });
+        NewColumn {
+            name: column.name.to_string(),
+            ty: column.ty,
+            not_null: column.not_null.is_some(),
+            not_null_name: column.not_null.as_ref().map(|it| it.name.to_string()),
+            default: default.map(|default| default.to_string()),
+            generated: generated.map(|generated| Generated {
+                text: Arc::clone(&generated.text),
+                pretty: Arc::clone(&generated.pretty),
+                columns: generated.columns.iter().map(|at| first + at).collect(),
+            }),
+            sequence,
+        }
+    }
+}
+
+fn names(table: &TableInfo, columns: impl Iterator<Item = usize>) -> Vec<String> {
+    let columns = columns.filter_map(|at| table.columns.get(at));
+    columns.map(|column| column.name.to_string()).collect()
+}
+
+fn like_index(table: &TableInfo, index: &IndexInfo) -> NewIndex {
+    let columns = names(table, index.columns.iter().map(|key| key.column)).into_iter();
+    let columns = columns.zip(&index.columns);
+    let columns = columns.map(|(name, key)| (name, key.descending, Some(key.nulls_first)));
+    NewIndex {
+        name: None,
+        columns: columns.collect(),
+        unique: index.unique,
+        nulls_not_distinct: index.nulls_not_distinct,
+        if_not_exists: false,
+    }
+}
