@@ -274,20 +274,8 @@ impl Statement<'_> {
                 bytes: self.row_bytes(rel),
             };
         }
-        let leaf_pages = (index.pages * share).ceil().max(1.0);
-        let cache = settings.effective_cache_pages;
-        let (index_pages, heap_pages) = if loops > 1.0 {
-            let all = pages_fetched(leaf_pages * loops * searches, index.pages, cache) / loops;
-            (
-                all,
-                pages_fetched(tuples * loops, size.pages, cache) / loops,
-            )
-        } else {
-            (
-                leaf_pages + searches - 1.0,
-                pages_fetched(tuples, size.pages, cache),
-            )
-        };
+        let (index_pages, heap_pages) =
+            self.pages_read((index.pages, size.pages), share, tuples, (searches, loops));
         let heap = self.heap_cost(relation, index, share, heap_pages, loops);
         // Levels above the leaves.
         let height = index.pages.max(1.0).log(ENTRIES_OF_NODE).ceil();
@@ -311,6 +299,27 @@ impl Statement<'_> {
                 out_rows
             },
             bytes: self.row_bytes(rel),
+        }
+    }
+
+    /// Pages of an index and of its heap that a scan reads, each time that it runs.
+    fn pages_read(
+        &self,
+        (index, heap): (f64, f64),
+        share: f64,
+        tuples: f64,
+        (searches, loops): (f64, f64),
+    ) -> (f64, f64) {
+        let leaf_pages = (index * share).ceil().max(1.0);
+        let cache = self.settings.effective_cache_pages;
+        if loops > 1.0 {
+            let all = pages_fetched(leaf_pages * loops * searches, index, cache) / loops;
+            (all, pages_fetched(tuples * loops, heap, cache) / loops)
+        } else {
+            (
+                leaf_pages + searches - 1.0,
+                pages_fetched(tuples, heap, cache),
+            )
         }
     }
 

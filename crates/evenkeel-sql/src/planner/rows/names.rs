@@ -249,7 +249,7 @@ fn virtual_relation(def: &'static RelationDef) -> Arc<Relation> {
     }
 }
 
-/// What finds a catalog's rows by a value.
+/// The keys by which a catalog's rows are found.
 fn keys(def: &RelationDef) -> Vec<Index> {
     let keys = if def.schema == "pg_catalog" {
         pg_catalog::keys_of(def.name)
