@@ -102,10 +102,12 @@ pub enum StorageError {
 
     /// The log ends, or has a hole, before a position that was proven durable.
     #[error(
-        "log damaged: no valid record at {lsn}, but {proof} shows it was durable up to {durable}; \
-         set ignore_log_damage to open without what followed"
+        "log damaged: no valid record at {lsn}, in {}, but {proof} shows it was durable up to \
+         {durable}; set ignore_log_damage to open without what followed", segment.display()
     )]
     LogDamaged {
+        /// The file in which that position is, or would be.
+        segment: PathBuf,
         /// First position without a valid record.
         lsn: Lsn,
         /// The log was durable up to here at least.

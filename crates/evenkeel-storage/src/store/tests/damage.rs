@@ -62,9 +62,18 @@ fn a_hole_in_the_log_is_damage_and_not_the_end() {
         flip(&disk, Lsn(records[victim].0 + byte));
         let before = disk.op_count();
         let error = open_with(&disk, config()).map(|_| ()).expect_err("damaged");
-        let StorageError::LogDamaged { lsn, durable, .. } = &error else {
+        let StorageError::LogDamaged {
+            lsn,
+            durable,
+            segment,
+            ..
+        } = &error
+        else {
             panic!("record {victim}: {error}")
         };
+        // Whoever reads the message finds the file.
+        assert!(error.to_string().contains(segment.to_str().unwrap()));
+        assert!(segment.starts_with("wal"), "{}", segment.display());
         assert_eq!(*lsn, records[victim]);
         assert!(*durable > *lsn);
         // The lock file is all that was written.

@@ -26,6 +26,7 @@ impl LogReader {
             proof.map(|(at, durable)| (durable, format!("the record at {at}")))
         };
         Ok(proof.map(|(durable, proof)| StorageError::LogDamaged {
+            segment: self.layout.path(self.layout.segment_of(end)),
             lsn: end,
             durable,
             proof,
