@@ -88,8 +88,10 @@ impl<'s> Charge<'s> {
         self.bytes != 0
     }
 
+    /// Whatever makes a large value or takes one is work of some time.
     #[cold]
     fn grow(&mut self, bytes: usize) -> ExprResult<()> {
+        self.session.check_cancel()?;
         self.session.hold(bytes)?;
         self.bytes = self.bytes.saturating_add(bytes);
         Ok(())

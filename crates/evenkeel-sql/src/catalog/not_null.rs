@@ -61,13 +61,12 @@ impl Catalog {
         let state = self.view(ddl);
         let tables = state.tables();
         let others = tables.filter(|t| t.schema_oid == parts.schema_oid && t.oid != parts.oid);
-        let elsewhere: HashSet<&str> = others
+        let taken: HashSet<&str> = others
             .flat_map(|table| table.constraint_names())
+            .chain(parts.constraint_names())
             .map(|name| &**name)
             .collect();
-        let taken = |name: &str| parts.constraint_names().any(|other| **other == *name);
-        let used = |name: &str| taken(name) || elsewhere.contains(name);
-        free_name_among(used, &parts.name, column, label)
+        free_name_among(|name| taken.contains(name), &parts.name, column, label)
     }
 
     /// Makes a column NOT NULL, if it is not yet; its rows are not looked at.

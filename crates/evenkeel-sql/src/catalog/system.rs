@@ -112,8 +112,9 @@ impl SystemTable {
         })
     }
 
-    /// Writes a row.
+    /// Writes a row, unless the statement was cancelled: one of DDL may be for thousands.
     pub async fn insert(&self, txn: &mut Transaction, values: &[Datum]) -> SqlResult<Tid> {
+        txn.check_cancel()?;
         let mut row = Vec::new();
         self.layout.encode(values, &mut row)?;
         Ok(self.table.insert(txn, &row).await?)

@@ -15,6 +15,9 @@ use crate::key::{HashSeed, same_keys};
 use crate::partitions::{MOST_LEVELS, partition_of, partitions};
 use crate::spill::{Cursor, RowStore};
 
+/// Grouped columns that are as much work as a row.
+const COLUMNS_OF_A_ROW: usize = 16;
+
 /// Where rows are taken from.
 enum Source {
     Child,
@@ -35,6 +38,9 @@ pub(crate) struct Hashed {
     files: Vec<RowStore>,
     waiting: Vec<(RowStore, u32)>,
     rows: Batch,
+    /// The row of these that is taken in next, and the grouping set for which it is.
+    at: usize,
+    at_set: usize,
     key: Vec<Datum>,
     args: Vec<Datum>,
     /// The group that is handed over next; none while rows are taken in.
@@ -56,6 +62,8 @@ impl Hashed {
             files: Vec::new(),
             waiting: Vec::new(),
             rows: Batch::default(),
+            at: 0,
+            at_set: 0,
             key: Vec::new(),
             args: Vec::new(),
             handing_over: None,
@@ -81,24 +89,35 @@ impl Hashed {
         }
     }
 
-    /// Takes in the rows at hand.
-    fn take_in(&mut self, node: &Node, cx: &Cx) -> ExecResult<()> {
-        kind!(node, Aggregate { child, sets });
-        for at in 0..self.rows.len() {
+    /// Takes in the rows at hand; false when it gives way before the last. With many grouping sets
+    /// one row is the work of many.
+    fn take_in(&mut self, node: &Node, cx: &Cx) -> ExecResult<bool> {
+        kind!(node, Aggregate { child, sets, group });
+        let work = 1 + group.len() / COLUMNS_OF_A_ROW;
+        while self.at < self.rows.len() {
             self.any_rows = true;
+            let mut last = true;
             if matches!(self.source, Source::Child) {
-                for set in 0..sets.len().max(1) {
-                    self.take_in_row(node, at, set, cx)?;
-                }
-                continue;
+                self.take_in_row(node, self.at, self.at_set, cx)?;
+                self.at_set += 1;
+                last = self.at_set >= sets.len();
+            } else {
+                let set = self.rows.row(self.at).get(child.width);
+                let Some(Datum::Int4(set)) = set else {
+                    return Err(ExecError::plan("a row without its grouping set"));
+                };
+                let set = usize::try_from(*set).unwrap_or(0);
+                self.take_in_row(node, self.at, set, cx)?;
             }
-            let set = self.rows.row(at).get(child.width);
-            let Some(Datum::Int4(set)) = set else {
-                return Err(ExecError::plan("a row without its grouping set"));
-            };
-            self.take_in_row(node, at, usize::try_from(*set).unwrap_or(0), cx)?;
+            if last {
+                self.at += 1;
+                self.at_set = 0;
+            }
+            if cx.over(work)? {
+                return Ok(false);
+            }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Takes in a row for one grouping set.
@@ -279,6 +298,7 @@ impl Hashed {
         self.reservation = None;
         self.handing_over = None;
         self.rows.reset(0);
+        (self.at, self.at_set) = (0, 0);
     }
 }
 
@@ -307,14 +327,15 @@ impl Operator for Hashed {
                 self.done = !self.next_source();
                 continue;
             }
+            if !self.take_in(node, cx)? {
+                return Ok(Step::Yield);
+            }
             match self.pull(node, cx)? {
-                Step::Rows => {
-                    self.take_in(node, cx)?;
-                    if cx.over(self.rows.len())? {
-                        return Ok(Step::Yield);
-                    }
+                Step::Rows => (self.at, self.at_set) = (0, 0),
+                Step::Yield => {
+                    self.at = self.rows.len();
+                    return Ok(Step::Yield);
                 }
-                Step::Yield => return Ok(Step::Yield),
                 Step::Done => {
                     if !self.any_rows {
                         self.empty_sets(node, cx)?;
