@@ -4,5 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod history;
+pub mod quiet;
 pub mod raw;
+pub mod scale;
 pub mod server;

@@ -1,7 +1,7 @@
 //! A client of the wire protocol that sends whatever a test wants it to.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -153,6 +153,16 @@ impl RawClient {
         let row = answers.iter().find(|answer| answer.kind == b'D');
         let row = row.map_or(&[][..], |row| &row.body);
         String::from_utf8_lossy(row.get(6..).unwrap_or_default()).into_owned()
+    }
+
+    /// Says that nothing more will be sent.
+    pub fn close_sending(&self) {
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+
+    /// Reads until the server has closed the connection, whatever it sends.
+    pub fn drain(&mut self) {
+        let _ = io::copy(&mut self.0, &mut io::sink());
     }
 
     /// Ends the session.

@@ -87,19 +87,19 @@ impl TestServer {
         TestServer::run(prlimit, data, settings)
     }
 
-    fn run(mut command: Command, data: &Path, settings: &[&str]) -> Result<TestServer, String> {
-        let log = data.with_extension("log");
-        let log_file = File::options()
-            .create(true)
-            .append(true)
-            .open(&log)
-            .expect("a log file");
-        command.arg("serve").arg(data).args(["--port", "0"]);
-        for setting in settings {
-            command.args(["-c", setting]);
-        }
-        command.stdout(Stdio::piped()).stderr(log_file);
-        let mut child = command.spawn().expect("the evenkeel binary");
+    /// Starts a server over `data` and kills it after so long, wherever it is by then.
+    ///
+    /// # Panics
+    /// When the system does not start or kill it.
+    pub fn start_and_kill(data: &Path, settings: &[&str], after: Duration) {
+        let (mut child, _) = spawn(Command::new(server_binary()), data, settings);
+        std::thread::sleep(after);
+        child.kill().expect("kill");
+        child.wait().expect("wait");
+    }
+
+    fn run(command: Command, data: &Path, settings: &[&str]) -> Result<TestServer, String> {
+        let (mut child, log) = spawn(command, data, settings);
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
         let first = lines.next().and_then(Result::ok);
         let port = first
@@ -240,6 +240,20 @@ impl TestServer {
             stderr: String::from_utf8_lossy(&out.stderr).into_owned(),
         }
     }
+}
+
+/// Starts `command` as a server; the process and the file of its log.
+fn spawn(mut command: Command, data: &Path, settings: &[&str]) -> (Child, PathBuf) {
+    let log = data.with_extension("log");
+    let log_file = File::options().create(true).append(true).open(&log);
+    command.arg("serve").arg(data).args(["--port", "0"]);
+    for setting in settings {
+        command.args(["-c", setting]);
+    }
+    command
+        .stdout(Stdio::piped())
+        .stderr(log_file.expect("a log file"));
+    (command.spawn().expect("the evenkeel binary"), log)
 }
 
 impl Drop for TestServer {

@@ -2,61 +2,21 @@
 //! or an error of their own, soon after they are cancelled, while well-behaved sessions beside them
 //! are served as ever.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
+use evenkeel_tests::quiet::{self, Quiet, connect, head, limit, outcome, value};
 use evenkeel_tests::server::{TestServer, client_runtime};
-use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
+use tokio_postgres::{Client, NoTls};
 
-/// Longer than that no well-behaved statement may take, whatever others do; unless the machine is
-/// so busy that one takes a twentieth of it when there are no others.
-const SLOWEST: Duration = Duration::from_secs(1);
-const BUSY: u32 = 20;
 /// A statement that was cancelled ends within a tenth of a second; with room for a busy machine.
 const CANCELLED_WITHIN: Duration = Duration::from_secs(1);
 
-async fn connect(server: &TestServer) -> Client {
-    let (client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
-}
-
-/// The SQLSTATE that a statement ends with, `00000` for an answer.
-///
-/// # Panics
-/// When the connection is lost.
-async fn outcome(client: &Client, sql: &str) -> String {
-    match client.simple_query(sql).await {
-        Ok(_) => "00000".to_owned(),
-        Err(error) => match error.code() {
-            Some(code) => code.code().to_owned(),
-            None => panic!("{error} at {}", head(sql)),
-        },
-    }
-}
-
-fn head(sql: &str) -> String {
-    sql.chars().take(60).collect()
-}
-
-async fn value(client: &Client, sql: &str) -> String {
-    let messages = client.simple_query(sql).await;
-    let messages = messages.unwrap_or_else(|error| panic!("{error:?} at {}", head(sql)));
-    for message in messages {
-        if let SimpleQueryMessage::Row(row) = message {
-            return row.get(0).unwrap_or("NULL").to_owned();
-        }
-    }
-    panic!("no row from {}", head(sql));
-}
-
 async fn prepare_tables(client: &Client) {
     let setup = "CREATE TABLE t (a int PRIMARY KEY, b int, c text);
-         INSERT INTO t SELECT g, g % 100, 'row ' || g FROM generate_series(1, 20000) g;
-         CREATE TABLE quiet (id int PRIMARY KEY, n int);
-         INSERT INTO quiet SELECT g, 0 FROM generate_series(1, 100) g";
+         INSERT INTO t SELECT g, g % 100, 'row ' || g FROM generate_series(1, 20000) g";
     client.batch_execute(setup).await.unwrap();
+    quiet::prepare(client).await;
 }
 
 fn nested(open: &str, inner: &str, close: &str, depth: usize) -> String {
@@ -143,7 +103,7 @@ fn answered() -> Vec<(String, &'static str)> {
     ]
 }
 
-static X60: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| "x".repeat(60));
+static X60: LazyLock<String> = LazyLock::new(|| "x".repeat(60));
 
 /// Statements that are refused, with their SQLSTATEs.
 fn refused() -> Vec<(String, &'static str)> {
@@ -189,7 +149,17 @@ fn refused() -> Vec<(String, &'static str)> {
 
 /// Statements that would take minutes.
 fn endless() -> Vec<&'static str> {
+    static CHECKS: LazyLock<String> = LazyLock::new(|| {
+        let checks = chain(|n| format!("CHECK (a <> {n})"), ", ", 6000);
+        format!("CREATE TABLE checked (a int, {checks})")
+    });
+    static SETS: LazyLock<String> = LazyLock::new(|| {
+        let sets = chain(|n| format!("(a, b, {n} + a)"), ", ", 500);
+        format!("SELECT count(*) FROM (SELECT max(c) FROM t GROUP BY GROUPING SETS ({sets})) s")
+    });
     vec![
+        &CHECKS,
+        &SETS,
         "SELECT * FROM t x, t y, t z ORDER BY x.c, y.c, z.c",
         "SELECT count(*) FROM t x JOIN t y ON x.a + y.a < 0 JOIN t z ON x.b + y.b + z.b < 0",
         "SELECT count(*) FROM t x, t y, t z WHERE x.a + y.b * z.a = -1",
@@ -199,63 +169,6 @@ fn endless() -> Vec<&'static str> {
         "INSERT INTO t SELECT -(x.a * 20000 + y.a), 0, '' FROM t x, t y",
         "UPDATE t SET b = s.n FROM (SELECT count(*)::int AS n FROM t x, t y, t z) s WHERE t.a = 1",
     ]
-}
-
-/// Eight sessions that read and write rows of their own until they are told to stop; their slowest
-/// statement.
-struct Quiet {
-    stop: Arc<AtomicBool>,
-    sessions: Vec<tokio::task::JoinHandle<Duration>>,
-}
-
-impl Quiet {
-    async fn begin(server: &TestServer) -> Quiet {
-        let stop = Arc::new(AtomicBool::new(false));
-        let mut sessions = Vec::new();
-        for number in 1..=8 {
-            let client = connect(server).await;
-            let stop = Arc::clone(&stop);
-            sessions.push(tokio::spawn(quiet(client, number, stop)));
-        }
-        Quiet { stop, sessions }
-    }
-
-    async fn end(self) -> Duration {
-        self.stop.store(true, Ordering::Relaxed);
-        let mut slowest = Duration::ZERO;
-        for session in self.sessions {
-            slowest = slowest.max(session.await.expect("a well-behaved session"));
-        }
-        slowest
-    }
-}
-
-async fn quiet(client: Client, number: i32, stop: Arc<AtomicBool>) -> Duration {
-    let update = "UPDATE quiet SET n = n + 1 WHERE id = $1";
-    let update = client.prepare(update).await.unwrap();
-    let mut slowest = Duration::ZERO;
-    let before = format!("SELECT n FROM quiet WHERE id = {number}");
-    let mut done: i32 = value(&client, &before).await.parse().unwrap();
-    while !stop.load(Ordering::Relaxed) {
-        let began = Instant::now();
-        assert_eq!(client.execute(&update, &[&number]).await.unwrap(), 1);
-        done += 1;
-        slowest = slowest.max(began.elapsed());
-        let began = Instant::now();
-        // Never seen before, so it is planned.
-        let sql = format!("SELECT n, {done} AS s{done} FROM quiet WHERE id = {number}");
-        assert_eq!(value(&client, &sql).await, done.to_string());
-        slowest = slowest.max(began.elapsed());
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    slowest
-}
-
-/// How long the slowest well-behaved statement may take on this machine as it is now.
-async fn limit(server: &TestServer) -> Duration {
-    let quiet = Quiet::begin(server).await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
-    SLOWEST.max(quiet.end().await * BUSY)
 }
 
 fn start(dir: &tempfile::TempDir) -> TestServer {

@@ -1,7 +1,10 @@
 //! SIGKILL under load, over and over on one directory, with an oracle outside the server that
 //! knows what was acknowledged: nothing of it may be lost, and nothing may be there by half.
 //!
-//! `EVENKEEL_KILLS` sets how many times (the default keeps the suite short).
+//! What recovers is killed as well, up to three times in a row, before the oracle looks.
+//!
+//! `EVENKEEL_KILLS` sets how many times (the default keeps the suite short), `EVENKEEL_SEED` the
+//! seed, which is printed.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -9,9 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use evenkeel_tests::scale::{scale, seeded};
 use evenkeel_tests::server::{TestServer, client_runtime, evenkeel};
+use rand::Rng;
 use rand::rngs::SmallRng;
-use rand::{Rng, SeedableRng};
 use tokio_postgres::{Client, NoTls};
 
 const CLIENTS: usize = 8;
@@ -27,13 +31,8 @@ struct Progress {
 
 #[test]
 fn sigkill_loses_nothing_acknowledged_and_leaves_nothing_half_done() {
-    let kills = std::env::var("EVENKEEL_KILLS")
-        .ok()
-        .and_then(|n| n.parse().ok())
-        .unwrap_or(KILLS);
-    let seed: u64 = rand::rng().random();
-    println!("seed {seed}");
-    let mut rng = SmallRng::seed_from_u64(seed);
+    let kills = scale("EVENKEEL_KILLS", KILLS);
+    let mut rng = seeded();
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");
     let server = TestServer::start(&data, &[]);
@@ -44,7 +43,9 @@ fn sigkill_loses_nothing_acknowledged_and_leaves_nothing_half_done() {
     server.stop();
     let progress: Arc<Vec<Progress>> =
         Arc::new((0..CLIENTS).map(|_| Progress::default()).collect());
+    let mut recoveries = 0;
     for round in 1..=kills {
+        recoveries += kill_recoveries(&data, &mut rng);
         let server = TestServer::start(&data, &["checkpoint_timeout=1s"]);
         verify(&server, &progress);
         run_until_killed(server, &progress, rng.random_range(300..1500));
@@ -56,8 +57,20 @@ fn sigkill_loses_nothing_acknowledged_and_leaves_nothing_half_done() {
         .iter()
         .map(|p| p.acknowledged.lock().unwrap().len())
         .sum();
-    println!("{kills} kills, {total} acknowledged transactions, none lost");
+    println!("{kills} kills of a loaded server, {recoveries} more of its recoveries");
+    println!("{total} acknowledged transactions, none lost");
     assert!(total > 0);
+}
+
+/// Kills up to three starts on what the last kill left, at moments from the first read of the log
+/// to a recovery that is done; how many.
+fn kill_recoveries(data: &Path, rng: &mut SmallRng) -> usize {
+    let times = rng.random_range(0..=3);
+    for _ in 0..times {
+        let after = Duration::from_micros(rng.random_range(2_000..400_000));
+        TestServer::start_and_kill(data, &["checkpoint_timeout=1s"], after);
+    }
+    times
 }
 
 fn run_until_killed(server: TestServer, progress: &Arc<Vec<Progress>>, millis: u64) {
