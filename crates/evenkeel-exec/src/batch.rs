@@ -62,6 +62,16 @@ impl Batch {
         Ok(())
     }
 
+    /// Charges the large values of a row that is appended next to the session.
+    #[cold]
+    pub(crate) fn charge_row(
+        &mut self,
+        row: &[Datum],
+        memory: &Arc<SessionMemory>,
+    ) -> Result<(), OutOfMemory> {
+        self.charge(row.iter().map(large_bytes).sum(), memory)
+    }
+
     #[cold]
     fn charge(&mut self, bytes: usize, memory: &Arc<SessionMemory>) -> Result<(), OutOfMemory> {
         let charge = self.charge.get_or_insert_with(|| Reservation::new(memory));

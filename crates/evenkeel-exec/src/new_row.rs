@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use evenkeel_engine::EngineError;
+use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::table::Table;
 use evenkeel_expr::program::Program;
 use evenkeel_planner::plan::{Check, Node, NodeKind};
 use evenkeel_planner::relation::{Index, Relation};
-use evenkeel_types::row::RowLayout;
+use evenkeel_types::row::{Kept, RowLayout};
 use evenkeel_types::{Datum, SqlState, SqlType, TypeContext, TypeError};
 
 use crate::context::Cx;
 use crate::error::{ExecError, ExecResult};
+use crate::large::{NewRow, RowReader, reading_bytes};
 
 /// Bytes of a value that an error shows.
 const SHOWN_BYTES: usize = 64;
@@ -49,16 +51,51 @@ impl<'a> Rules<'a> {
 pub(crate) struct Stored {
     pub table: Arc<Table>,
     pub layout: Arc<RowLayout>,
+    /// Columns in keys of indexes.
+    indexed: Vec<usize>,
 }
 
 impl Stored {
     pub fn open(relation: &Relation, cx: &Cx) -> ExecResult<Stored> {
         let (table, layout) = cx.env.relations.table(relation)?;
-        Ok(Stored { table, layout })
+        let keys = relation.indexes.iter().flat_map(|index| &index.columns);
+        Ok(Stored {
+            table,
+            layout,
+            indexed: keys.map(|key| key.column).collect(),
+        })
     }
 
-    /// The bytes of a new row, which gets the values of its generated columns, has its NOT NULL
-    /// columns and keeps to the CHECK constraints.
+    /// The values of the version `old`. Of those that are outside of the row only `wanted` ones are
+    /// fetched; the others are NULL here.
+    pub fn decode(
+        &self,
+        old: &[u8],
+        wanted: impl Fn(usize) -> bool,
+        cx: &Cx,
+    ) -> ExecResult<Vec<Datum>> {
+        let reader = RowReader {
+            table: &self.table,
+            layout: &self.layout,
+            snapshot: &cx.env.snapshot,
+            cancel: &cx.env.cancel,
+        };
+        let mut charge = cx.reservation();
+        let columns = 0..self.layout.len();
+        let values = columns.map(|column| match self.layout.read(old, column)? {
+            Ok(value) => Ok(value),
+            Err(external) if wanted(column) => {
+                charge.grow(reading_bytes(&external))?;
+                reader.fetch(column, &external)
+            }
+            Err(_) => Ok(Datum::Null),
+        });
+        values.collect()
+    }
+
+    /// A new row, which gets the values of its generated columns, has its NOT NULL columns and keeps
+    /// to the CHECK constraints. With `old`, large values of columns that are not assigned are those
+    /// of that version.
     pub fn encode(
         &self,
         Rules {
@@ -66,20 +103,28 @@ impl Stored {
             generated,
             checks,
         }: Rules<'_>,
-        row: &mut [Datum],
+        (row, old): (&mut [Datum], Option<Kept<'_>>),
         cx: &Cx,
-    ) -> ExecResult<Vec<u8>> {
+    ) -> ExecResult<NewRow> {
         for (column, value) in generated {
             let value = cx.eval(value, row)?;
             let slot = row.get_mut(*column);
             *slot.ok_or_else(|| ExecError::plan("a column that is not there"))? = value;
         }
         let row = &*row;
-        for (column, value) in relation.columns.iter().zip(row) {
-            if column.not_null && value.is_null() {
+        let computed = generated.iter().map(|(column, _)| *column);
+        let assigned = old.map(|old| old.assigned.iter().copied().chain(computed).collect());
+        let assigned: Vec<usize> = assigned.unwrap_or_default();
+        let old = old.map(|old| Kept {
+            row: old.row,
+            assigned: &assigned,
+        });
+        for (at, (column, value)) in relation.columns.iter().zip(row).enumerate() {
+            if column.not_null && value.is_null() && !self.keeps(old, at)? {
+                let row = self.shown(row, old, cx)?;
                 let types = relation.columns.iter().map(|column| column.ty);
                 let cx = cx.env.session.types();
-                return Err(null_violation(&relation.name, &column.name, row, types, cx).into());
+                return Err(null_violation(&relation.name, &column.name, &row, types, cx).into());
             }
         }
         for check in checks {
@@ -91,8 +136,38 @@ impl Stored {
             }
         }
         let mut bytes = Vec::new();
-        self.layout.encode(row, &mut bytes)?;
-        Ok(bytes)
+        let long = self
+            .layout
+            .encode_row(row, old, &self.indexed, &mut bytes)?;
+        Ok(match long {
+            None => NewRow::Short(bytes),
+            Some(row) => {
+                let charge = Reservation::of(&cx.env.memory, row.bytes());
+                NewRow::Long(Box::new(row), charge?)
+            }
+        })
+    }
+
+    /// The values of a row with those that it keeps of the old version.
+    fn shown(&self, row: &[Datum], old: Option<Kept<'_>>, cx: &Cx) -> ExecResult<Vec<Datum>> {
+        let mut row = row.to_vec();
+        if let Some(old) = old {
+            let kept = self.decode(old.row, |column| !old.assigned.contains(&column), cx)?;
+            for (column, value) in kept.into_iter().enumerate() {
+                if !old.assigned.contains(&column) && row[column].is_null() {
+                    row[column] = value;
+                }
+            }
+        }
+        Ok(row)
+    }
+
+    /// Whether a column that is not assigned has a value in the old version.
+    fn keeps(&self, old: Option<Kept<'_>>, column: usize) -> ExecResult<bool> {
+        match old.filter(|old| !old.assigned.contains(&column)) {
+            Some(old) => Ok(!self.layout.is_null(old.row, column)?),
+            None => Ok(false),
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use evenkeel_engine::Tid;
 use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::table::Table;
 use evenkeel_planner::plan::Node;
 use evenkeel_planner::relation::Relation;
@@ -14,6 +15,7 @@ use evenkeel_types::row::RowLayout;
 use crate::batch::Batch;
 use crate::context::Cx;
 use crate::error::{ExecError, ExecResult};
+use crate::large::{RowReader, reading_bytes};
 use crate::walk::slots;
 
 /// A table that is scanned, and which columns are decoded when.
@@ -26,6 +28,8 @@ pub(crate) struct ScannedTable {
     /// The others, decoded for rows that pass.
     late: Vec<(usize, usize)>,
     scratch: Vec<Datum>,
+    /// The charge of its values that were fetched from outside of the row.
+    charge: Reservation,
     /// Whether the row ends with its place.
     placed: bool,
 }
@@ -77,6 +81,7 @@ impl ScannedTable {
         Ok(ScannedTable {
             table,
             layout,
+            charge: cx.reservation(),
             early,
             late,
             scratch: vec![Datum::Null; columns.len() + usize::from(node.mark.is_some())],
@@ -84,13 +89,35 @@ impl ScannedTable {
         })
     }
 
-    fn decode(&mut self, row: &[u8], wanted: Wanted) -> ExecResult<()> {
+    fn decode(&mut self, row: &[u8], wanted: Wanted, cx: &Cx) -> ExecResult<()> {
         let wanted = match wanted {
             Wanted::By(program) => &self.early[program],
             Wanted::Late => &self.late,
         };
         for (slot, column) in wanted {
-            self.scratch[*slot] = self.layout.get(row, *column)?;
+            self.scratch[*slot] = match self.layout.read(row, *column)? {
+                Ok(value) => value,
+                Err(external) => {
+                    let bytes = reading_bytes(&external);
+                    self.charge.grow(bytes)?;
+                    let reader = RowReader {
+                        table: &self.table,
+                        layout: &self.layout,
+                        snapshot: &cx.env.snapshot,
+                        cancel: &cx.env.cancel,
+                    };
+                    reader.fetch(*column, &external)?
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Lets go of the values that were fetched for the row before.
+    fn forget_fetched(&mut self) -> ExecResult<()> {
+        if self.charge.bytes() != 0 {
+            self.scratch.fill(Datum::Null);
+            self.charge.resize(0)?;
         }
         Ok(())
     }
@@ -98,7 +125,7 @@ impl ScannedTable {
     /// Whether a row passes the node's filter; what that looked at is in the scratch row then.
     fn passes(&mut self, row: &[u8], (node, cx): (&Node, &Cx)) -> ExecResult<bool> {
         for (at, program) in node.filter.iter().enumerate() {
-            self.decode(row, Wanted::By(at))?;
+            self.decode(row, Wanted::By(at), cx)?;
             if !cx.holds(std::slice::from_ref(program), &self.scratch)? {
                 cx.count_removed(node);
                 return Ok(false);
@@ -120,6 +147,7 @@ impl ScannedTable {
         while at < page.len() && !out.is_full(most) {
             let (row, place) = (page.row(at), page.tid(at));
             at += 1;
+            self.forget_fetched()?;
             if self.placed
                 && let Some(last) = self.scratch.last_mut()
             {
@@ -128,9 +156,14 @@ impl ScannedTable {
             if !self.passes(row, (node, cx))? {
                 continue;
             }
-            self.decode(row, Wanted::Late)?;
+            self.decode(row, Wanted::Late, cx)?;
             match &node.project {
-                None => out.push_taken(&mut self.scratch),
+                None => {
+                    if self.charge.bytes() != 0 {
+                        out.charge_row(&self.scratch, &cx.env.memory)?;
+                    }
+                    out.push_taken(&mut self.scratch);
+                }
                 Some(programs) => cx.project(programs, &self.scratch, out)?,
             }
         }

@@ -6,15 +6,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use evenkeel_engine::heap::rows::RowHandle;
-use evenkeel_engine::table::{Inserted, Modified, Table};
-use evenkeel_engine::{
-    CommandId, EngineError, EngineResult, Isolation, Snapshot, Tid, Transaction,
-};
+use evenkeel_engine::table::{Inserted, LargeRef, Modified, Table};
+use evenkeel_engine::{CommandId, EngineError, Isolation, Snapshot, Tid, Transaction};
 
 use crate::error::{ExecError, ExecResult};
+use crate::large::settle;
 use crate::writer::{Waiting, Write, Writer, Written};
 
-type Outcome = EngineResult<Written>;
+type Outcome = ExecResult<Written>;
 type Running = Pin<Box<dyn Future<Output = (Transaction, Outcome)> + Send>>;
 
 /// Writes in a transaction of the engine, which is lent to it while the execution runs.
@@ -83,7 +82,7 @@ impl State {
         }
         let ended = self.ended.take();
         let ended = ended.ok_or_else(|| ExecError::plan("a write that was not begun"))?;
-        Ok(Some(ended?))
+        ended.map(Some)
     }
 }
 
@@ -121,14 +120,33 @@ async fn perform(
     snapshot: &Snapshot,
     write: Write,
 ) -> Outcome {
+    let mut stored = Vec::new();
+    let written = attempt(table, transaction, snapshot, (write, &mut stored)).await?;
+    if !matches!(written, Written::Done(_)) {
+        table.drop_large(transaction, &stored)?;
+    }
+    Ok(written)
+}
+
+/// Makes the write; `stored` are the large values of a new row, which no row names unless it is
+/// done.
+async fn attempt(
+    table: &Table,
+    transaction: &mut Transaction,
+    snapshot: &Snapshot,
+    (write, stored): (Write, &mut Vec<LargeRef>),
+) -> Outcome {
     let (at, modified) = match write {
         Write::Insert { row, arbiter: None } => {
+            let (row, _) = settle(table, transaction, row).await?;
             return Ok(Written::Done(table.insert(transaction, &row).await?));
         }
         Write::Insert {
             row,
             arbiter: Some(arbiter),
         } => {
+            let (row, values) = settle(table, transaction, row).await?;
+            *stored = values;
             let tried = table.insert_or_conflict(transaction, snapshot, &row, arbiter);
             return match tried.await? {
                 Inserted::Done(at) => Ok(Written::Done(at)),
@@ -136,6 +154,8 @@ async fn perform(
             };
         }
         Write::Update { at, row, hint } => {
+            let (row, values) = settle(table, transaction, row).await?;
+            *stored = values;
             let old = RowHandle::known(snapshot, at);
             (at, table.update(transaction, old, &row, hint).await?)
         }
@@ -158,7 +178,7 @@ fn conflict(table: &Table, transaction: &Transaction, snapshot: &Snapshot, at: T
     let all = snapshot.with_command(CommandId(u32::MAX));
     let by_this_command = !seen && table.fetch(&all, at)?.is_some();
     if !seen && !by_this_command && transaction.isolation() != Isolation::ReadCommitted {
-        return Err(EngineError::SerializationFailure { what: "update" });
+        return Err(EngineError::SerializationFailure { what: "update" }.into());
     }
     Ok(Written::Conflict {
         at,

@@ -8,6 +8,7 @@ use evenkeel_engine::table::{Arbiter, KeyHint, Table};
 use evenkeel_engine::{RowLockMode, Snapshot, Tid, WaitPolicy};
 
 use crate::error::ExecResult;
+use crate::large::NewRow;
 
 /// A future of [`Writer::wait`].
 pub type Waiting<'w> = Pin<Box<dyn Future<Output = ()> + Send + 'w>>;
@@ -18,15 +19,11 @@ pub type Waiting<'w> = Pin<Box<dyn Future<Output = ()> + Send + 'w>>;
 pub enum Write {
     /// Inserts a row; with `arbiter` unless a live row has the same key there.
     Insert {
-        row: Vec<u8>,
+        row: NewRow,
         arbiter: Option<Arbiter>,
     },
     /// Replaces the row at a place.
-    Update {
-        at: Tid,
-        row: Vec<u8>,
-        hint: KeyHint,
-    },
+    Update { at: Tid, row: NewRow, hint: KeyHint },
     /// Deletes the row at a place.
     Delete { at: Tid },
     /// Locks the row at a place.

@@ -54,6 +54,13 @@ pub struct KeyUse {
     pub columns: Vec<usize>,
 }
 
+impl Relation {
+    /// Whether a foreign key, of this table or to it, has the column.
+    pub fn is_keyed(&self, column: usize) -> bool {
+        self.keys.iter().any(|key| key.columns.contains(&column))
+    }
+}
+
 /// A CHECK constraint.
 #[derive(Debug, Clone)]
 pub struct Check {

@@ -28,6 +28,10 @@ use crate::types::Tid;
 pub(super) const CHUNK_KEY: usize = 12;
 /// Bytes of a value in a chunk that fills a page.
 pub const CHUNK_BYTES: usize = MAX_ROW - CHUNK_KEY;
+/// The longest row.
+pub const LONGEST_ROW: usize = MAX_ROW;
+/// The longest key of an index.
+pub const LONGEST_KEY: usize = crate::btree::MAX_KEY_LEN;
 /// Chunks that are handed to the heap at once.
 const CHUNKS_AT_ONCE: usize = 16;
 

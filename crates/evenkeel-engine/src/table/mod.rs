@@ -33,7 +33,7 @@ pub use def::{
     Arbiter, Built, Direction, IndexDef, InsertOptions, Inserted, KeyExtractor, KeyHint, KeyKind,
     KeyRange, Modified, ReplicaIdentity, TableDef,
 };
-pub use large::{CHUNK_BYTES, LargeDef, LargeRef, NamesLarge};
+pub use large::{CHUNK_BYTES, LONGEST_KEY, LONGEST_ROW, LargeDef, LargeRef, NamesLarge};
 pub use read::{IndexScan, Scan};
 pub use sample::{Sample, SampleOptions};
 

@@ -7,6 +7,7 @@ use evenkeel_engine::Tid;
 use evenkeel_planner::ast::MergeWhen;
 use evenkeel_planner::plan::{HeldRow, Merge, MergeAction, MergeClause, Node, RowChange};
 use evenkeel_planner::relation::Relation;
+use evenkeel_types::row::Kept;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
 use super::changed::{Changed, changed_within, cross_check, hint_of, note, there};
@@ -39,6 +40,8 @@ pub(crate) struct Merging {
     /// The target row before and after the change, and what was done to it.
     old: Vec<Datum>,
     new: Vec<Datum>,
+    /// The bytes of the target row before the change.
+    version: Vec<u8>,
     action: &'static str,
     waiting: bool,
 }
@@ -75,6 +78,7 @@ impl Merging {
             source_too: false,
             old: Vec::new(),
             new: Vec::new(),
+            version: Vec::new(),
             action: "",
             waiting: false,
         })
@@ -167,7 +171,11 @@ impl Merging {
         self.old = match self.at {
             None => vec![Datum::Null; width],
             Some(at) => match cx.version(rules.relation, at)? {
-                Some(bytes) => stored.layout.decode(&bytes)?,
+                Some(bytes) => {
+                    let values = stored.decode(&bytes, |_| true, cx)?;
+                    self.version = bytes;
+                    values
+                }
                 None => return Ok(None),
             },
         };
@@ -196,7 +204,7 @@ impl Merging {
                 self.action = "INSERT";
                 let row = values.iter().map(|value| cx.eval(value, both));
                 self.new = row.collect::<ExecResult<_>>()?;
-                let row = stored.encode(rules, &mut self.new, cx)?;
+                let row = stored.encode(rules, (&mut self.new, None), cx)?;
                 Some(Write::Insert { row, arbiter: None })
             }
             MergeAction::Update(set) => {
@@ -208,9 +216,13 @@ impl Merging {
                         cx.eval(value, both)?;
                 }
                 let columns: Vec<usize> = set.iter().map(|(column, _)| *column).collect();
+                let old = Kept {
+                    row: &self.version,
+                    assigned: &columns,
+                };
                 Some(Write::Update {
                     at: at?,
-                    row: stored.encode(rules, &mut self.new, cx)?,
+                    row: stored.encode(rules, (&mut self.new, Some(old)), cx)?,
                     hint: hint_of(&columns, rules, stored),
                 })
             }

@@ -5,6 +5,7 @@ use evenkeel_engine::table::Arbiter;
 use evenkeel_engine::{RowLockMode, Tid, WaitPolicy};
 use evenkeel_planner::plan::{HeldRow, Merge, Node, OnConflict, RowChange};
 use evenkeel_planner::relation::Relation;
+use evenkeel_types::row::Kept;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
 use super::changed::{Changed, changed_within, cross_check, hint_of, note, there};
@@ -116,12 +117,18 @@ impl Current {
         let relation = rules.relation;
         let width = relation.columns.len();
         cross_check(self.at, stored, cx)?;
+        let mut version = Vec::new();
         if returns || matches!(change, RowChange::Update { .. }) {
             self.old = match self.at {
-                Some(at) => match cx.version(relation, at)? {
-                    Some(bytes) => stored.layout.decode(&bytes)?,
-                    None => return Ok(None),
-                },
+                Some(at) => {
+                    let Some(bytes) = cx.version(relation, at)? else {
+                        return Ok(None);
+                    };
+                    version = bytes;
+                    let all = returns || !rules.checks.is_empty() || !rules.generated.is_empty();
+                    let wanted = |column| all || relation.is_keyed(column);
+                    stored.decode(&version, wanted, cx)?
+                }
                 None => vec![Datum::Null; width],
             };
         }
@@ -132,7 +139,7 @@ impl Current {
         Ok(Some(match change {
             RowChange::Insert { conflict } => {
                 self.new = values(width)?.to_vec();
-                let row = stored.encode(rules, &mut self.new, cx)?;
+                let row = stored.encode(rules, (&mut self.new, None), cx)?;
                 let arbiter = match conflict {
                     None => None,
                     Some(conflict) => Some(arbiter(conflict, relation)?),
@@ -147,9 +154,13 @@ impl Current {
                     *slot.ok_or_else(|| ExecError::plan("a column that is not there"))? =
                         value.clone();
                 }
+                let old = Kept {
+                    row: &version,
+                    assigned: columns,
+                };
                 Write::Update {
                     at: self.version()?,
-                    row: stored.encode(rules, &mut self.new, cx)?,
+                    row: stored.encode(rules, (&mut self.new, Some(old)), cx)?,
                     hint: hint_of(columns, rules, stored),
                 }
             }
@@ -177,7 +188,7 @@ impl Current {
         else {
             return Ok(None);
         };
-        self.old = stored.layout.decode(&bytes)?;
+        self.old = stored.decode(&bytes, |_| true, cx)?;
         let mut both = self.old.clone();
         both.extend_from_slice(&self.excluded);
         if !cx.holds(&update.filter, &both)? {
@@ -190,9 +201,13 @@ impl Current {
                 cx.eval(value, &both)?;
         }
         let columns: Vec<usize> = update.set.iter().map(|(column, _)| *column).collect();
+        let old = Kept {
+            row: &bytes,
+            assigned: &columns,
+        };
         Ok(Some(Write::Update {
             at,
-            row: stored.encode(rules, &mut self.new, cx)?,
+            row: stored.encode(rules, (&mut self.new, Some(old)), cx)?,
             hint: hint_of(&columns, rules, stored),
         }))
     }

@@ -237,6 +237,8 @@ impl Catalog {
         for file in old_files {
             txn.drop_file(file)?;
         }
+        // New ones are made with the new definition.
+        self.remove_large(txn, &mut parts).await?;
         let counters = self.db.table_counters(u64::from(parts.oid));
         txn.on_commit(Box::new(move || counters.emptied()));
         self.finish(txn, ddl, parts)

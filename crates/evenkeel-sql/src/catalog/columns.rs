@@ -11,7 +11,7 @@ use super::create::{check_column, key_type};
 use super::system::{TableParts, attribute_row, dropped_row, table_row};
 use super::{
     Catalog, CheckInfo, ColumnInfo, ConstraintInfo, DdlLog, DroppedColumn, Generated, IndexInfo,
-    NOWHERE, NewColumn, NewNotNull, NewText, Oid, RelationStats, TableInfo,
+    LargeInfo, NOWHERE, NewColumn, NewNotNull, NewText, Oid, RelationStats, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::KeyColumn;
@@ -26,6 +26,12 @@ pub struct Retyped {
     pub default: Option<Arc<str>>,
     /// The table's expressions over the column, as they read now.
     pub texts: Vec<NewText>,
+}
+
+/// Files for a table's rows that are written anew.
+pub struct NewHeap {
+    heap: FileId,
+    large: Option<LargeInfo>,
 }
 
 impl Catalog {
@@ -192,7 +198,8 @@ impl Catalog {
         self.finish(txn, ddl, parts)
     }
 
-    /// A new, empty heap for a table's rows, and its file. Nothing counts what is done to it.
+    /// A new, empty heap for a table's rows, its file, and the place of its large values. Nothing
+    /// counts what is done to it.
     ///
     /// # Errors
     /// The engine's.
@@ -200,17 +207,20 @@ impl Catalog {
         &self,
         txn: &mut Transaction,
         table: &TableInfo,
-    ) -> SqlResult<(FileId, Arc<Table>)> {
+    ) -> SqlResult<(NewHeap, Arc<Table>)> {
         let heap = txn.create_file()?;
         let mut parts = TableParts::of(table);
         parts.heap = heap;
+        let large = self.new_large(txn, &parts)?;
+        parts.large = large.clone().map(Arc::new);
         let mut def = parts.def(0);
         def.id = u64::from(self.new_oid()?);
         let (db, id) = (self.db.clone(), def.id);
         txn.on_commit(Box::new(move || db.forget_table_statistics(id)));
         let db = self.db.clone();
         txn.on_abort(Box::new(move || db.forget_table_statistics(id)));
-        Ok((heap, Table::open(&self.db, def)?))
+        let table = parts.open_table(&self.db, def)?;
+        Ok((NewHeap { heap, large }, table))
     }
 
     /// Puts a heap with the table's rows, all written in its present form, in the place of the old
@@ -223,12 +233,16 @@ impl Catalog {
         txn: &mut Transaction,
         ddl: &DdlLog,
         table: Oid,
-        heap: FileId,
+        new: NewHeap,
     ) -> SqlResult<Arc<TableInfo>> {
         let mode = TableLockMode::AccessExclusive;
         let table = self.lock_table(txn, ddl, table, mode).await?;
         let mut parts = TableParts::of(&table);
-        let mut old = vec![std::mem::replace(&mut parts.heap, heap)];
+        let mut old = vec![std::mem::replace(&mut parts.heap, new.heap)];
+        self.remove_large(txn, &mut parts).await?;
+        if let Some(large) = new.large {
+            self.put_large(txn, &mut parts, large)?;
+        }
         old.extend(parts.indexes.iter().map(|index| index.file));
         for at in 0..parts.columns.len() {
             if parts.columns[at].missing.take().is_some() {

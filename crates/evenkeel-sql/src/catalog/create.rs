@@ -291,6 +291,7 @@ impl Catalog {
             checks: Vec::new(),
             foreign_keys: Vec::new(),
             heap: txn.create_file()?,
+            large: None,
             fillfactor: create.fillfactor,
             parameters: Arc::new(create.parameters.clone()),
             // Nothing older than this can come into it.
@@ -522,8 +523,13 @@ impl Catalog {
         &self,
         txn: &mut Transaction,
         ddl: &DdlLog,
-        parts: TableParts,
+        mut parts: TableParts,
     ) -> SqlResult<Arc<TableInfo>> {
+        if parts.large.is_none()
+            && let Some(large) = self.new_large(txn, &parts)?
+        {
+            self.put_large(txn, &mut parts, large)?;
+        }
         let table = Arc::new(parts.open(&self.db)?);
         let put = CatalogChange::PutTable(Arc::clone(&table));
         ddl.push(txn, &self.shared, put);

@@ -14,6 +14,7 @@ mod fields;
 mod foreign_key;
 mod foreign_key_info;
 mod foreign_key_row;
+mod large;
 mod log;
 mod names;
 mod not_null;
@@ -45,6 +46,7 @@ pub use create::{
 };
 pub use foreign_key::NewForeignKey;
 pub use foreign_key_info::{ForeignKeyInfo, action_code};
+pub use large::LargeInfo;
 pub use log::{DdlLog, DdlMark};
 pub use not_null::NewNotNull;
 pub use parameters::StorageParameters;
@@ -280,6 +282,8 @@ pub struct TableInfo {
     pub table: Arc<Table>,
     /// The file of the heap.
     pub heap: FileId,
+    /// Where its large values are, if it may have such.
+    pub large: Option<Arc<LargeInfo>>,
     /// How full inserts make a page, in percent.
     pub fillfactor: u8,
     /// Whether `fillfactor` was declared.

@@ -18,7 +18,8 @@ use super::state::{CatalogChange, CatalogState};
 use super::statistics::{ColumnStats, RelationStats};
 use super::{
     CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, DroppedColumn, ExtensionInfo,
-    ForeignKeyInfo, Generated, Identity, IndexInfo, NotNull, Oid, SequenceInfo, TableInfo,
+    ForeignKeyInfo, Generated, Identity, IndexInfo, LargeInfo, NotNull, Oid, SequenceInfo,
+    TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
@@ -38,6 +39,8 @@ const COUNTS_OID: Oid = 9901;
 const CHECKS_OID: Oid = 9902;
 /// No object of PostgreSQL's has this oid.
 const FOREIGN_KEYS_OID: Oid = 9903;
+/// No object of PostgreSQL's has this oid.
+const LARGE_OID: Oid = 9907;
 const CATALOG_FILLFACTOR: u8 = 100;
 /// Columns of `pg_class` as it is stored.
 const CLASS_COLUMNS: usize = 12;
@@ -90,6 +93,8 @@ pub(super) struct SystemTables {
     /// the actions for updates and deletes and of the way to match; condeferrable, condeferred,
     /// convalidated
     pub foreign_key: SystemTable,
+    /// The table, toastrelid, the oid of its index, the files of both
+    pub large: SystemTable,
     /// The counters of tables, between a clean stop and the next start.
     pub counts: SystemTable,
 }
@@ -408,6 +413,7 @@ struct Loaded {
     statistics: HashMap<Oid, Vec<(Tid, Vec<Datum>)>>,
     sequence_classes: HashMap<Oid, ClassEntry>,
     sequences: Vec<Arc<SequenceInfo>>,
+    large: HashMap<Oid, Arc<LargeInfo>>,
 }
 
 impl SystemTables {
@@ -477,12 +483,13 @@ impl SystemTables {
                     Bool,
                 ],
             )?,
+            large: open(LARGE_OID, &[Oid, Oid, Oid, Int8, Int8])?,
             counts: open(COUNTS_OID, &counts_columns())?,
         })
     }
 
     /// The tables, with their names.
-    pub fn all(&self) -> [(&'static str, &Arc<Table>); 10] {
+    pub fn all(&self) -> [(&'static str, &Arc<Table>); 11] {
         [
             ("pg_class", &self.class.table),
             ("pg_attribute", &self.attribute.table),
@@ -493,6 +500,7 @@ impl SystemTables {
             ("pg_sequence", &self.sequence.table),
             ("evenkeel_check", &self.check.table),
             ("evenkeel_foreign_key", &self.foreign_key.table),
+            ("evenkeel_large", &self.large.table),
             ("evenkeel_table_counts", &self.counts.table),
         ]
     }
@@ -519,6 +527,9 @@ impl SystemTables {
                 .chain(foreign);
             greatest = all.fold(greatest.max(*oid), Oid::max);
             state.apply(&CatalogChange::PutTable(Arc::new(table)));
+        }
+        for large in loaded.large.values() {
+            greatest = greatest.max(large.oid).max(large.index_oid);
         }
         for sequence in &loaded.sequences {
             greatest = greatest.max(sequence.oid);
@@ -560,6 +571,10 @@ impl SystemTables {
                 (table, Ok(column)) => loaded.columns.entry(table).or_default().push(column),
                 (table, Err(dropped)) => loaded.dropped.entry(table).or_default().push(dropped),
             }
+        }
+        for (place, values) in self.large.read(txn)? {
+            let (table, large) = LargeInfo::read(place, values)?;
+            loaded.large.insert(table, Arc::new(large));
         }
         for (place, values) in self.sequence.read(txn)? {
             let sequence = loaded.sequence(place, values)?;
@@ -878,6 +893,7 @@ impl Loaded {
             checks,
             foreign_keys,
             heap: entry.file,
+            large: self.large.get(&oid).cloned(),
             fillfactor: declared,
             parameters: Arc::clone(&entry.parameters),
             stats: Arc::new(stats),
@@ -997,6 +1013,7 @@ pub(super) struct TableParts {
     pub checks: Vec<Arc<CheckInfo>>,
     pub foreign_keys: Vec<Arc<ForeignKeyInfo>>,
     pub heap: FileId,
+    pub large: Option<Arc<LargeInfo>>,
     pub fillfactor: Option<u8>,
     pub parameters: Arc<StorageParameters>,
     pub stats: Arc<RelationStats>,
@@ -1018,6 +1035,7 @@ impl TableParts {
             checks: table.checks.clone(),
             foreign_keys: table.foreign_keys.clone(),
             heap: table.heap,
+            large: table.large.clone(),
             fillfactor: table.fillfactor_declared.then_some(table.fillfactor),
             parameters: Arc::clone(&table.parameters),
             stats: Arc::clone(&table.stats),
@@ -1057,6 +1075,14 @@ impl TableParts {
         }
     }
 
+    /// Opens the engine's table, with its large values.
+    pub fn open_table(&self, db: &Database, def: TableDef) -> SqlResult<Arc<Table>> {
+        Ok(match &self.large {
+            Some(large) => Table::open_with_large(db, def, &large.def(&self.layout()))?,
+            None => Table::open(db, def)?,
+        })
+    }
+
     /// Opens the table; its indexes are numbered as they stand.
     pub fn open(mut self, db: &Database) -> SqlResult<TableInfo> {
         for (position, index) in self.indexes.iter_mut().enumerate() {
@@ -1067,8 +1093,8 @@ impl TableParts {
                 });
             }
         }
-        let table = Table::open(db, self.def(self.indexes.len()))?;
         let layout = self.layout();
+        let table = self.open_table(db, self.def(self.indexes.len()))?;
         Ok(TableInfo {
             oid: self.oid,
             name: self.name,
@@ -1083,6 +1109,7 @@ impl TableParts {
             layout,
             table,
             heap: self.heap,
+            large: self.large,
             fillfactor: self.fillfactor.unwrap_or(DEFAULT_FILLFACTOR),
             fillfactor_declared: self.fillfactor.is_some(),
             parameters: self.parameters,

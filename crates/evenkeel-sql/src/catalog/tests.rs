@@ -455,3 +455,54 @@ fn a_table_may_be_made_changed_and_dropped_in_one_transaction() {
     assert_eq!(catalog.current().tables().count(), 0);
     assert_eq!(Catalog::open(&db).unwrap().current().tables().count(), 0);
 }
+
+#[test]
+fn files_of_large_values_go_with_their_table() {
+    let db = open(&SimDisk::new(1));
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let table = create(&catalog, &mut txn, &ddl);
+    let large = table.large.clone().unwrap();
+    let short = CreateTable {
+        name: "short".into(),
+        columns: vec![
+            column("a", SqlType::Int4),
+            column("b", SqlType::Char(Some(20))),
+        ],
+        constraints: Vec::new(),
+        checks: Vec::new(),
+        ..accounts()
+    };
+    let short = block_on(catalog.create_table(&mut txn, &ddl, &short));
+    assert!(
+        short.unwrap().unwrap().large.is_none(),
+        "no row of it is long"
+    );
+    commit(txn);
+    let read = |oid| {
+        let state = Catalog::open(&db).unwrap().current();
+        let table = state.table(oid).cloned();
+        table.and_then(|table| table.large.clone())
+    };
+    assert_eq!(read(table.oid).unwrap().heap, large.heap);
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    let empty = block_on(catalog.truncate(&mut txn, &ddl, table.oid)).unwrap();
+    let renewed = empty.large.clone().unwrap();
+    assert!(txn.made_here(renewed.heap) && txn.made_here(renewed.tree));
+    assert!(renewed.heap != large.heap && renewed.tree != large.tree);
+    commit(txn);
+    assert_eq!(read(table.oid).unwrap().heap, renewed.heap);
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    block_on(catalog.drop_table(&mut txn, &ddl, table.oid)).unwrap();
+    commit(txn);
+    assert!(read(table.oid).is_none());
+    assert!(
+        Catalog::open(&db)
+            .unwrap()
+            .tables
+            .large
+            .read(&mut begin(&db))
+            .unwrap()
+            .is_empty()
+    );
+}

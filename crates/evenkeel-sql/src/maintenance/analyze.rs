@@ -145,7 +145,7 @@ fn columns_of(
         wanted.request.cancel.check()?;
         let mut values = Vec::with_capacity(sample.rows.len());
         for (_, row) in &sample.rows {
-            values.push(table.layout.get(row, position)?);
+            values.push(table.layout.read(row, position)?);
         }
         // A sample of nothing says nothing; what was known stays.
         if !values.is_empty() {

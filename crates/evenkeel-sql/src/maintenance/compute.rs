@@ -6,6 +6,7 @@
 
 use crate::catalog::ColumnStats;
 use crate::types::{Datum, SqlType, TypeContext};
+use evenkeel_types::row::{EXTERNAL_BYTES, External};
 
 /// Wider values count as different from all others and are never kept, in bytes.
 const TOO_WIDE: usize = 1024;
@@ -24,8 +25,14 @@ struct Group {
 }
 
 /// The statistics of a column whose sampled values are `values`, in the order of the rows.
-/// `total` is the number of rows of the table; `target` bounds the lists.
-pub fn column(ty: SqlType, values: Vec<Datum>, total: f64, target: usize) -> ColumnStats {
+/// Those that are kept outside of their rows are too wide. `total` is the number of rows of the
+/// table; `target` bounds the lists.
+pub fn column(
+    ty: SqlType,
+    values: Vec<Result<Datum, External>>,
+    total: f64,
+    target: usize,
+) -> ColumnStats {
     let rows = values.len();
     let mut stats = ColumnStats::unplaced();
     if rows == 0 {
@@ -35,6 +42,11 @@ pub fn column(ty: SqlType, values: Vec<Datum>, total: f64, target: usize) -> Col
     let (mut width, mut too_wide, mut nulls) = (0, 0, 0);
     let mut kept: Vec<(usize, Datum)> = Vec::with_capacity(rows);
     for (at, value) in values.into_iter().enumerate() {
+        let Ok(value) = value else {
+            width += EXTERNAL_BYTES;
+            too_wide += 1;
+            continue;
+        };
         if value.is_null() {
             nulls += 1;
             continue;
@@ -235,6 +247,10 @@ fn correlation(sorted: &[(usize, Datum)]) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn column(ty: SqlType, values: Vec<Datum>, total: f64, target: usize) -> ColumnStats {
+        super::column(ty, values.into_iter().map(Ok).collect(), total, target)
+    }
 
     fn ints(values: impl IntoIterator<Item = i32>) -> Vec<Datum> {
         values.into_iter().map(Datum::Int4).collect()

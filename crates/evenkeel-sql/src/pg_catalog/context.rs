@@ -159,4 +159,13 @@ impl Sizes for CatalogSizes {
             Relation::Sequence(_) => Some(1),
         }
     }
+
+    fn large_blocks(&self, oid: u32) -> u32 {
+        let table = self.0.table(oid);
+        let large = table.and_then(|table| table.table.large());
+        large.map_or(0, |large| {
+            let index = large.index_blocks(0).unwrap_or(0);
+            large.blocks().saturating_add(index)
+        })
+    }
 }

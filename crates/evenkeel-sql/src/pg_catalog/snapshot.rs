@@ -183,6 +183,8 @@ pub struct Extension {
 pub trait Sizes: Send + Sync {
     /// Blocks of the main fork of a table or an index; `None` for one without a file.
     fn blocks(&self, oid: u32) -> Option<u32>;
+    /// Blocks of what keeps a table's large values: chunks and their index.
+    fn large_blocks(&self, oid: u32) -> u32;
 }
 
 /// Rows of relations that a catalog's state tells, each made when it is first asked for.
@@ -387,6 +389,11 @@ impl Snapshot {
     /// Blocks of a relation; 0 for one without a file.
     pub fn blocks(&self, oid: u32) -> u32 {
         self.sizes.blocks(oid).unwrap_or(0)
+    }
+
+    /// Blocks of what keeps a table's large values; 0 for what has none.
+    pub fn large_blocks(&self, oid: u32) -> u32 {
+        self.sizes.large_blocks(oid)
     }
 }
 

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::table::{InsertOptions, Table};
-use evenkeel_engine::{CancelFlag, Tid, Transaction, block_on};
+use evenkeel_engine::{CancelFlag, EngineError, Tid, Transaction, block_on};
+use evenkeel_exec::{NewRow, RowReader, settle};
 use evenkeel_expr::eval::{Env, NoSubplans};
 use evenkeel_expr::program::Program;
 use evenkeel_planner::plan::Check;
@@ -109,10 +111,10 @@ impl Session {
             if !rewrite {
                 return rows.each(txn, |_, _| Ok(()));
             }
-            let (file, heap) = catalog.new_heap(txn, &rows.after)?;
+            let (new, heap) = catalog.new_heap(txn, &rows.after)?;
             rows.copy(txn, &heap)?;
             txn.next_command()?;
-            block_on(catalog.swap_heap(txn, ddl, rows.after.oid, file))?;
+            block_on(catalog.swap_heap(txn, ddl, rows.after.oid, new))?;
             Ok(())
         })
         .await
@@ -127,8 +129,19 @@ impl Rows {
             ..InsertOptions::default()
         };
         let (mut batch, mut bytes) = (RowBatch::new(), Vec::new());
+        let keys = self.after.indexes.iter().flat_map(|index| &index.columns);
+        let indexed: Vec<usize> = keys.map(|key| key.column).collect();
+        let memory = &self.cx.seed.resources.memory;
         self.each(txn, |txn, row| {
-            self.after.layout.encode(row, &mut bytes)?;
+            if let Some(long) = self
+                .after
+                .layout
+                .encode_row(row, None, &indexed, &mut bytes)?
+            {
+                let charge = Reservation::of(memory, long.bytes()).map_err(EngineError::from)?;
+                let row = NewRow::Long(Box::new(long), charge);
+                (bytes, _) = block_on(settle(heap, txn, row))?;
+            }
             batch.push(Tid::new(evenkeel_engine::BlockNumber(0), 0), &bytes);
             if batch.bytes() >= BATCH_BYTES {
                 block_on(heap.insert_many(txn, &batch, &options))?;
@@ -149,12 +162,19 @@ impl Rows {
     ) -> SqlResult<()> {
         let session = RowSession::new(Arc::clone(&self.cx));
         let env = Env::new(&[], &session, &NoSubplans);
-        let mut scan = self.before.table.scan(&txn.latest_snapshot()?);
+        let snapshot = txn.latest_snapshot()?;
+        let reader = RowReader {
+            table: &self.before.table,
+            layout: &self.before.layout,
+            snapshot: &snapshot,
+            cancel: &self.cancel,
+        };
+        let mut scan = self.before.table.scan(&snapshot);
         let mut batch = RowBatch::new();
         while scan.next_page(&mut batch)? {
             self.cancel.check()?;
             for (_, bytes) in batch.iter() {
-                let row = self.made(bytes, &env)?;
+                let row = self.made(&reader.decode(bytes)?, &env)?;
                 self.check(&row, &env)?;
                 then(txn, &row)?;
             }
@@ -162,8 +182,7 @@ impl Rows {
         Ok(())
     }
 
-    fn made(&self, bytes: &[u8], env: &Env<'_>) -> SqlResult<Vec<Datum>> {
-        let old = self.before.layout.decode(bytes)?;
+    fn made(&self, old: &[Datum], env: &Env<'_>) -> SqlResult<Vec<Datum>> {
         let columns = self.kept.iter().zip(&self.after.columns);
         let mut row = Vec::with_capacity(self.kept.len());
         for (kept, column) in columns {
@@ -175,7 +194,7 @@ impl Rows {
         }
         for (at, value) in &self.values {
             row[*at] = match value {
-                NewValue::OfOld(program) => env.eval(program, &old)?,
+                NewValue::OfOld(program) => env.eval(program, old)?,
                 NewValue::Default(program) => env.eval(program, &[])?,
             };
         }

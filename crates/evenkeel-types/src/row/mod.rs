@@ -1,10 +1,12 @@
 //! The row codec: the bytes that the heap keeps for a row.
 //!
 //! ```text
-//! header u16: number of columns, top bit set when a NULL bitmap is there
+//! header u16: number of columns, top bit set when a NULL bitmap is there, the next one when a
+//!             bitmap of tagged values is
 //! slots:      one per column, at an offset that depends on the column alone;
 //!             a value of fixed width, or the end (u16) of a value of variable length
 //! bitmap:     a bit per column, set for NULL (only with a NULL in the row)
+//! bitmap:     a bit per column, set for a tagged value (only with one in the row)
 //! values:     those of variable length, one after the other
 //! ```
 //! Numbers are little endian. Any column is reached without looking at the others. A row that
@@ -13,10 +15,13 @@
 //! nothing new is written.
 
 mod arrays;
+mod large;
+mod tagged;
 
 use std::sync::Arc;
 
 use bytes::{BufMut, BytesMut};
+use smallvec::SmallVec;
 
 use crate::context::TypeContext;
 use crate::datum::Datum;
@@ -31,8 +36,13 @@ use crate::text::without_zero;
 use crate::timetz::TimeTz;
 use crate::wire::{put_integer, put_with_length, uuid_text, write_string};
 
+use self::large::Piece;
+pub use self::large::{LargeRow, ROW_TARGET, Storage, ToMove};
+pub use self::tagged::{EXTERNAL_BYTES, External, MAX_VALUE, Stored, decompressed};
+
 const HEADER: usize = 2;
 const HAS_NULLS: u16 = 0x8000;
+const HAS_TAGS: u16 = 0x4000;
 /// Bytes of the slot of a column of variable length.
 const END_SLOT: usize = 2;
 /// Most columns of a table (PostgreSQL's limit).
@@ -82,6 +92,8 @@ pub struct RowLayout {
     slots: Vec<Slot>,
     /// End of the slots of the first so many columns, dropped ones included.
     ends: Vec<usize>,
+    /// Numbers and slots' offsets of all columns of variable length, dropped ones included.
+    variable: Vec<(usize, usize)>,
     /// Numbers of dropped columns of variable length, with the offsets of the ends of their values.
     holes: Vec<(usize, usize)>,
 }
@@ -141,6 +153,7 @@ impl RowLayout {
             slots: Vec::with_capacity(columns.len()),
             ends: vec![HEADER],
             holes: Vec::new(),
+            variable: Vec::new(),
         };
         let (mut offset, mut previous_end) = (HEADER, None);
         for (number, column) in columns.iter().enumerate() {
@@ -157,6 +170,7 @@ impl RowLayout {
                 None => {}
             }
             if column.width.is_none() {
+                layout.variable.push((number, offset));
                 previous_end = Some(offset);
             }
             offset += column.width.unwrap_or(END_SLOT);
@@ -180,13 +194,41 @@ impl RowLayout {
         self.slots.get(column).map(|slot| slot.ty)
     }
 
-    /// Replaces `out` by the encoding of `values`, one per column, each of its column's type.
+    /// Replaces `out` by the encoding of `values`, one per column, each of its column's type. Nothing
+    /// is compressed.
+    ///
+    /// # Errors
+    /// 54000 for a row that is too long.
     pub fn encode(&self, values: &[Datum], out: &mut Vec<u8>) -> TypeResult<()> {
+        match self.encode_row(values, None, &[], out)? {
+            Some(large) => large.finish(out),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`RowLayout::encode`], for a row that may be long, or keeps values of another version:
+    /// then the answer is what is to be settled before it has bytes. `indexed`: the columns in keys
+    /// of indexes.
+    ///
+    /// # Errors
+    /// XX000 for values that are not the columns'; 22021.
+    pub fn encode_row(
+        &self,
+        values: &[Datum],
+        old: Option<Kept<'_>>,
+        indexed: &[usize],
+        out: &mut Vec<u8>,
+    ) -> TypeResult<Option<LargeRow>> {
         if values.len() != self.slots.len() {
             return Err(TypeError::internal("a row has the wrong number of values"));
         }
+        let kept = old.map_or_else(|| Ok(SmallVec::new()), |old| self.kept(&old))?;
+        let is_kept = |column| kept.iter().any(|(at, _)| *at == column);
+        let nulls = self.slots.iter().zip(values).enumerate();
+        let is_null =
+            |(column, (_, value)): &(usize, (_, &Datum))| value.is_null() && !is_kept(*column);
         out.clear();
-        let has_nulls = values.iter().any(Datum::is_null);
+        let has_nulls = nulls.clone().any(|value| is_null(&value));
         let flag = if has_nulls { HAS_NULLS } else { 0 };
         let columns = self.ends.len() - 1;
         let count = u16::try_from(columns).unwrap_or(u16::MAX);
@@ -195,16 +237,16 @@ impl RowLayout {
         out[..HEADER].copy_from_slice(&(count | flag).to_le_bytes());
         if has_nulls {
             out.resize(slots_end + columns.div_ceil(8), 0);
-            let nulls = self.slots.iter().zip(values);
-            for (slot, _) in nulls.filter(|(_, value)| value.is_null()) {
+            for (_, (slot, _)) in nulls.filter(is_null) {
                 out[slots_end + slot.number / 8] |= 1 << (slot.number % 8);
             }
         }
         let values_start = out.len();
+        let mut ends: SmallVec<[End; 8]> = SmallVec::new();
         let mut holes = self.holes.iter().peekable();
-        for (slot, value) in self.slots.iter().zip(values) {
-            while let Some((_, offset)) = holes.next_if(|(number, _)| *number < slot.number) {
-                end_value(out, *offset, values_start)?;
+        for (column, (slot, value)) in self.slots.iter().zip(values).enumerate() {
+            while let Some(hole) = holes.next_if(|(number, _)| *number < slot.number) {
+                ends.push(End::of_hole(*hole, out.len()));
             }
             if let Some(width) = slot.width {
                 let place = out.get_mut(slot.offset..slot.offset + width);
@@ -212,65 +254,174 @@ impl RowLayout {
                 encode_fixed(slot.ty, value, place.ok_or_else(outside)?)?;
                 continue;
             }
-            encode_variable(slot.ty, value, out)?;
-            end_value(out, slot.offset, values_start)?;
+            if !is_kept(column) {
+                encode_variable(slot.ty, value, out)?;
+            }
+            ends.push(End {
+                column,
+                number: slot.number,
+                slot: slot.offset,
+                storage: Storage::of(slot.ty),
+                end: out.len(),
+            });
         }
-        for (_, offset) in holes {
-            end_value(out, *offset, values_start)?;
+        ends.extend(holes.map(|hole| End::of_hole(*hole, out.len())));
+        if kept.is_empty() && out.len() <= ROW_TARGET {
+            for end in &ends {
+                put_end(out, end.slot, end.end - values_start)?;
+            }
+            return Ok(None);
         }
-        Ok(())
+        let bytes = std::mem::take(out);
+        let start = (slots_end, values_start);
+        Ok(Some(large_row(
+            bytes,
+            start,
+            columns,
+            (&ends, &kept),
+            indexed,
+        )))
     }
 
-    /// The stored bytes of a column; `None` for NULL.
+    /// The tagged values that a new version keeps of the old one.
+    fn kept<'r>(&'r self, old: &Kept<'r>) -> TypeResult<KeptValues<'r>> {
+        let mut kept = SmallVec::new();
+        if u16_at(old.row, 0)? & HAS_TAGS == 0 {
+            return Ok(kept);
+        }
+        for column in (0..self.len()).filter(|column| !old.assigned.contains(column)) {
+            match self.stored(old.row, column)? {
+                None | Some(Stored::Plain(_)) => {}
+                Some(tagged) => kept.push((column, tagged)),
+            }
+        }
+        Ok(kept)
+    }
+
+    /// The stored form of a column; `None` for NULL.
     #[inline]
-    pub fn bytes<'a>(&'a self, row: &'a [u8], column: usize) -> TypeResult<Option<&'a [u8]>> {
+    pub fn stored<'a>(&'a self, row: &'a [u8], column: usize) -> TypeResult<Option<Stored<'a>>> {
         let Some(slot) = self.slots.get(column) else {
             return Err(TypeError::internal("no such column in the row layout"));
         };
         let header = u16_at(row, 0)?;
-        let count = usize::from(header & !HAS_NULLS);
+        let count = usize::from(header & !(HAS_NULLS | HAS_TAGS));
         if slot.number >= count {
-            return Ok(slot.missing.as_deref());
+            return Ok(slot.missing.as_deref().map(Stored::Plain));
         }
         let Some(slots_end) = self.ends.get(count) else {
             return Err(damaged("it has more columns than its table"));
         };
         let mut values_start = *slots_end;
         if header & HAS_NULLS != 0 {
-            let byte = row
-                .get(values_start + slot.number / 8)
-                .ok_or_else(|| damaged("no bitmap"))?;
-            if byte & (1 << (slot.number % 8)) != 0 {
+            if is_set(row, values_start, slot.number)? {
                 return Ok(None);
             }
             values_start += count.div_ceil(8);
         }
-        let range = match slot.width {
-            Some(width) => slot.offset..slot.offset + width,
-            None => {
-                let start = slot
-                    .previous_end
-                    .map_or(Ok(0), |offset| u16_at(row, offset))?;
-                let end = u16_at(row, slot.offset)?;
-                values_start + usize::from(start)..values_start + usize::from(end)
+        let Some(width) = slot.width else {
+            let mut tagged = false;
+            if header & HAS_TAGS != 0 {
+                tagged = is_set(row, values_start, slot.number)?;
+                values_start += count.div_ceil(8);
             }
+            let bytes = variable(row, values_start, (slot.previous_end, slot.offset))?;
+            let plain = (!tagged).then_some(Stored::Plain(bytes));
+            return plain
+                .map_or_else(|| Stored::from_tagged(bytes), Ok)
+                .map(Some);
         };
-        row.get(range)
-            .map(Some)
-            .ok_or_else(|| damaged("a value lies outside of it"))
+        let bytes = row.get(slot.offset..slot.offset + width);
+        let bytes = bytes.ok_or_else(|| damaged("a value lies outside of it"))?;
+        Ok(Some(Stored::Plain(bytes)))
+    }
+
+    /// Calls `found` for each value that is kept outside of the row, those of dropped columns
+    /// included. A damaged row names none.
+    pub fn each_external(&self, row: &[u8], found: &mut dyn FnMut(External)) {
+        if u16_at(row, 0).is_ok_and(|header| header & HAS_TAGS != 0) {
+            let _ = self.try_each_external(row, found);
+        }
+    }
+
+    fn try_each_external(&self, row: &[u8], found: &mut dyn FnMut(External)) -> TypeResult<()> {
+        let header = u16_at(row, 0)?;
+        let count = usize::from(header & !(HAS_NULLS | HAS_TAGS));
+        let slots_end = self.ends.get(count);
+        let mut tags = *slots_end.ok_or_else(|| damaged("it has more columns than its table"))?;
+        if header & HAS_NULLS != 0 {
+            tags += count.div_ceil(8);
+        }
+        let values_start = tags + count.div_ceil(8);
+        let mut previous = None;
+        for &(number, offset) in self
+            .variable
+            .iter()
+            .take_while(|(number, _)| *number < count)
+        {
+            if is_set(row, tags, number)? {
+                let bytes = variable(row, values_start, (previous, offset))?;
+                if let Stored::External(external) = Stored::from_tagged(bytes)? {
+                    found(external);
+                }
+            }
+            previous = Some(offset);
+        }
+        Ok(())
     }
 
     /// Whether a column is NULL.
     pub fn is_null(&self, row: &[u8], column: usize) -> TypeResult<bool> {
-        Ok(self.bytes(row, column)?.is_none())
+        Ok(self.stored(row, column)?.is_none())
     }
 
     /// One column's value.
+    ///
+    /// # Errors
+    /// 54000 for a value that is not in the row: no key has such, and [`RowLayout::read`] says where
+    /// it is.
     pub fn get(&self, row: &[u8], column: usize) -> TypeResult<Datum> {
-        match self.bytes(row, column)? {
-            None => Ok(Datum::Null),
-            Some(bytes) => decode(self.slots[column].ty, bytes),
+        match self.read(row, column)? {
+            Ok(value) => Ok(value),
+            Err(external) => {
+                let message = format!("a value of {} bytes is too long for a key", external.raw);
+                let state = SqlState::PROGRAM_LIMIT_EXCEEDED;
+                Err(TypeError::new(state, message))
+            }
         }
+    }
+
+    /// One column's value, or where it is.
+    ///
+    /// # Errors
+    /// XX001 for a damaged row.
+    #[inline]
+    pub fn read(&self, row: &[u8], column: usize) -> TypeResult<Result<Datum, External>> {
+        Ok(Ok(match self.stored(row, column)? {
+            None => Datum::Null,
+            Some(Stored::Plain(bytes)) => decode(self.slots[column].ty, bytes)?,
+            Some(Stored::Compressed { raw, block }) => {
+                self.whole(column, decompressed(block, raw)?)?
+            }
+            Some(Stored::External(external)) => return Ok(Err(external)),
+        }))
+    }
+
+    /// A column's value from all of its bytes.
+    ///
+    /// # Errors
+    /// XX001 for bytes that are none.
+    pub fn whole(&self, column: usize, bytes: Vec<u8>) -> TypeResult<Datum> {
+        let slot = self.slots.get(column);
+        let ty = slot.ok_or_else(|| TypeError::internal("no such column in the row layout"))?;
+        Ok(match ty.ty {
+            SqlType::Bytea => Datum::Bytea(bytes),
+            SqlType::Text | SqlType::Varchar(_) => {
+                let text = String::from_utf8(bytes);
+                Datum::Text(text.map_err(|_| damaged("a string is not UTF-8"))?)
+            }
+            ty => decode(ty, &bytes)?,
+        })
     }
 
     /// All columns.
@@ -289,11 +440,15 @@ impl RowLayout {
         cx: &TypeContext,
         out: &mut BytesMut,
     ) -> TypeResult<()> {
-        let Some(bytes) = self.bytes(row, column)? else {
+        let Some(stored) = self.stored(row, column)? else {
             out.put_i32(-1);
             return Ok(());
         };
         let ty = self.slots[column].ty;
+        let Stored::Plain(bytes) = stored else {
+            self.get(row, column)?.put_field(ty, format, cx, out);
+            return Ok(());
+        };
         match (ty, format) {
             (SqlType::Int4, Format::Text) => {
                 let value = i32::from_le_bytes(array(bytes)?);
@@ -326,10 +481,80 @@ impl RowLayout {
     }
 }
 
-/// Notes in the slot at `offset` that a value of variable length ends here.
-fn end_value(out: &mut [u8], offset: usize, values_start: usize) -> TypeResult<()> {
-    let end = u16::try_from(out.len() - values_start).map_err(|_| too_large(out.len()))?;
-    let place = out.get_mut(offset..offset + END_SLOT);
+/// Values that a new version of a row keeps.
+#[derive(Debug, Clone, Copy)]
+pub struct Kept<'a> {
+    /// The old version, of the same layout.
+    pub row: &'a [u8],
+    /// The columns that get new values.
+    pub assigned: &'a [usize],
+}
+
+/// Tagged values, by column.
+type KeptValues<'a> = SmallVec<[(usize, Stored<'a>); 2]>;
+
+/// The end of a value of variable length in a row that is encoded.
+struct End {
+    column: usize,
+    number: usize,
+    slot: usize,
+    storage: Storage,
+    end: usize,
+}
+
+impl End {
+    /// Of a dropped column, which has no position.
+    fn of_hole((number, slot): (usize, usize), end: usize) -> End {
+        End {
+            column: usize::MAX,
+            number,
+            slot,
+            storage: Storage::Plain,
+            end,
+        }
+    }
+}
+
+/// A row with the values that end there.
+fn large_row(
+    mut bytes: Vec<u8>,
+    (slots_end, values_start): (usize, usize),
+    columns: usize,
+    (ends, kept): (&[End], &[(usize, Stored<'_>)]),
+    indexed: &[usize],
+) -> LargeRow {
+    let mut start = values_start;
+    let mut pieces: SmallVec<[Piece; 4]> = SmallVec::new();
+    for end in ends {
+        let mut piece = Piece::plain(end, start, indexed);
+        if let Some((_, stored)) = kept.iter().find(|(column, _)| *column == end.column) {
+            piece.kept(*stored, &mut bytes);
+        }
+        pieces.push(piece);
+        start = end.end;
+    }
+    LargeRow::new(bytes, (slots_end, values_start), columns, pieces)
+}
+
+/// The bit of a column in the bitmap at `start`.
+fn is_set(row: &[u8], start: usize, number: usize) -> TypeResult<bool> {
+    let byte = row.get(start + number / 8);
+    let byte = byte.ok_or_else(|| damaged("no bitmap"))?;
+    Ok(byte & (1 << (number % 8)) != 0)
+}
+
+/// The bytes between the ends that these slots have, the first of which is none of the first value.
+fn variable(row: &[u8], start: usize, (from, to): (Option<usize>, usize)) -> TypeResult<&[u8]> {
+    let from = from.map_or(Ok(0), |offset| u16_at(row, offset))?;
+    let to = u16_at(row, to)?;
+    row.get(start + usize::from(from)..start + usize::from(to))
+        .ok_or_else(|| damaged("a value lies outside of it"))
+}
+
+/// Notes in a slot where its value of variable length ends.
+fn put_end(out: &mut [u8], slot: usize, end: usize) -> TypeResult<()> {
+    let end = u16::try_from(end).map_err(|_| too_large(out.len()))?;
+    let place = out.get_mut(slot..slot + END_SLOT);
     let outside = || TypeError::internal("a slot lies outside of its row");
     place
         .ok_or_else(outside)?
@@ -472,3 +697,7 @@ pub fn decode(ty: SqlType, bytes: &[u8]) -> TypeResult<Datum> {
 #[cfg(test)]
 #[path = "tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "large_tests.rs"]
+mod large_tests;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use evenkeel_planner::plan::Check;
+use evenkeel_types::row::LargeRow;
+use smallvec::SmallVec;
 
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult};
@@ -55,11 +57,16 @@ impl<'a> RowMaker<'a> {
         self.data.push(datum);
     }
 
-    /// Ends the row, which gets the values of its generated columns: its bytes are in `bytes`.
+    /// Ends the row, which gets the values of its generated columns: its bytes are in `bytes`,
+    /// unless it is a long one, which is the answer.
     ///
     /// # Errors
     /// 23502; 54000 for a row that is too long; the errors of the expressions.
-    pub fn finish(&mut self, rules: &RowRules, cx: &Arc<StatementCx>) -> SqlResult<()> {
+    pub fn finish(
+        &mut self,
+        rules: &RowRules,
+        cx: &Arc<StatementCx>,
+    ) -> SqlResult<Option<LargeRow>> {
         for (at, value) in row::over(&rules.generated, &self.data, cx)? {
             if let Some(slot) = self.data.get_mut(at) {
                 *slot = value;
@@ -71,7 +78,10 @@ impl<'a> RowMaker<'a> {
             }
         }
         self.bytes.clear();
-        Ok(self.table.layout.encode(&self.data, &mut self.bytes)?)
+        let keys = self.table.indexes.iter().flat_map(|index| &index.columns);
+        let indexed: SmallVec<[usize; 8]> = keys.map(|key| key.column).collect();
+        let layout = &self.table.layout;
+        Ok(layout.encode_row(&self.data, None, &indexed, &mut self.bytes)?)
     }
 
     /// Refuses the row if it violates one of the table's CHECK constraints.

@@ -20,6 +20,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::options::CopyOptions;
 use crate::protocol::CopyFormat;
 use crate::types::{Datum, text_from_bytes};
+use evenkeel_exec::{NewRow, settle};
 use maker::{RowMaker, RowMemory};
 use records::{Fields, Scanner, split_csv, split_text};
 
@@ -102,6 +103,9 @@ pub struct CopyIn {
     line: u64,
     ended: bool,
     bulk: RowBatch,
+    /// Long rows, each with the number of rows of `bulk` before it.
+    long: Vec<(usize, NewRow)>,
+    long_bytes: usize,
     memory: RowMemory,
     count: u64,
 }
@@ -134,6 +138,8 @@ impl CopyIn {
             line: 0,
             ended: false,
             bulk: RowBatch::new(),
+            long: Vec::new(),
+            long_bytes: 0,
             memory: RowMemory::default(),
             count: 0,
         }
@@ -169,7 +175,7 @@ impl CopyIn {
                 "a line of COPY data is too long",
             ));
         }
-        Ok(self.bulk.bytes() >= BULK_BYTES)
+        Ok(self.bulk.bytes() + self.long_bytes >= BULK_BYTES)
     }
 
     /// The end of the data: the number of rows.
@@ -192,10 +198,12 @@ impl CopyIn {
 
     /// Stores the rows that have been taken.
     pub async fn store(&mut self, txn: &mut Transaction) -> SqlResult<()> {
-        if self.bulk.is_empty() {
+        if self.bulk.is_empty() && self.long.is_empty() {
             return Ok(());
         }
         txn.check_cancel()?;
+        let settled = self.settle(txn).await;
+        settled.map_err(|error| self.located(error.table(&*self.table.name), Place::Number))?;
         let inserted = self
             .table
             .table
@@ -216,6 +224,25 @@ impl CopyIn {
                 })?;
             }
         }
+        Ok(())
+    }
+
+    /// Stores the large values of long rows, which then take their places among the others.
+    async fn settle(&mut self, txn: &mut Transaction) -> SqlResult<()> {
+        if self.long.is_empty() {
+            return Ok(());
+        }
+        let others = std::mem::take(&mut self.bulk);
+        let mut others = others.iter().enumerate().peekable();
+        self.long_bytes = 0;
+        for (before, row) in std::mem::take(&mut self.long) {
+            while let Some((_, (tid, row))) = others.next_if(|(at, _)| *at < before) {
+                self.bulk.push(tid, row);
+            }
+            let (bytes, _) = settle(&self.table.table, txn, row).await?;
+            self.bulk.push(Tid::new(BlockNumber(0), 1), &bytes);
+        }
+        others.for_each(|(_, (tid, row))| self.bulk.push(tid, row));
         Ok(())
     }
 
@@ -294,9 +321,20 @@ impl CopyIn {
             }
         }
         let made = maker.finish(&self.rules, &self.cx);
-        made.and_then(|()| maker.check(&self.rules.checks, &self.cx))
-            .map_err(|error| self.located(error, Place::Line(line)))?;
-        self.bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes);
+        let made = made.and_then(|long| {
+            maker.check(&self.rules.checks, &self.cx)?;
+            Ok(long)
+        });
+        match made.map_err(|error| self.located(error, Place::Line(line)))? {
+            None => self.bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes),
+            Some(row) => {
+                let bytes = row.bytes();
+                let charge = Reservation::of(self.charge.memory(), bytes)?;
+                self.long_bytes += bytes;
+                let row = NewRow::Long(Box::new(row), charge);
+                self.long.push((self.bulk.len(), row));
+            }
+        }
         self.memory = maker.into_memory();
         Ok(())
     }

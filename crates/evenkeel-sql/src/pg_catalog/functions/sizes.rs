@@ -9,22 +9,38 @@ use crate::types::Datum;
 const BLOCK: i64 = 8192;
 
 pub(super) const FUNCTIONS: &[Definition] = &[
-    strict("pg_relation_size", own_size),
-    strict("pg_table_size", own_size),
+    strict("pg_relation_size", |snapshot, args| {
+        measured(snapshot, args, |relation| vec![relation.oid()], &bytes)
+    }),
+    strict("pg_table_size", |snapshot, args| {
+        let whole = |snapshot: &Snapshot, oid| bytes(snapshot, oid) + large_bytes(snapshot, oid);
+        measured(snapshot, args, |relation| vec![relation.oid()], &whole)
+    }),
     strict("pg_indexes_size", |snapshot, args| {
-        measured(snapshot, args, |relation| match relation {
-            Relation::Table(table) => table.indexes.iter().map(|index| index.oid).collect(),
-            _ => Vec::new(),
-        })
+        measured(
+            snapshot,
+            args,
+            |relation| match relation {
+                Relation::Table(table) => table.indexes.iter().map(|index| index.oid).collect(),
+                _ => Vec::new(),
+            },
+            &bytes,
+        )
     }),
     strict("pg_total_relation_size", |snapshot, args| {
-        measured(snapshot, args, |relation| match relation {
-            Relation::Table(table) => {
-                let indexes = table.indexes.iter().map(|index| index.oid);
-                indexes.chain([table.oid]).collect()
-            }
-            other => vec![other.oid()],
-        })
+        let whole = |snapshot: &Snapshot, oid| bytes(snapshot, oid) + large_bytes(snapshot, oid);
+        measured(
+            snapshot,
+            args,
+            |relation| match relation {
+                Relation::Table(table) => {
+                    let indexes = table.indexes.iter().map(|index| index.oid);
+                    indexes.chain([table.oid]).collect()
+                }
+                other => vec![other.oid()],
+            },
+            &whole,
+        )
     }),
     strict("pg_database_size", |snapshot, _| {
         Ok(Datum::Int8(everything(snapshot)))
@@ -42,25 +58,26 @@ fn bytes(snapshot: &Snapshot, oid: u32) -> i64 {
     i64::from(snapshot.blocks(oid)) * BLOCK
 }
 
-/// Bytes of the relations that `parts` tells; NULL for a relation that does not exist.
+fn large_bytes(snapshot: &Snapshot, oid: u32) -> i64 {
+    i64::from(snapshot.large_blocks(oid)) * BLOCK
+}
+
+/// Bytes of the relations that `parts` tells, each by `size`; NULL for a relation that does not exist.
 fn measured(
     snapshot: &Snapshot,
     args: &[Datum],
     parts: fn(Relation<'_>) -> Vec<u32>,
+    size: &dyn Fn(&Snapshot, u32) -> i64,
 ) -> SqlResult<Datum> {
     let oid = relation_arg(snapshot, args, 0)?;
     Ok(snapshot.relation(oid).map_or(Datum::Null, |relation| {
         Datum::Int8(
             parts(relation)
                 .into_iter()
-                .map(|oid| bytes(snapshot, oid))
+                .map(|oid| size(snapshot, oid))
                 .sum(),
         )
     }))
-}
-
-fn own_size(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
-    measured(snapshot, args, |relation| vec![relation.oid()])
 }
 
 fn everything(snapshot: &Snapshot) -> i64 {
@@ -72,5 +89,6 @@ fn everything(snapshot: &Snapshot) -> i64 {
             .map(|index| index.oid)
             .chain([table.oid])
     });
-    oids.map(|oid| bytes(snapshot, oid)).sum()
+    oids.map(|oid| bytes(snapshot, oid) + large_bytes(snapshot, oid))
+        .sum()
 }
