@@ -88,7 +88,7 @@ impl<'s> Charge<'s> {
         self.bytes != 0
     }
 
-    /// Whatever makes a large value or takes one is work of some time.
+    /// An evaluation that makes a large value or takes one is work of some time.
     #[cold]
     fn grow(&mut self, bytes: usize) -> ExprResult<()> {
         self.session.check_cancel()?;

@@ -1,7 +1,7 @@
 //! SIGKILL under load, over and over on one directory, with an oracle outside the server that
 //! knows what was acknowledged: nothing of it may be lost, and nothing may be there by half.
 //!
-//! What recovers is killed as well, up to three times in a row, before the oracle looks.
+//! A server that recovers is killed as well, up to three times in a row, before the oracle looks.
 //!
 //! `EVENKEEL_KILLS` sets how many times (the default keeps the suite short), `EVENKEEL_SEED` the
 //! seed, which is printed.

@@ -79,7 +79,7 @@ fn joined(count: usize, between: &str, term: impl Fn(usize) -> String) -> String
     (0..count).map(term).collect::<Vec<_>>().join(between)
 }
 
-/// What opens and closes each construct that may stand in itself.
+/// The text that opens and closes each construct that may stand in itself.
 const RECURSIVE: [(&str, &str); 38] = [
     ("(", ")"),
     ("- ", ""),
@@ -239,7 +239,7 @@ fn list(rng: &mut SmallRng) -> String {
         9 => format!("SELECT greatest({numbers})"),
         10 => format!("INSERT INTO t (a, b) VALUES {rows} ON CONFLICT DO NOTHING"),
         11 => format!("SELECT jsonb_build_array({numbers})"),
-        12 => format!("SELECT a FROM t WHERE a = ANY ('{{{}}}')", numbers),
+        12 => format!("SELECT a FROM t WHERE a = ANY ('{{{numbers}}}')"),
         _ => format!("SELECT DISTINCT ON ({columns}) a FROM t"),
     }
 }
@@ -671,7 +671,7 @@ static CORPUS: LazyLock<Vec<String>> = LazyLock::new(|| {
             }
             let sql: Vec<_> = lines.take_while(|line| !line.starts_with("----")).collect();
             let sql = sql.join("\n");
-            // What changes the server's own settings would change the test.
+            // A change of the server's own settings would change the test.
             if !sql.to_lowercase().contains("system")
                 && !sql.contains("backend")
                 && !sql.to_lowercase().contains("copy")

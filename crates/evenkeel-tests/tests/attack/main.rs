@@ -36,12 +36,12 @@ const SETTINGS: [&str; 4] = [
     "temp_file_limit=256MB",
 ];
 
-/// What the attack has seen.
+/// The outcomes of the attack so far.
 #[derive(Default)]
 struct Seen {
     /// How often each SQLSTATE came, `00000` for an answer.
     states: BTreeMap<String, usize>,
-    /// What must not be.
+    /// Outcomes that must not be.
     wrong: Vec<String>,
     slowest: (Duration, String),
 }
@@ -50,7 +50,7 @@ struct Attack {
     server: TestServer,
     seen: Mutex<Seen>,
     left: AtomicUsize,
-    /// What runs now.
+    /// The statements that run now.
     running: Mutex<BTreeMap<usize, String>>,
     /// After its timeout a statement ends within that.
     limit: Duration,

@@ -71,7 +71,7 @@ fn a_hole_in_the_log_is_damage_and_not_the_end() {
         else {
             panic!("record {victim}: {error}")
         };
-        // Whoever reads the message finds the file.
+        // The message is enough to find the file.
         assert!(error.to_string().contains(segment.to_str().unwrap()));
         assert!(segment.starts_with("wal"), "{}", segment.display());
         assert_eq!(*lsn, records[victim]);
