@@ -246,7 +246,7 @@ mod tests {
     use crate::types::{Tid, Xid};
 
     fn row(number: u16) -> LockKey {
-        LockKey::Row(FileId(1), Tid::new(BlockNumber(0), number))
+        LockKey::Row(FileId(1), Tid::new(BlockNumber(0), number), Xid::new(9))
     }
 
     /// Every edge of the graph, one by one.
@@ -328,7 +328,7 @@ mod tests {
                     continue;
                 }
                 let (key, mode) = (row(rng.random_range(1..6)), modes[rng.random_range(0..4)]);
-                if let Requested::Queued(_) = table.request(txn, key, mode.into(), true) {
+                if let (_, Requested::Queued(_)) = table.request(txn, key, mode.into(), true) {
                     waits.insert(txn, WaitFor::Lock(key, mode.into()));
                 }
             }

@@ -69,6 +69,17 @@ struct Held {
 /// order of acquisition. Measured: 222 bytes a row.
 const LOCK_BYTES: usize = 256;
 
+/// The lock of a row that somebody has locked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum RowObject {
+    /// Nobody has.
+    None,
+    /// The transaction holds it, under this key.
+    Held(LockKey),
+    /// Others hold modes that conflict.
+    Contended,
+}
+
 /// A position in the order of acquisition.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LockMark(usize);
@@ -176,20 +187,51 @@ impl LockManager {
     }
 
     /// Takes the lock if that needs no waiting, and no memory that the owner may not have:
-    /// [`LockManager::acquire`] then says so.
-    pub(crate) fn try_acquire(&self, owner: &HeldLocks, key: LockKey, mode: Mode) -> bool {
-        if owner.make_room().is_err() {
-            return false;
-        }
+    /// [`LockManager::acquire`] then says so. The key that it has.
+    pub(crate) fn try_acquire(
+        &self,
+        owner: &HeldLocks,
+        key: LockKey,
+        mode: Mode,
+    ) -> Option<LockKey> {
+        owner.make_room().ok()?;
         match self.locks.table.request(owner.number, key, mode, false) {
-            Requested::Granted { new } => {
+            (key, Requested::Granted { new }) => {
                 if new {
                     owner.add(key, mode);
                 }
-                true
+                Some(key)
             }
-            Requested::Busy | Requested::Queued(_) => false,
+            (_, Requested::Busy | Requested::Queued(_)) => None,
         }
+    }
+
+    /// Takes the lock of a row if somebody has locked the row: who changes a row that others have
+    /// locked is one of them (LOCK-9).
+    pub(crate) fn join(
+        &self,
+        owner: &HeldLocks,
+        key: &LockKey,
+        mode: Mode,
+    ) -> EngineResult<RowObject> {
+        let Some((key, requested)) = self.locks.table.join(owner.number, key, mode) else {
+            return Ok(RowObject::None);
+        };
+        let Requested::Granted { new } = requested else {
+            return Ok(RowObject::Contended);
+        };
+        if new {
+            let room = owner.make_room();
+            owner.add(key, mode);
+            room?;
+        }
+        Ok(RowObject::Held(key))
+    }
+
+    /// Makes a version known as one of a row that the owner has locked under `root`; see
+    /// [`LockTable::add_alias`].
+    pub(crate) fn add_alias(&self, root: &LockKey, new: LockKey, only: Option<LockKey>) -> bool {
+        self.locks.table.add_alias(root, new, only)
     }
 
     /// Whether taking the lock would need waiting.
@@ -212,14 +254,14 @@ impl LockManager {
         owner.make_room()?;
         let wait = policy == WaitPolicy::Block;
         match self.locks.table.request(owner.number, key, mode, wait) {
-            Requested::Granted { new } => {
+            (key, Requested::Granted { new }) => {
                 if new {
                     owner.add(key, mode);
                 }
                 Ok(true)
             }
-            Requested::Busy => not_available(policy, || key.to_string()),
-            Requested::Queued(cell) => {
+            (key, Requested::Busy) => not_available(policy, || key.to_string()),
+            (key, Requested::Queued(cell)) => {
                 let queued = Queued {
                     manager: self,
                     owner,
@@ -318,23 +360,26 @@ impl LockManager {
         }
     }
 
-    /// Gives up the locks acquired behind `mark` that `is_stale` names.
-    pub(crate) fn release_stale(
+    /// Gives up the locks acquired behind `mark` that `wanted` names.
+    pub(crate) fn release_some(
         &self,
         owner: &HeldLocks,
         mark: LockMark,
-        is_stale: impl Fn(&LockKey) -> bool,
+        wanted: impl Fn(&LockKey) -> bool,
         wakes: &mut WakeList,
     ) {
         let mut held = owner.held.lock();
         if held.acquired.len() <= mark.0 {
             return;
         }
+        if !held.acquired[mark.0..].iter().any(|(key, _)| wanted(key)) {
+            return;
+        }
         let late = held.acquired.split_off(mark.0);
-        let (stale, kept): (Vec<_>, Vec<_>) = late.into_iter().partition(|(key, _)| is_stale(key));
+        let (given, kept): (Vec<_>, Vec<_>) = late.into_iter().partition(|(key, _)| wanted(key));
         held.acquired.extend(kept);
         drop(held);
-        for (key, mode) in &stale {
+        for (key, mode) in &given {
             self.locks.table.release(owner.number, key, *mode, wakes);
         }
     }

@@ -14,9 +14,9 @@ use std::fmt;
 
 use evenkeel_storage::FileId;
 
-use crate::types::Tid;
+use crate::types::{Tid, Xid};
 
-pub(crate) use manager::{HeldLocks, LockManager, LockMark, WaitOptions};
+pub(crate) use manager::{HeldLocks, LockManager, LockMark, RowObject, WaitOptions};
 pub use table::LockInfo;
 pub use wait::{WaitInfo, WaitOn};
 
@@ -77,8 +77,12 @@ pub enum TableLockMode {
 pub enum LockKey {
     /// A table, by its id.
     Table(u64),
-    /// A row version of a heap.
-    Row(FileId, Tid),
+    /// A row of a heap, by the place and the inserter of the version that was locked first: no
+    /// other version ever has both.
+    Row(FileId, Tid, Xid),
+    /// The turn of those who wait for a version that is being changed. It names that version only,
+    /// and is given up when the row is had.
+    Turn(FileId, Tid, Xid),
     /// A number of the application's choice; modes as for tables.
     Advisory(u64),
 }
@@ -87,7 +91,9 @@ impl fmt::Display for LockKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             LockKey::Table(id) => write!(f, "relation {id}"),
-            LockKey::Row(file, tid) => write!(f, "tuple {tid} of file {file:?}"),
+            LockKey::Row(file, tid, _) | LockKey::Turn(file, tid, _) => {
+                write!(f, "tuple {tid} of file {file:?}")
+            }
             LockKey::Advisory(key) => write!(f, "advisory lock {key}"),
         }
     }
@@ -130,7 +136,7 @@ impl Mode {
     /// The modes of `key`'s kind that this one conflicts with.
     fn conflicts(self, key: &LockKey) -> ModeSet {
         match key {
-            LockKey::Row(..) => ModeSet(ROW_CONFLICTS[usize::from(self.0 & 3)]),
+            LockKey::Row(..) | LockKey::Turn(..) => ModeSet(ROW_CONFLICTS[usize::from(self.0 & 3)]),
             LockKey::Table(_) | LockKey::Advisory(_) => {
                 ModeSet(TABLE_CONFLICTS[usize::from(self.0 & 7)])
             }
@@ -140,7 +146,7 @@ impl Mode {
     /// The modes of `key`'s kind that are implied by this one: they conflict with no more.
     fn implied(self, key: &LockKey) -> ModeSet {
         let own = self.conflicts(key).0;
-        let count = if matches!(key, LockKey::Row(..)) {
+        let count = if matches!(key, LockKey::Row(..) | LockKey::Turn(..)) {
             4
         } else {
             8
@@ -170,7 +176,7 @@ impl Mode {
             "AccessExclusiveLock",
         ];
         match key {
-            LockKey::Row(..) => ROW[usize::from(self.0 & 3)],
+            LockKey::Row(..) | LockKey::Turn(..) => ROW[usize::from(self.0 & 3)],
             LockKey::Table(_) | LockKey::Advisory(_) => TABLE[usize::from(self.0 & 7)],
         }
     }
@@ -180,7 +186,7 @@ impl ModeSet {
     /// Every mode of `key`'s kind.
     fn all(key: &LockKey) -> ModeSet {
         match key {
-            LockKey::Row(..) => ModeSet(0b1111),
+            LockKey::Row(..) | LockKey::Turn(..) => ModeSet(0b1111),
             LockKey::Table(_) | LockKey::Advisory(_) => ModeSet(0b1111_1111),
         }
     }
@@ -216,7 +222,11 @@ mod conflict_tests {
 
     #[test]
     fn conflicts_are_symmetric() {
-        let row = LockKey::Row(FileId(1), Tid::new(evenkeel_storage::BlockNumber(0), 1));
+        let row = LockKey::Row(
+            FileId(1),
+            Tid::new(evenkeel_storage::BlockNumber(0), 1),
+            Xid::new(1),
+        );
         for (key, count) in [(LockKey::Table(1), 8), (row, 4)] {
             for a in (0..count).map(Mode) {
                 for b in (0..count).map(Mode) {
@@ -245,7 +255,11 @@ mod conflict_tests {
 
     #[test]
     fn a_stronger_row_lock_implies_the_weaker_ones() {
-        let row = LockKey::Row(FileId(1), Tid::new(evenkeel_storage::BlockNumber(0), 1));
+        let row = LockKey::Row(
+            FileId(1),
+            Tid::new(evenkeel_storage::BlockNumber(0), 1),
+            Xid::new(1),
+        );
         assert_eq!(
             Mode::from(RowLockMode::Update).implied(&row),
             ModeSet(0b1111)

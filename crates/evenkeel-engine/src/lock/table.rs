@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -19,20 +19,42 @@ const KEPT_ENTRIES: usize = 256;
 #[derive(Debug)]
 pub(crate) struct LockTable {
     shards: Box<[Shard]>,
+    /// Numbers that entries with aliases have had.
+    numbers: AtomicU64,
 }
+
+type KeyMap<T> = HashMap<LockKey, T, BuildHasherDefault<KeyHasher>>;
 
 #[derive(Debug, Default)]
 struct Shard {
-    entries: Mutex<HashMap<LockKey, Entry, BuildHasherDefault<KeyHasher>>>,
-    /// Entries for rows: lets an update see without the mutex that nobody locked its row. A
-    /// row is locked and looked at under its page's lock, which orders the two (LOCK-3).
+    maps: Mutex<Maps>,
+    /// Entries and aliases for rows: lets an update see without the mutex that nobody locked its
+    /// row. A row is locked and looked at under its page's lock, which orders the two (LOCK-3).
     rows: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Maps {
+    entries: KeyMap<Entry>,
+    /// Newer versions of rows whose entry has the key of an older one.
+    aliases: KeyMap<Alias>,
+}
+
+/// Where the locks of a row version are. It counts as long as the entry with this number is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Alias {
+    root: LockKey,
+    number: u64,
 }
 
 #[derive(Debug, Default)]
 struct Entry {
     holders: SmallVec<[Holder; 1]>,
     queue: VecDeque<Waiter>,
+    /// Differs from that of every other entry with aliases; 0 without.
+    number: u64,
+    /// The versions by which the row is known besides.
+    aliases: SmallVec<[LockKey; 2]>,
 }
 
 #[derive(Debug)]
@@ -83,6 +105,7 @@ impl LockTable {
     pub(super) fn new() -> LockTable {
         LockTable {
             shards: (0..SHARDS).map(|_| Shard::default()).collect(),
+            numbers: AtomicU64::new(0),
         }
     }
 
@@ -92,54 +115,171 @@ impl LockTable {
         &self.shards[(hasher.finish() >> 32) as usize % SHARDS]
     }
 
-    /// Asks for a lock; stands in the queue if it is not free and `wait` is set.
+    /// The key under which the locks of a row are, as they are now, and the number of the entry if
+    /// the key is an alias of it.
+    fn resolve(&self, key: &LockKey) -> Option<Alias> {
+        let shard = self.shard(key);
+        if !matches!(key, LockKey::Row(..)) || shard.rows.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        shard.maps.lock().aliases.get(key).copied()
+    }
+
+    /// Works on the entry of a lock, under the key that it has. `make`: it is made if it is not
+    /// there.
+    fn at_entry<T>(
+        &self,
+        key: &LockKey,
+        make: bool,
+        mut work: impl FnMut(&LockKey, &mut Entry) -> T,
+    ) -> Option<(LockKey, T)> {
+        loop {
+            let alias = self.resolve(key);
+            let root = alias.map_or(*key, |alias| alias.root);
+            let shard = self.shard(&root);
+            let mut maps = shard.maps.lock();
+            if let Some(alias) = alias {
+                match maps.entries.get_mut(&root) {
+                    Some(entry) if entry.number == alias.number => {
+                        return Some((root, work(&root, entry)));
+                    }
+                    // All who locked the row have gone.
+                    _ => {
+                        drop(maps);
+                        self.forget_alias(key, alias);
+                        continue;
+                    }
+                }
+            }
+            // An alias and an entry of one key exclude each other: somebody was faster.
+            if maps.aliases.contains_key(key) {
+                continue;
+            }
+            if !maps.entries.contains_key(key) {
+                if !make {
+                    return None;
+                }
+                shard.count_row(key, true);
+            }
+            let entry = maps.entries.entry(root).or_default();
+            return Some((root, work(&root, entry)));
+        }
+    }
+
+    fn forget_alias(&self, key: &LockKey, alias: Alias) {
+        let shard = self.shard(key);
+        let mut maps = shard.maps.lock();
+        if maps.aliases.get(key) == Some(&alias) {
+            maps.aliases.remove(key);
+            shard.count_row(key, false);
+        }
+    }
+
+    /// Asks for a lock; stands in the queue if it is not free and `wait` is set. Answers the key
+    /// that the lock has.
     pub(super) fn request(
         &self,
         txn: TxnNumber,
         key: LockKey,
         mode: Mode,
         wait: bool,
-    ) -> Requested {
-        let shard = self.shard(&key);
-        let mut entries = shard.entries.lock();
-        let entry = match entries.entry(key) {
-            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                shard.count_row(&key, true);
-                entry.insert(Entry::default())
+    ) -> (LockKey, Requested) {
+        let asked = self.at_entry(&key, true, |key, entry| {
+            if entry.is_free(key, txn, mode) {
+                let new = entry.hold(txn, mode);
+                entry.assert_compatible(key);
+                return Requested::Granted { new };
             }
-        };
-        if entry.is_free(&key, txn, mode) {
-            let new = entry.hold(txn, mode);
-            entry.assert_compatible(&key);
-            return Requested::Granted { new };
-        }
-        if !wait {
-            return Requested::Busy;
-        }
-        let cell = TicketCell::new();
-        let place = entry.place(&key, txn);
-        entry.queue.insert(
-            place,
-            Waiter {
-                txn,
-                mode,
-                cell: Arc::clone(&cell),
-            },
-        );
-        Requested::Queued(cell)
+            if !wait {
+                return Requested::Busy;
+            }
+            let cell = TicketCell::new();
+            let place = entry.place(key, txn);
+            entry.queue.insert(
+                place,
+                Waiter {
+                    txn,
+                    mode,
+                    cell: Arc::clone(&cell),
+                },
+            );
+            Requested::Queued(cell)
+        });
+        asked.unwrap_or((key, Requested::Busy))
     }
 
     /// Whether a request would have to wait. One load if nobody locked a row of this shard.
     pub(super) fn conflicts(&self, txn: TxnNumber, key: &LockKey, mode: Mode) -> bool {
-        let shard = self.shard(key);
-        if matches!(key, LockKey::Row(..)) && shard.rows.load(Ordering::Acquire) == 0 {
+        let row = matches!(key, LockKey::Row(..));
+        if row && self.shard(key).rows.load(Ordering::Acquire) == 0 {
             return false;
         }
-        let entries = shard.entries.lock();
-        entries
-            .get(key)
-            .is_some_and(|entry| !entry.is_free(key, txn, mode))
+        let found = self.at_entry(key, false, |key, entry| !entry.is_free(key, txn, mode));
+        found.is_some_and(|(_, conflicts)| conflicts)
+    }
+
+    /// Takes the lock of a row that somebody has locked, if it is free; none if nobody has. One
+    /// load if nobody locked a row of this shard.
+    pub(super) fn join(
+        &self,
+        txn: TxnNumber,
+        key: &LockKey,
+        mode: Mode,
+    ) -> Option<(LockKey, Requested)> {
+        if self.shard(key).rows.load(Ordering::Acquire) == 0 {
+            return None;
+        }
+        self.at_entry(key, false, |key, entry| {
+            if !entry.is_free(key, txn, mode) {
+                return Requested::Busy;
+            }
+            let new = entry.hold(txn, mode);
+            entry.assert_compatible(key);
+            Requested::Granted { new }
+        })
+    }
+
+    /// Makes the version `new` known as one of the row whose locks `root` has, which the caller
+    /// holds; false where it has locks of its own. `only`: of the other versions only this one is
+    /// still of use.
+    pub(super) fn add_alias(&self, root: &LockKey, new: LockKey, only: Option<LockKey>) -> bool {
+        let mut stale = SmallVec::<[LockKey; 2]>::new();
+        let number = {
+            let mut maps = self.shard(root).maps.lock();
+            let Some(entry) = maps.entries.get_mut(root) else {
+                return false;
+            };
+            if entry.number == 0 {
+                entry.number = self.numbers.fetch_add(1, Ordering::Relaxed) + 1;
+            }
+            if let Some(only) = only {
+                entry.aliases.retain(|alias| {
+                    let keep = *alias == only;
+                    if !keep {
+                        stale.push(*alias);
+                    }
+                    keep
+                });
+            }
+            if !entry.aliases.contains(&new) {
+                entry.aliases.push(new);
+            }
+            entry.number
+        };
+        let alias = Alias {
+            root: *root,
+            number,
+        };
+        stale.iter().for_each(|key| self.forget_alias(key, alias));
+        let shard = self.shard(&new);
+        let mut maps = shard.maps.lock();
+        if maps.entries.contains_key(&new) {
+            return new == *root;
+        }
+        if maps.aliases.insert(new, alias).is_none() {
+            shard.count_row(&new, true);
+        }
+        true
     }
 
     /// Gives up one mode and grants what became free.
@@ -166,29 +306,36 @@ impl LockTable {
 
     fn change(&self, key: &LockKey, wakes: &mut WakeList, change: impl FnOnce(&mut Entry)) {
         let shard = self.shard(key);
-        let mut entries = shard.entries.lock();
-        let Some(entry) = entries.get_mut(key) else {
+        let mut maps = shard.maps.lock();
+        let Some(entry) = maps.entries.get_mut(key) else {
             return;
         };
         change(entry);
         entry.grant_queue(key, wakes);
         entry.assert_compatible(key);
-        if entry.holders.is_empty() && entry.queue.is_empty() {
-            entries.remove(key);
-            shard.count_row(key, false);
-            // Many row locks that are given up give their memory back, in time proportional to
-            // their number.
-            if entries.capacity() > KEPT_ENTRIES && entries.len() < entries.capacity() / 8 {
-                let kept = entries.len() * 2;
-                entries.shrink_to(kept.max(KEPT_ENTRIES / 2));
-            }
+        if !entry.holders.is_empty() || !entry.queue.is_empty() {
+            return;
         }
+        let Some(entry) = maps.entries.remove(key) else {
+            return;
+        };
+        shard.count_row(key, false);
+        maps.give_memory_back();
+        drop(maps);
+        let alias = Alias {
+            root: *key,
+            number: entry.number,
+        };
+        entry
+            .aliases
+            .iter()
+            .for_each(|known| self.forget_alias(known, alias));
     }
 
     /// The holders of a lock, and its queue from the front.
     pub(super) fn queue(&self, key: &LockKey) -> QueueView {
-        let entries = self.shard(key).entries.lock();
-        let Some(entry) = entries.get(key) else {
+        let maps = self.shard(key).maps.lock();
+        let Some(entry) = maps.entries.get(key) else {
             return QueueView::default();
         };
         let holders = entry.holders.iter();
@@ -203,7 +350,7 @@ impl LockTable {
     pub(super) fn list(&self) -> Vec<LockInfo> {
         let mut list = Vec::new();
         for shard in &self.shards {
-            for (key, entry) in shard.entries.lock().iter() {
+            for (key, entry) in &shard.maps.lock().entries {
                 let mut add = |mode: Mode, txn: TxnNumber, granted| {
                     let mode = mode.name(key);
                     list.push(LockInfo {
@@ -226,6 +373,22 @@ impl LockTable {
             }
         }
         list
+    }
+}
+
+impl Maps {
+    /// Many row locks that are given up give their memory back, in time proportional to their
+    /// number.
+    fn give_memory_back(&mut self) {
+        let entries = &mut self.entries;
+        if entries.capacity() > KEPT_ENTRIES && entries.len() < entries.capacity() / 8 {
+            let kept = entries.len() * 2;
+            entries.shrink_to(kept.max(KEPT_ENTRIES / 2));
+        }
+        let aliases = &mut self.aliases;
+        if aliases.capacity() > KEPT_ENTRIES && aliases.len() < aliases.capacity() / 8 {
+            aliases.shrink_to(KEPT_ENTRIES / 2);
+        }
     }
 }
 

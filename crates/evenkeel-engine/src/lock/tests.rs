@@ -16,7 +16,7 @@ use crate::types::Xid;
 
 const TABLE: LockKey = LockKey::Table(7);
 const NEVER: Duration = Duration::from_secs(3600);
-const ROW: LockKey = LockKey::Row(FileId(1), Tid::new(BlockNumber(3), 4));
+const ROW: LockKey = LockKey::Row(FileId(1), Tid::new(BlockNumber(3), 4), Xid::new(9));
 
 fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
     future.poll(&mut Context::from_waker(Waker::noop()))
@@ -79,13 +79,29 @@ fn release_all(manager: &LockManager, owner: &HeldLocks) {
 fn a_row_has_several_lockers() {
     let manager = LockManager::new();
     let [a, b, c] = [(); 3].map(|()| manager.new_owner());
-    assert!(manager.try_acquire(&a, ROW, RowLockMode::KeyShare.into()));
-    assert!(manager.try_acquire(&b, ROW, RowLockMode::Share.into()));
-    assert!(!manager.try_acquire(&c, ROW, RowLockMode::NoKeyUpdate.into()));
+    assert!(
+        manager
+            .try_acquire(&a, ROW, RowLockMode::KeyShare.into())
+            .is_some()
+    );
+    assert!(
+        manager
+            .try_acquire(&b, ROW, RowLockMode::Share.into())
+            .is_some()
+    );
+    assert!(
+        manager
+            .try_acquire(&c, ROW, RowLockMode::NoKeyUpdate.into())
+            .is_none()
+    );
     assert!(manager.conflicts(&c, &ROW, RowLockMode::NoKeyUpdate.into()));
     assert!(!manager.conflicts(&c, &ROW, RowLockMode::KeyShare.into()));
     release_all(&manager, &b);
-    assert!(manager.try_acquire(&c, ROW, RowLockMode::NoKeyUpdate.into()));
+    assert!(
+        manager
+            .try_acquire(&c, ROW, RowLockMode::NoKeyUpdate.into())
+            .is_some()
+    );
     assert!(manager.conflicts(&a, &ROW, RowLockMode::Update.into()));
     release_all(&manager, &a);
     release_all(&manager, &c);
@@ -102,7 +118,11 @@ fn waiters_are_served_in_order() {
     // Compatible with what is held, but it may not overtake the waiter.
     let mut shared = pin!(take(&manager, &c, TABLE, TableLockMode::AccessShare));
     assert!(poll(shared.as_mut()).is_pending());
-    assert!(!manager.try_acquire(&d, TABLE, TableLockMode::AccessShare.into()));
+    assert!(
+        manager
+            .try_acquire(&d, TABLE, TableLockMode::AccessShare.into())
+            .is_none()
+    );
     release_all(&manager, &a);
     assert!(matches!(poll(exclusive.as_mut()), Poll::Ready(Ok(true))));
     assert!(poll(shared.as_mut()).is_pending());
@@ -131,9 +151,17 @@ fn an_abandoned_wait_leaves_the_queue() {
     {
         let mut waiting = Box::pin(take(&manager, &b, TABLE, TableLockMode::RowExclusive));
         assert!(poll(waiting.as_mut()).is_pending());
-        assert!(!manager.try_acquire(&c, TABLE, TableLockMode::Share.into()));
+        assert!(
+            manager
+                .try_acquire(&c, TABLE, TableLockMode::Share.into())
+                .is_none()
+        );
     }
-    assert!(manager.try_acquire(&c, TABLE, TableLockMode::Share.into()));
+    assert!(
+        manager
+            .try_acquire(&c, TABLE, TableLockMode::Share.into())
+            .is_some()
+    );
     {
         // Granted but never looked at: the lock is the owner's, and goes with it.
         let mut waiting = Box::pin(take(&manager, &b, TABLE, TableLockMode::RowExclusive));
@@ -141,7 +169,11 @@ fn an_abandoned_wait_leaves_the_queue() {
         release_all(&manager, &a);
         release_all(&manager, &c);
     }
-    assert!(!manager.try_acquire(&c, TABLE, TableLockMode::Share.into()));
+    assert!(
+        manager
+            .try_acquire(&c, TABLE, TableLockMode::Share.into())
+            .is_none()
+    );
     release_all(&manager, &b);
     assert!(manager.list().is_empty());
 }
@@ -178,8 +210,16 @@ fn deadlocks_are_found_across_kinds_of_waits() {
 fn two_upgrades_deadlock_and_one_is_refused() {
     let manager = LockManager::new();
     let [a, b] = [(); 2].map(|()| manager.new_owner());
-    assert!(manager.try_acquire(&a, ROW, RowLockMode::Share.into()));
-    assert!(manager.try_acquire(&b, ROW, RowLockMode::Share.into()));
+    assert!(
+        manager
+            .try_acquire(&a, ROW, RowLockMode::Share.into())
+            .is_some()
+    );
+    assert!(
+        manager
+            .try_acquire(&b, ROW, RowLockMode::Share.into())
+            .is_some()
+    );
     let mut first = pin!(take(&manager, &a, ROW, RowLockMode::Update));
     assert!(poll(first.as_mut()).is_pending());
     let second = block_on(take_suspecting(&manager, &b, ROW, RowLockMode::Update));
@@ -193,8 +233,16 @@ fn two_upgrades_deadlock_and_one_is_refused() {
 fn a_cycle_has_one_victim_though_another_search_comes_before_it_gives_up() {
     let manager = LockManager::new();
     let [a, b] = [(); 2].map(|()| manager.new_owner());
-    assert!(manager.try_acquire(&a, ROW, RowLockMode::Update.into()));
-    assert!(manager.try_acquire(&b, TABLE, TableLockMode::Share.into()));
+    assert!(
+        manager
+            .try_acquire(&a, ROW, RowLockMode::Update.into())
+            .is_some()
+    );
+    assert!(
+        manager
+            .try_acquire(&b, TABLE, TableLockMode::Share.into())
+            .is_some()
+    );
     let (soon, later) = (Duration::from_millis(20), Duration::from_millis(60));
     let mode = TableLockMode::Exclusive;
     let mut first = pin!(take_suspecting_after(later, &manager, &a, TABLE, mode));
@@ -218,8 +266,16 @@ fn a_cycle_has_one_victim_though_another_search_comes_before_it_gives_up() {
 fn a_wait_is_looked_at_only_after_deadlock_timeout() {
     let manager = LockManager::new();
     let [a, b] = [(); 2].map(|()| manager.new_owner());
-    assert!(manager.try_acquire(&a, ROW, RowLockMode::Update.into()));
-    assert!(manager.try_acquire(&b, TABLE, TableLockMode::Share.into()));
+    assert!(
+        manager
+            .try_acquire(&a, ROW, RowLockMode::Update.into())
+            .is_some()
+    );
+    assert!(
+        manager
+            .try_acquire(&b, TABLE, TableLockMode::Share.into())
+            .is_some()
+    );
     let mut first = pin!(take(&manager, &a, TABLE, TableLockMode::Exclusive));
     let mut second = pin!(take(&manager, &b, ROW, RowLockMode::Update));
     assert!(poll(first.as_mut()).is_pending() && poll(second.as_mut()).is_pending());
@@ -237,11 +293,19 @@ fn a_wait_is_looked_at_only_after_deadlock_timeout() {
 fn a_share_lock_is_not_queued_behind_a_waiting_update() {
     let manager = LockManager::new();
     let [a, b, c, d] = [(); 4].map(|()| manager.new_owner());
-    assert!(manager.try_acquire(&a, ROW, RowLockMode::Share.into()));
+    assert!(
+        manager
+            .try_acquire(&a, ROW, RowLockMode::Share.into())
+            .is_some()
+    );
     let mut exclusive = pin!(take(&manager, &b, ROW, RowLockMode::Update));
     assert!(poll(exclusive.as_mut()).is_pending());
     assert!(block_on(take(&manager, &c, ROW, RowLockMode::Share)).unwrap());
-    assert!(manager.try_acquire(&d, ROW, RowLockMode::KeyShare.into()));
+    assert!(
+        manager
+            .try_acquire(&d, ROW, RowLockMode::KeyShare.into())
+            .is_some()
+    );
     for owner in [&a, &c, &d] {
         assert!(poll(exclusive.as_mut()).is_pending());
         release_all(&manager, owner);
@@ -260,7 +324,11 @@ fn a_share_lock_is_not_queued_behind_a_waiting_update() {
 fn policies_timeouts_and_cancels_end_waits() {
     let manager = LockManager::new();
     let [a, b] = [(); 2].map(|()| manager.new_owner());
-    assert!(manager.try_acquire(&a, ROW, RowLockMode::Update.into()));
+    assert!(
+        manager
+            .try_acquire(&a, ROW, RowLockMode::Update.into())
+            .is_some()
+    );
     let cancel = CancelFlag::new();
     let acquire = |policy, timeout| {
         let options = WaitOptions {
@@ -296,13 +364,29 @@ fn locks_of_a_rolled_back_part_go_and_the_rest_stays() {
     assert!(block_on(take(&manager, &a, TABLE, TableLockMode::RowExclusive)).unwrap());
     let mark = a.mark();
     assert!(block_on(take(&manager, &a, TABLE, TableLockMode::AccessExclusive)).unwrap());
-    assert!(manager.try_acquire(&a, ROW, RowLockMode::Update.into()));
+    assert!(
+        manager
+            .try_acquire(&a, ROW, RowLockMode::Update.into())
+            .is_some()
+    );
     let mut wakes = WakeList::default();
     manager.release_to(&a, mark, &mut wakes);
     wakes.wake();
-    assert!(manager.try_acquire(&b, ROW, RowLockMode::Update.into()));
-    assert!(manager.try_acquire(&b, TABLE, TableLockMode::RowExclusive.into()));
-    assert!(!manager.try_acquire(&b, TABLE, TableLockMode::Share.into()));
+    assert!(
+        manager
+            .try_acquire(&b, ROW, RowLockMode::Update.into())
+            .is_some()
+    );
+    assert!(
+        manager
+            .try_acquire(&b, TABLE, TableLockMode::RowExclusive.into())
+            .is_some()
+    );
+    assert!(
+        manager
+            .try_acquire(&b, TABLE, TableLockMode::Share.into())
+            .is_none()
+    );
     // The released lock is acquired anew: the owner does not take it for held.
     let acquire = manager.acquire(
         &a,
@@ -350,9 +434,9 @@ fn row_locks_are_charged_to_the_session() {
     owner.charge_to(&session);
     let cancel = CancelFlag::new();
     let lock = |number: u32| {
-        let key = LockKey::Row(FileId(1), Tid::new(BlockNumber(number), 1));
+        let key = LockKey::Row(FileId(1), Tid::new(BlockNumber(number), 1), Xid::new(9));
         let mode = RowLockMode::Update.into();
-        if manager.try_acquire(&owner, key, mode) {
+        if manager.try_acquire(&owner, key, mode).is_some() {
             return Ok(true);
         }
         let policy = WaitPolicy::SkipLocked;
@@ -379,4 +463,124 @@ fn row_locks_are_charged_to_the_session() {
     release_all(&manager, &owner);
     drop(owner);
     assert_eq!(session.used(), 0);
+}
+
+/// Another version of a row.
+fn version(number: u64) -> LockKey {
+    LockKey::Row(FileId(1), Tid::new(BlockNumber(3), 4), Xid::new(number))
+}
+
+#[test]
+fn a_row_is_locked_by_all_its_versions_and_given_up_once() {
+    let manager = LockManager::new();
+    let [a, b, c] = [(); 3].map(|()| manager.new_owner());
+    let (share, change, delete): (Mode, Mode, Mode) = (
+        RowLockMode::KeyShare.into(),
+        RowLockMode::NoKeyUpdate.into(),
+        RowLockMode::Update.into(),
+    );
+    // Nobody has locked the row: a change leaves nothing.
+    assert_eq!(manager.join(&b, &ROW, change).unwrap(), RowObject::None);
+    assert_eq!(manager.try_acquire(&a, ROW, share), Some(ROW));
+    assert_eq!(
+        manager.join(&b, &ROW, change).unwrap(),
+        RowObject::Held(ROW)
+    );
+    assert!(manager.add_alias(&ROW, version(10), None));
+    // Asked by either version.
+    for key in [ROW, version(10)] {
+        assert!(manager.conflicts(&c, &key, change));
+        assert!(!manager.conflicts(&c, &key, share));
+        assert_eq!(
+            manager.join(&c, &key, delete).unwrap(),
+            RowObject::Contended
+        );
+    }
+    // The next version, when the one before is committed.
+    release_all(&manager, &b);
+    assert!(!manager.conflicts(&c, &version(10), change));
+    assert_eq!(
+        manager.join(&b, &version(10), change).unwrap(),
+        RowObject::Held(ROW)
+    );
+    assert!(manager.add_alias(&ROW, version(11), Some(version(10))));
+    assert!(manager.conflicts(&c, &version(11), delete));
+    release_all(&manager, &a);
+    assert!(manager.conflicts(&c, &version(11), delete));
+    release_all(&manager, &b);
+    assert!(manager.list().is_empty());
+    // What is left of a row that nobody locks any more is in nobody's way.
+    assert!(!manager.conflicts(&c, &version(11), delete));
+    assert_eq!(
+        manager.try_acquire(&c, version(11), delete),
+        Some(version(11))
+    );
+    release_all(&manager, &c);
+}
+
+#[test]
+fn waiters_for_a_row_are_served_when_those_have_gone_that_changed_it() {
+    let manager = LockManager::new();
+    let [a, b, c] = [(); 3].map(|()| manager.new_owner());
+    let share: Mode = RowLockMode::KeyShare.into();
+    assert_eq!(manager.try_acquire(&a, ROW, share), Some(ROW));
+    let mut waits = pin!(take(&manager, &c, ROW, RowLockMode::Update));
+    assert!(poll(waits.as_mut()).is_pending());
+    // A change of other columns passes the waiter, and the lock is not free before its end.
+    let change = RowLockMode::NoKeyUpdate.into();
+    assert_eq!(
+        manager.join(&b, &ROW, change).unwrap(),
+        RowObject::Held(ROW)
+    );
+    assert!(manager.add_alias(&ROW, version(10), None));
+    release_all(&manager, &a);
+    assert!(poll(waits.as_mut()).is_pending());
+    release_all(&manager, &b);
+    assert!(matches!(poll(waits.as_mut()), Poll::Ready(Ok(true))));
+    // By every version.
+    assert!(manager.conflicts(&a, &version(10), share));
+    release_all(&manager, &c);
+    assert!(manager.list().is_empty());
+}
+
+#[test]
+fn threads_that_lock_and_move_rows_exclude_each_other_and_leave_nothing() {
+    let manager = Arc::new(LockManager::new());
+    let owned = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let newest = Arc::new(std::sync::atomic::AtomicU64::new(100));
+    let threads: Vec<_> = (0..4)
+        .map(|seed| {
+            let (manager, owned) = (Arc::clone(&manager), Arc::clone(&owned));
+            let newest = Arc::clone(&newest);
+            std::thread::spawn(move || {
+                use std::sync::atomic::Ordering::SeqCst;
+                for round in 0..2000u64 {
+                    let owner = manager.new_owner();
+                    let at = newest.load(SeqCst);
+                    if (round + seed) % 3 == 0 {
+                        if let Some(root) =
+                            manager.try_acquire(&owner, version(at), RowLockMode::Update.into())
+                        {
+                            // Others may hold versions that are no longer the newest. While the
+                            // newest is held, nobody else makes another.
+                            if newest.load(SeqCst) == at {
+                                assert_eq!(owned.fetch_add(1, SeqCst), 0);
+                                manager.add_alias(&root, version(at + 1), None);
+                                newest.store(at + 1, SeqCst);
+                                owned.fetch_sub(1, SeqCst);
+                            }
+                        }
+                    } else {
+                        let _ =
+                            manager.try_acquire(&owner, version(at), RowLockMode::KeyShare.into());
+                    }
+                    release_all(&manager, &owner);
+                }
+            })
+        })
+        .collect();
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    assert!(manager.list().is_empty());
 }

@@ -3,16 +3,14 @@
 //! Changes are marked in the tuple (xmax); locks live in the lock table and are taken and looked
 //! at under the page's lock, so neither side can miss the other (HEAP-8).
 
-use smallvec::SmallVec;
-
 use super::{Modified, Table};
 use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{COMBO_CID, HeapRead, TupleHeader, XMAX_KEYS};
 use crate::heap::prune::xmax_hint;
 use crate::heap::rows::RowHandle;
-use crate::lock::{RowLockMode, WaitPolicy};
+use crate::lock::{LockKey, RowLockMode, WaitPolicy};
 use crate::mutant::Mutant;
-use crate::transaction::Transaction;
+use crate::transaction::{RowVersion, Transaction};
 use crate::txn::Snapshot;
 use crate::types::{CommandId, Isolation, Tid, Xid, XidStatus};
 
@@ -34,20 +32,26 @@ pub(super) enum Judgement {
 /// Where looking for a row's newest version led.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Walk {
-    /// This version is the newest and is now locked.
+    /// The row is locked; this version is the one to go on with.
     Locked(Tid),
-    /// This version is the newest and others hold conflicting locks on it.
-    Contended(Tid),
+    /// Others hold conflicting locks on the row, of which this is the newest version.
+    Contended(RowVersion),
     /// This version is being changed by a running transaction.
-    Busy(Tid, Xid),
+    Busy(RowVersion, Xid),
     /// This transaction has changed the row already.
     SelfModified,
     /// The row was deleted.
     Gone,
 }
 
-/// Versions found changed by committed transactions.
-pub(super) type Superseded = SmallVec<[Tid; 4]>;
+/// What a walk has come by.
+#[derive(Default)]
+struct Passed {
+    /// The version to go on with: the first, or the one behind the last change of the key.
+    first: Option<Tid>,
+    /// The lock of the first version whose change may yet be rolled back.
+    root: Option<LockKey>,
+}
 
 impl Table {
     /// Judges the tuple at `tid`, which some snapshot of this transaction sees.
@@ -135,9 +139,10 @@ impl Table {
         }))
     }
 
-    /// Locks the row at `tid`, a version that the transaction's snapshot sees. `Done` means
-    /// that this very version is locked and is the newest; under READ COMMITTED a newer version
-    /// is locked instead and reported as `Changed`. A row that is skipped is left as it was.
+    /// Locks the row at `tid`, a version that the transaction's snapshot sees. `Done` means that
+    /// the row is still that version, or for a key-share lock that it has its key; under READ
+    /// COMMITTED a newer version is locked instead and reported as `Changed`. A row that is skipped
+    /// is left as it was.
     ///
     /// # Errors
     /// `SerializationFailure` under REPEATABLE READ when the row has changed;
@@ -150,29 +155,27 @@ impl Table {
         policy: WaitPolicy,
     ) -> EngineResult<Modified<'r>> {
         let before = txn.locks_mark();
-        let mut superseded = Superseded::new();
-        let outcome = self
-            .lock_walk(txn, row, (mode, policy), &mut superseded)
-            .await;
+        let outcome = self.lock_walk(txn, row, mode, policy).await;
         match outcome {
-            // Key-share locks of the versions on the way are among them.
-            Ok(Modified::Skipped) => txn.release_locks_to(before),
-            _ => txn.release_superseded(before, self.def.heap, &superseded),
+            Ok(Modified::Done(_) | Modified::Changed { .. }) => txn.end_turns(before),
+            _ => txn.release_locks_to(before),
         }
         outcome
     }
 
-    async fn lock_walk<'r>(
+    /// As [`Table::lock_row`]; the caller ends the turns, and gives up what was locked in vain.
+    /// After every wait the walk begins again at the version that the snapshot saw: the one that
+    /// was waited for may have been rolled back.
+    pub(super) async fn lock_walk<'r>(
         &self,
         txn: &mut Transaction,
         row: RowHandle<'r>,
-        (mode, policy): (RowLockMode, WaitPolicy),
-        superseded: &mut Superseded,
+        mode: RowLockMode,
+        policy: WaitPolicy,
     ) -> EngineResult<Modified<'r>> {
         let tid = row.place()?;
-        let mut walk = self.walk(txn, tid, None, mode, superseded)?;
         loop {
-            let at = match walk {
+            match self.walk(txn, tid, mode)? {
                 Walk::Locked(at) if at == tid => return Ok(Modified::Done(tid)),
                 Walk::Locked(newest) => {
                     let newest = row.at(newest);
@@ -187,32 +190,29 @@ impl Table {
                     if !txn.lock_row(self.def.heap, at, mode, policy).await? {
                         return Ok(Modified::Skipped);
                     }
-                    at
                 }
                 Walk::Busy(at, xid) => {
                     if !self.wait_for_change(txn, at, xid, mode, policy).await? {
                         return Ok(Modified::Skipped);
                     }
-                    at
                 }
-            };
-            walk = self.walk(txn, at, None, mode, superseded)?;
+            }
         }
     }
 
-    /// Waits until the transaction that is changing a tuple has ended. The row lock is taken
-    /// first, so that of many waiters one goes on at a time, in the order they came; who does not
-    /// wait takes none. `false` if it is still running and the policy is to skip.
+    /// Waits until the transaction that is changing a version has ended. The turn is taken first,
+    /// so that of many waiters one goes on at a time, in the order they came; who does not wait
+    /// takes none. `false` if it is still running and the policy is to skip.
     pub(super) async fn wait_for_change(
         &self,
         txn: &mut Transaction,
-        tid: Tid,
+        row: RowVersion,
         xid: Xid,
         mode: RowLockMode,
         policy: WaitPolicy,
     ) -> EngineResult<bool> {
         if policy == WaitPolicy::Block {
-            txn.lock_row(self.def.heap, tid, mode, policy).await?;
+            txn.take_turn(self.def.heap, row, mode).await?;
         }
         txn.wait_for_xid(xid, policy).await
     }
@@ -225,77 +225,46 @@ impl Table {
         }
     }
 
-    /// Follows a row's versions from `tid` to the newest and locks that one without waiting.
-    /// With `expected`, `tid` counts only if that transaction inserted it.
+    /// Follows a row's versions from `tid` to the newest and locks the row without waiting. What it
+    /// has locked on the way is given up if it does not come to the end.
     ///
-    /// A key-share lock does not mind a change of other columns in progress: it locks the
-    /// version it came to and every version after it, as the row's key is theirs too.
-    ///
-    /// Versions that a committed transaction has changed are added to `superseded`: nobody needs
-    /// a lock on them any more. A fixed snapshot cannot go on from one, so it does not wait for
-    /// those behind it.
+    /// A key-share lock minds no change of other columns, committed or not: the row's key is the
+    /// same in every version. The lock is then put on the first version whose change may be
+    /// rolled back, and known by all that follow it.
     pub(super) fn walk(
         &self,
         txn: &mut Transaction,
         tid: Tid,
-        expected: Option<Xid>,
         mode: RowLockMode,
-        superseded: &mut Superseded,
     ) -> EngineResult<Walk> {
-        self.retry(|| self.try_walk(txn, tid, expected, mode, superseded))
+        self.retry(|| {
+            let before = txn.locks_mark();
+            let walk = self.try_walk(txn, tid, mode);
+            if !matches!(walk, Ok(Walk::Locked(_))) {
+                txn.release_locks_to(before);
+            }
+            walk
+        })
     }
 
-    fn try_walk(
-        &self,
-        txn: &mut Transaction,
-        tid: Tid,
-        expected: Option<Xid>,
-        mode: RowLockMode,
-        superseded: &mut Superseded,
-    ) -> EngineResult<Walk> {
-        let (mut at, mut expected) = (tid, expected);
-        let mut shared: Option<Tid> = None;
+    fn try_walk(&self, txn: &mut Transaction, tid: Tid, mode: RowLockMode) -> EngineResult<Walk> {
+        let (mut at, mut expected) = (tid, None);
+        let mut passed = Passed::default();
         'page: loop {
             let _frames = self.reserve_for_reading();
             let guard = self.heap().pin(at.block)?.read();
             loop {
                 let found = guard.is_heap().then(|| guard.tuple_at(at.slot)).flatten();
-                let Some((offset, _)) = found else {
-                    return Ok(shared.map_or(Walk::Gone, Walk::Locked));
+                let header = found.map(|(offset, _)| guard.header(offset));
+                let there = header.filter(|h| expected.is_none_or(|xmin| xmin == h.xmin));
+                let Some(header) = there else {
+                    // The change that was passed has been rolled back, and its version is gone.
+                    let locked = passed.root.and(passed.first);
+                    return Ok(locked.map_or(Walk::Gone, Walk::Locked));
                 };
-                let header = guard.header(offset);
-                if expected.is_some_and(|xmin| xmin != header.xmin) {
-                    return Ok(shared.map_or(Walk::Gone, Walk::Locked));
-                }
-                let (next, xmax) = match self.judge(txn, at, &header)? {
-                    Judgement::Free => {
-                        return Ok(if txn.row_try(self.def.heap, at, mode) {
-                            Walk::Locked(shared.unwrap_or(at))
-                        } else {
-                            Walk::Contended(at)
-                        });
-                    }
-                    Judgement::SelfModified => return Ok(Walk::SelfModified),
-                    Judgement::Deleted => {
-                        superseded.push(at);
-                        return Ok(Walk::Gone);
-                    }
-                    Judgement::Updated(next, xmax) => {
-                        Self::changed(txn, "update")?;
-                        superseded.push(at);
-                        (next, xmax)
-                    }
-                    Judgement::Busy(xid) => {
-                        let keys = header.xmax_mask & XMAX_KEYS != 0;
-                        if mode != RowLockMode::KeyShare || keys {
-                            return Ok(Walk::Busy(at, xid));
-                        }
-                        if !txn.row_try(self.def.heap, at, mode) {
-                            return Ok(Walk::Contended(at));
-                        }
-                        shared.get_or_insert(at);
-                        (header.ctid, xid)
-                    }
+                let (next, xmax) = match self.pass(txn, (at, &header), mode, &mut passed)? {
+                    Ok(next) => next,
+                    Err(walk) => return Ok(walk),
                 };
                 let same_page = next.block == at.block;
                 (at, expected) = (next, Some(xmax));
@@ -304,5 +273,52 @@ impl Table {
                 }
             }
         }
+    }
+
+    /// Passes a version, to the next and the xmin that must have; or ends the walk there.
+    fn pass(
+        &self,
+        txn: &mut Transaction,
+        (at, header): (Tid, &TupleHeader),
+        mode: RowLockMode,
+        passed: &mut Passed,
+    ) -> EngineResult<Result<(Tid, Xid), Walk>> {
+        let row = RowVersion {
+            tid: at,
+            xmin: header.xmin,
+        };
+        let keeps_key = mode == RowLockMode::KeyShare && header.xmax_mask & XMAX_KEYS == 0;
+        let judged = self.judge(txn, at, header)?;
+        match judged {
+            Judgement::SelfModified => return Ok(Err(Walk::SelfModified)),
+            Judgement::Deleted => return Ok(Err(Walk::Gone)),
+            Judgement::Updated(next, xmax) => {
+                if keeps_key {
+                    passed.first.get_or_insert(at);
+                } else {
+                    Self::changed(txn, "update")?;
+                    passed.first = None;
+                }
+                return Ok(Ok((next, xmax)));
+            }
+            Judgement::Busy(xid) if !keeps_key => return Ok(Err(Walk::Busy(row, xid))),
+            Judgement::Free | Judgement::Busy(_) => {}
+        }
+        let file = self.def.heap;
+        let locked = match passed.root {
+            Some(root) => txn.row_follow(file, &root, row, mode),
+            None => {
+                passed.root = txn.row_try(file, row, mode);
+                passed.root.is_some()
+            }
+        };
+        if !locked {
+            return Ok(Err(Walk::Contended(row)));
+        }
+        let first = *passed.first.get_or_insert(at);
+        Ok(match judged {
+            Judgement::Busy(xid) => Ok((header.ctid, xid)),
+            _ => Err(Walk::Locked(first)),
+        })
     }
 }

@@ -3,7 +3,7 @@
 use evenkeel_storage::{BlockNumber, Change, Fork, RecordKind};
 
 use super::large::LargeRefs;
-use super::locking::{Judgement, Superseded, Walk};
+use super::locking::Judgement;
 use super::pages::Locked;
 use super::{KeyHint, KeyKind, Modified, ReplicaIdentity, Table};
 use crate::error::{EngineError, EngineResult};
@@ -13,15 +13,11 @@ use crate::heap::ops::{
     OP_UPDATE, Update,
 };
 use crate::heap::rows::RowHandle;
-use crate::lock::{LockMark, RowLockMode, WaitPolicy};
+use crate::lock::{LockKey, LockMark, RowLockMode, RowObject, WaitPolicy};
 use crate::mutant::Mutant;
 use crate::stats::RowChanges;
-use crate::transaction::Transaction;
+use crate::transaction::{RowVersion, Transaction};
 use crate::types::{Tid, Xid};
-
-/// The row lock that conflicts with a change of a row: any. Locks name a version, and a change
-/// would leave those of others behind on the old one (HEAP-8).
-const CHANGE: RowLockMode = RowLockMode::Update;
 
 /// The outcome of an attempt to change a tuple. Nothing is locked any more.
 enum Step {
@@ -35,11 +31,11 @@ enum Step {
     /// This transaction has changed it already.
     SelfModified,
     /// A running transaction is changing it.
-    Busy(Xid),
+    Busy(RowVersion, Xid, RowLockMode),
     /// Others hold row locks that conflict.
-    Contended,
+    Contended(RowVersion, RowLockMode),
     /// A committed transaction updated it.
-    Updated(Tid, Xid),
+    Updated(RowLockMode),
     /// A committed transaction deleted it, or it is not there.
     Gone,
     /// No page that was tried has room for the new version: the free bytes of the row's own, and
@@ -60,6 +56,19 @@ struct KeyChange {
     any: bool,
     unique: bool,
 }
+
+impl KeyChange {
+    /// The row lock that the update has: a change of other columns passes key-share locks.
+    fn mode(self) -> RowLockMode {
+        match self.unique {
+            true => RowLockMode::Update,
+            false => RowLockMode::NoKeyUpdate,
+        }
+    }
+}
+
+/// A version that may be changed, and the key of the row's locks if there are any.
+type Held = (RowVersion, Option<LockKey>);
 
 impl Table {
     /// Replaces the row at `tid`, a version that the transaction's snapshot sees or that was
@@ -98,6 +107,7 @@ impl Table {
             {
                 let old = job.tid.block;
                 self.count_update(txn, !reindex, tid.block != old);
+                txn.end_turns(before);
                 self.drop_large(txn, &dropped)?;
                 if reindex {
                     self.index_row(txn, row, tid).await?;
@@ -138,6 +148,7 @@ impl Table {
         loop {
             let step = self.retry(|| self.try_delete(txn, tid))?;
             if let Step::Done { tid, dropped, .. } = step {
+                txn.end_turns(before);
                 self.count_delete(txn);
                 self.drop_large(txn, &dropped)?;
                 return Ok(Modified::Done(tid));
@@ -149,7 +160,6 @@ impl Table {
     }
 
     /// Waits for what is in the way, or finds the row's newest version; none means try again.
-    /// Locks taken since `before` on versions that are no longer the newest are given back.
     async fn settle<'r>(
         &self,
         txn: &mut Transaction,
@@ -157,69 +167,34 @@ impl Table {
         before: LockMark,
         step: Step,
     ) -> EngineResult<Option<Modified<'r>>> {
-        let tid = old.tid();
+        let wait = WaitPolicy::Block;
         match step {
             Step::Done { tid, .. } => Ok(Some(Modified::Done(tid))),
             Step::SelfModified => Ok(Some(Modified::SelfModified)),
             Step::Full(..) => Ok(None),
             Step::Gone => {
-                txn.release_superseded(before, self.def.heap, &[tid]);
+                txn.release_locks_to(before);
                 Self::changed(txn, "delete")?;
                 Ok(Some(Modified::Gone))
             }
-            Step::Busy(xid) => {
-                self.wait_for_change(txn, tid, xid, CHANGE, WaitPolicy::Block)
-                    .await?;
+            Step::Busy(row, xid, mode) => {
+                self.wait_for_change(txn, row, xid, mode, wait).await?;
                 Ok(None)
             }
-            Step::Contended => {
-                txn.lock_row(self.def.heap, tid, CHANGE, WaitPolicy::Block)
-                    .await?;
+            Step::Contended(row, mode) => {
+                txn.lock_row(self.def.heap, row, mode, wait).await?;
                 Ok(None)
             }
-            Step::Updated(next, xmax) => {
+            Step::Updated(mode) => {
                 Self::changed(txn, "update")?;
-                let mut superseded = Superseded::from_iter([tid]);
-                let newest = self.lock_newest(txn, old, (next, xmax), &mut superseded);
-                let outcome = newest.await;
-                txn.release_superseded(before, self.def.heap, &superseded);
+                let outcome = self.lock_walk(txn, old, mode, wait).await;
+                match outcome {
+                    // The change that was seen has been taken back since.
+                    Ok(Modified::Done(_)) => return Ok(None),
+                    Ok(Modified::Changed { .. }) => txn.end_turns(before),
+                    _ => txn.release_locks_to(before),
+                }
                 outcome.map(Some)
-            }
-        }
-    }
-
-    /// Locks the newest version of a row, from the version at `next` that `xmin` inserted on, which
-    /// replaced `old`.
-    async fn lock_newest<'r>(
-        &self,
-        txn: &mut Transaction,
-        old: RowHandle<'r>,
-        (next, xmin): (Tid, Xid),
-        superseded: &mut Superseded,
-    ) -> EngineResult<Modified<'r>> {
-        let (mut at, mut expected) = (next, Some(xmin));
-        loop {
-            match self.walk(txn, at, expected, CHANGE, superseded)? {
-                Walk::Locked(newest) => {
-                    let newest = old.at(newest);
-                    return Ok(Modified::Changed { newest });
-                }
-                Walk::SelfModified => return Ok(Modified::SelfModified),
-                Walk::Gone => return Ok(Modified::Gone),
-                Walk::Contended(tid) => {
-                    txn.lock_row(self.def.heap, tid, CHANGE, WaitPolicy::Block)
-                        .await?;
-                    at = tid;
-                }
-                Walk::Busy(tid, xid) => {
-                    self.wait_for_change(txn, tid, xid, CHANGE, WaitPolicy::Block)
-                        .await?;
-                    at = tid;
-                }
-            }
-            // A version whose lock is held, or was waited for, cannot be taken for another.
-            if at != next {
-                expected = None;
             }
         }
     }
@@ -271,9 +246,10 @@ impl Table {
         };
         let header = page.heap.header(offset);
         let change = self.key_change(page.heap.row(offset, length), job);
-        if let Some(step) = self.in_the_way(txn, job.tid, &header)? {
-            return Ok(step);
-        }
+        let held = match self.in_the_way(txn, job.tid, &header, change.mode())? {
+            Ok(held) => held,
+            Err(step) => return Ok(step),
+        };
         if !self.make_room(&mut page, job.row.len())? {
             let own = page.heap.gap();
             let Some(mut other) = other else {
@@ -282,30 +258,46 @@ impl Table {
             if !self.make_room(&mut other, job.row.len())? {
                 return Ok(Step::Full(own, Some(other.heap.gap())));
             }
-            return self.move_row(txn, job, (page, other), &header, (xid, change));
+            return self.move_row(txn, job, (page, other), (&header, held), (xid, change));
         }
         drop(other);
-        self.update_in_page(txn, job, page, &header, (xid, change))
+        self.update_in_page(txn, job, page, (&header, held), (xid, change))
     }
 
-    /// The obstacle, if there is one, that keeps this transaction from changing the tuple now.
+    /// The obstacle, if there is one, that keeps this transaction from changing the tuple now; if
+    /// there is none and others have locked the row, it is one of them now.
     fn in_the_way(
         &self,
         txn: &Transaction,
         tid: Tid,
         header: &TupleHeader,
-    ) -> EngineResult<Option<Step>> {
+        mode: RowLockMode,
+    ) -> EngineResult<Result<Held, Step>> {
+        let row = RowVersion {
+            tid,
+            xmin: header.xmin,
+        };
         Ok(match self.judge(txn, tid, header)? {
-            Judgement::Free if self.has(Mutant::IgnoreRowLocks) => None,
-            Judgement::Free if txn.row_conflict(self.def.heap, tid, CHANGE) => {
-                Some(Step::Contended)
-            }
-            Judgement::Free => None,
-            Judgement::SelfModified => Some(Step::SelfModified),
-            Judgement::Busy(xid) => Some(Step::Busy(xid)),
-            Judgement::Updated(next, xmax) => Some(Step::Updated(next, xmax)),
-            Judgement::Deleted => Some(Step::Gone),
+            Judgement::Free if self.has(Mutant::IgnoreRowLocks) => Ok((row, None)),
+            Judgement::Free => match txn.row_join(self.def.heap, row, mode)? {
+                RowObject::None => Ok((row, None)),
+                RowObject::Held(root) => Ok((row, Some(root))),
+                RowObject::Contended => Err(Step::Contended(row, mode)),
+            },
+            Judgement::SelfModified => Err(Step::SelfModified),
+            Judgement::Busy(xid) => Err(Step::Busy(row, xid, mode)),
+            Judgement::Updated(..) => Err(Step::Updated(mode)),
+            Judgement::Deleted => Err(Step::Gone),
         })
+    }
+
+    /// A row that others have locked is known to them by its new version too, before the page is
+    /// unlocked.
+    fn note_moved(&self, txn: &Transaction, (old, root): Held, tid: Tid, xid: Xid) {
+        if let Some(root) = root {
+            let new = RowVersion { tid, xmin: xid };
+            txn.row_moved(self.def.heap, &root, old, new);
+        }
     }
 
     /// Whether the page has room for the row, pruning it if that may help.
@@ -326,7 +318,7 @@ impl Table {
         txn: &mut Transaction,
         job: &Job<'_>,
         mut page: Locked<'_>,
-        header: &TupleHeader,
+        (header, held): (&TupleHeader, Held),
         (xid, keys): (Xid, KeyChange),
     ) -> EngineResult<Step> {
         let (old_cid, combo) = self.change_cid(txn, header)?;
@@ -359,6 +351,7 @@ impl Table {
         add_identity(&mut change, identity.as_deref());
         change.commit();
         page.assert_sound();
+        self.note_moved(txn, held, tid, xid);
         Ok(Step::Done {
             tid,
             reindex: keys.any,
@@ -372,7 +365,7 @@ impl Table {
         txn: &mut Transaction,
         job: &Job<'_>,
         (mut page, mut other): (Locked<'_>, Locked<'_>),
-        header: &TupleHeader,
+        (header, held): (&TupleHeader, Held),
         (xid, keys): (Xid, KeyChange),
     ) -> EngineResult<Step> {
         let (old_cid, combo) = self.change_cid(txn, header)?;
@@ -408,6 +401,7 @@ impl Table {
         change.commit();
         page.assert_sound();
         other.assert_sound();
+        self.note_moved(txn, held, tid, xid);
         Ok(Step::Done {
             tid,
             reindex: true,
@@ -441,7 +435,7 @@ impl Table {
             return Ok(Step::Gone);
         };
         let header = page.heap.header(offset);
-        if let Some(step) = self.in_the_way(txn, tid, &header)? {
+        if let Err(step) = self.in_the_way(txn, tid, &header, RowLockMode::Update)? {
             return Ok(step);
         }
         let dropped = self.dropped(page.heap.row(offset, length), None);

@@ -34,6 +34,7 @@ use crate::txn::{OwnXids, Snapshot};
 use crate::types::{CommandId, Isolation, Xid};
 
 pub use self::levels::Subtransaction;
+pub use self::waits::RowVersion;
 
 /// A running transaction. Dropped without [`Transaction::commit`], it rolls back.
 ///

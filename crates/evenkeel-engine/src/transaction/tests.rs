@@ -301,16 +301,19 @@ fn whoever_waits_for_an_id_sees_its_end() {
 fn a_cycle_of_id_and_row_waits_ends_with_40p01() {
     let db = open(&SimDisk::new(1));
     let file = evenkeel_storage::FileId(99);
-    let tid = Tid::new(evenkeel_storage::BlockNumber(0), 1);
+    let version = super::RowVersion {
+        tid: Tid::new(evenkeel_storage::BlockNumber(0), 1),
+        xmin: Xid::new(7),
+    };
     let (mut a, mut b) = (begin(&db), begin(&db));
     a.set_deadlock_timeout(Duration::from_millis(5));
     b.set_deadlock_timeout(Duration::from_secs(3600));
     let xid = a.xid().unwrap();
     let row = |txn: &Transaction| {
-        block_on(txn.lock_row(file, tid, RowLockMode::Update, WaitPolicy::Block))
+        block_on(txn.lock_row(file, version, RowLockMode::Update, WaitPolicy::Block))
     };
     assert!(row(&b).unwrap());
-    assert!(a.row_conflict(file, tid, RowLockMode::KeyShare));
+    assert!(a.row_conflict(file, version, RowLockMode::KeyShare));
     std::thread::scope(|scope| {
         let waits = scope.spawn(|| block_on(b.wait_for_xid(xid, WaitPolicy::Block)).is_err());
         while db.system().core.locks.waits() == 0 {

@@ -7,11 +7,28 @@ use evenkeel_storage::FileId;
 
 use super::Transaction;
 use crate::error::EngineResult;
-use crate::lock::{LockKey, LockMark, Mode, RowLockMode, TableLockMode, WaitOptions, WaitPolicy};
+use crate::lock::{
+    LockKey, LockMark, Mode, RowLockMode, RowObject, TableLockMode, WaitOptions, WaitPolicy,
+};
 use crate::memory::SessionMemory;
 use crate::ticket::{CancelFlag, WakeList};
 use crate::txn::record::{LOCKS, encode_locks};
 use crate::types::{Tid, Xid};
+
+/// A version of a row: its place, and the transaction that made it. No other version ever has both.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowVersion {
+    /// Its place.
+    pub tid: Tid,
+    /// The inserter.
+    pub xmin: Xid,
+}
+
+impl RowVersion {
+    fn lock(self, file: FileId) -> LockKey {
+        LockKey::Row(file, self.tid, self.xmin)
+    }
+}
 
 impl Transaction {
     /// Lets other threads cancel what this transaction does.
@@ -98,16 +115,29 @@ impl Transaction {
         Ok(())
     }
 
-    /// Takes a row lock; see [`Transaction::lock_table`]. No page may be locked.
+    /// Takes the lock of a row, of which this is a version; see [`Transaction::lock_table`]. No page
+    /// may be locked.
     pub async fn lock_row(
         &self,
         file: FileId,
-        tid: Tid,
+        row: RowVersion,
         mode: RowLockMode,
         policy: WaitPolicy,
     ) -> EngineResult<bool> {
-        self.acquire(LockKey::Row(file, tid), mode.into(), policy)
-            .await
+        self.acquire(row.lock(file), mode.into(), policy).await
+    }
+
+    /// Takes the turn among those who wait for a version that is being changed. It is given up by
+    /// [`Transaction::end_turns`].
+    pub(crate) async fn take_turn(
+        &self,
+        file: FileId,
+        row: RowVersion,
+        mode: RowLockMode,
+    ) -> EngineResult<()> {
+        let key = LockKey::Turn(file, row.tid, row.xmin);
+        self.acquire(key, mode.into(), WaitPolicy::Block).await?;
+        Ok(())
     }
 
     /// Takes an advisory lock; see [`Transaction::lock_table`].
@@ -121,18 +151,57 @@ impl Transaction {
             .await
     }
 
-    /// Takes the row lock if it is free; never waits, so the row's page may be locked.
-    pub fn row_try(&self, file: FileId, tid: Tid, mode: RowLockMode) -> bool {
+    /// Takes the row lock if it is free; never waits, so the row's page may be locked. The key that
+    /// the lock has.
+    pub(crate) fn row_try(
+        &self,
+        file: FileId,
+        row: RowVersion,
+        mode: RowLockMode,
+    ) -> Option<LockKey> {
         let locks = &self.system().core.locks;
-        locks.try_acquire(self.shared.locks(), LockKey::Row(file, tid), mode.into())
+        locks.try_acquire(self.shared.locks(), row.lock(file), mode.into())
     }
 
-    /// Whether another transaction's lock on the row, or an earlier request for one, conflicts
-    /// with `mode`. One load when nobody has locked rows. To be asked under the page's
-    /// exclusive lock, before the row is changed.
-    pub fn row_conflict(&self, file: FileId, tid: Tid, mode: RowLockMode) -> bool {
+    /// Takes the row lock for a newer version of a row that this transaction has locked under
+    /// `root`, if it is free.
+    pub(crate) fn row_follow(
+        &self,
+        file: FileId,
+        root: &LockKey,
+        row: RowVersion,
+        mode: RowLockMode,
+    ) -> bool {
         let locks = &self.system().core.locks;
-        locks.conflicts(self.shared.locks(), &LockKey::Row(file, tid), mode.into())
+        locks.add_alias(root, row.lock(file), None) || self.row_try(file, row, mode).is_some()
+    }
+
+    /// Whether another transaction's lock on the row conflicts with `mode`. One load when nobody
+    /// has locked rows. To be asked under the page's exclusive lock, before the row is deleted.
+    pub fn row_conflict(&self, file: FileId, row: RowVersion, mode: RowLockMode) -> bool {
+        let locks = &self.system().core.locks;
+        locks.conflicts(self.shared.locks(), &row.lock(file), mode.into())
+    }
+
+    /// As [`Transaction::row_conflict`], before the row is updated: this transaction joins those who
+    /// have locked it.
+    pub(crate) fn row_join(
+        &self,
+        file: FileId,
+        row: RowVersion,
+        mode: RowLockMode,
+    ) -> EngineResult<RowObject> {
+        let locks = &self.system().core.locks;
+        locks.join(self.shared.locks(), &row.lock(file), mode.into())
+    }
+
+    /// The row that this transaction has joined under `root` has a new version in the place of
+    /// `old`. To be called before the pages of both are unlocked.
+    pub(crate) fn row_moved(&self, file: FileId, root: &LockKey, old: RowVersion, new: RowVersion) {
+        // Versions before one that is committed are of no use to anybody.
+        let only = (!self.owns(old.xmin)).then(|| old.lock(file));
+        let locks = &self.system().core.locks;
+        locks.add_alias(root, new.lock(file), only);
     }
 
     /// A position in the order in which this transaction takes locks.
@@ -148,19 +217,12 @@ impl Transaction {
         wakes.wake();
     }
 
-    /// Gives up the locks taken since `mark` on row versions that were found superseded. Kept, they
-    /// would be in the way of whatever row gets the version's slot.
-    pub(crate) fn release_superseded(&self, mark: LockMark, file: FileId, superseded: &[Tid]) {
-        if superseded.is_empty() {
-            return;
-        }
-        let is_stale = |key: &LockKey| match key {
-            LockKey::Row(of, tid) => *of == file && superseded.contains(tid),
-            LockKey::Table(_) | LockKey::Advisory(_) => false,
-        };
+    /// Gives up the turns taken since `mark`: the row is had, or not wanted.
+    pub(crate) fn end_turns(&self, mark: LockMark) {
+        let is_turn = |key: &LockKey| matches!(key, LockKey::Turn(..));
         let mut wakes = WakeList::default();
         let (locks, owner) = (&self.system().core.locks, self.shared.locks());
-        locks.release_stale(owner, mark, is_stale, &mut wakes);
+        locks.release_some(owner, mark, is_turn, &mut wakes);
         wakes.wake();
     }
 

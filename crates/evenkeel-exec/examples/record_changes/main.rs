@@ -1,4 +1,4 @@
-//! Records what PostgreSQL says of the schedules of `tests/changes/schedules.txt`, in that file.
+//! Records what PostgreSQL says of the schedules of `tests/changes`, in their files.
 //! `record_changes PORT` wants a server without password on 127.0.0.1, in which it drops and makes
 //! tables of the schema `public`.
 
@@ -63,14 +63,16 @@ impl Server for Postgres {
 fn main() -> io::Result<()> {
     let port = std::env::args().nth(1).and_then(|port| port.parse().ok());
     let port = port.ok_or_else(|| io::Error::other("the server's port is wanted"))?;
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/changes/schedules.txt");
-    let text = std::fs::read_to_string(path)?;
     let mut server = Postgres { port };
-    let said: Vec<String> = schedules(&text)
-        .iter()
-        .map(|schedule| transcript(schedule, &mut server))
-        .collect();
-    std::fs::write(path, said.join("\n"))?;
-    println!("{} schedules", said.len());
+    for name in ["schedules.txt", "locks.txt"] {
+        let path = format!("{}/tests/changes/{name}", env!("CARGO_MANIFEST_DIR"));
+        let text = std::fs::read_to_string(&path)?;
+        let said: Vec<String> = schedules(&text)
+            .iter()
+            .map(|schedule| transcript(schedule, &mut server))
+            .collect();
+        std::fs::write(&path, said.join("\n"))?;
+        println!("{name}: {} schedules", said.len());
+    }
     Ok(())
 }

@@ -85,6 +85,25 @@ fn arbiter(conflict: &OnConflict, relation: &Relation) -> ExecResult<Arbiter> {
     Ok(Arbiter::Index(index.position))
 }
 
+/// The lock of a row that is in the way of an insert: that of the update which assigns to it, as
+/// far as its columns say.
+fn conflict_mode(change: &RowChange, relation: &Relation) -> RowLockMode {
+    let RowChange::Insert {
+        conflict: Some(conflict),
+    } = change
+    else {
+        return RowLockMode::Update;
+    };
+    let unique = relation.indexes.iter().filter(|index| index.unique);
+    let mut keys = unique.flat_map(|index| &index.columns);
+    let set = conflict.update.iter().flat_map(|update| &update.set);
+    let set: Vec<usize> = set.map(|(column, _)| *column).collect();
+    match keys.any(|key| set.contains(&key.column)) {
+        true => RowLockMode::Update,
+        false => RowLockMode::NoKeyUpdate,
+    }
+}
+
 impl Current {
     fn new(row: Vec<Datum>, change: &RowChange) -> ExecResult<Current> {
         let at = match place(change) {
@@ -257,7 +276,7 @@ impl Current {
         match (self.step, change) {
             (ConflictStep::Lock, _) => Ok(Some(Write::Lock {
                 at: self.version()?,
-                mode: RowLockMode::Update,
+                mode: conflict_mode(change, relation),
                 policy: WaitPolicy::Block,
             })),
             (

@@ -13,11 +13,13 @@ use session::Ours;
 use transcript::{Server, Session, schedules, transcript};
 
 const TEXT: &str = include_str!("schedules.txt");
+/// Every pair of row locks and changes, under both isolation levels.
+const LOCKS: &str = include_str!("locks.txt");
 
-fn check(limits: &Limits) {
-    let mut recorded = TEXT.split("\n\n");
+fn check(text: &str, limits: &Limits) {
+    let mut recorded = text.split("\n\n");
     let mut wrong = Vec::new();
-    for schedule in schedules(TEXT) {
+    for schedule in schedules(text) {
         let mut server = Ours::new(limits.clone());
         let said = transcript(&schedule, &mut server);
         let expected = recorded.next().unwrap_or_default();
@@ -50,19 +52,27 @@ fn difference(expected: &str, said: &str) -> String {
 
 #[test]
 fn changes_and_locks_are_postgresqls() {
-    check(&Limits::default());
+    check(TEXT, &Limits::default());
+}
+
+#[test]
+fn row_locks_are_postgresqls() {
+    check(LOCKS, &Limits::default());
 }
 
 #[test]
 fn changes_and_locks_do_not_depend_on_where_they_give_way() {
     for seed in [3, 77, 1234] {
-        check(&Limits {
-            synchronize_seqscans: true,
-            interrupt: Some(seed),
-            slice: Duration::ZERO,
-            batch: 2,
-            work_mem: 300,
-        });
+        check(
+            TEXT,
+            &Limits {
+                synchronize_seqscans: true,
+                interrupt: Some(seed),
+                slice: Duration::ZERO,
+                batch: 2,
+                work_mem: 300,
+            },
+        );
     }
 }
 

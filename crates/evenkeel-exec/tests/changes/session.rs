@@ -164,6 +164,15 @@ impl OurSession {
             self.block = None;
             return Some(if commit { "COMMIT" } else { "ROLLBACK" });
         }
+        if let Some(name) = sql.strip_prefix("SAVEPOINT ") {
+            self.txn.as_mut()?.savepoint(name);
+            return Some("SAVEPOINT");
+        }
+        if let Some(name) = sql.strip_prefix("ROLLBACK TO ") {
+            self.txn.as_mut()?.rollback_to(name).ok()?;
+            self.block = Some(false);
+            return Some("ROLLBACK");
+        }
         if sql.starts_with("CREATE TABLE") {
             self.tables.create(&self.db, sql);
             return Some("CREATE TABLE");

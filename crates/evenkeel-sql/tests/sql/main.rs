@@ -6,6 +6,7 @@ mod catalogs;
 mod concurrency;
 mod copying;
 mod files;
+mod foreign_keys;
 mod harness;
 mod maintenance;
 mod prepared;

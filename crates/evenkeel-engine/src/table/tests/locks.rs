@@ -411,7 +411,7 @@ fn locked_rows(f: &Fixture, number: u64) -> Vec<Tid> {
     let locks = f.db.locks().into_iter();
     let mine = locks.filter(|lock| lock.transaction == number && lock.granted);
     let rows = mine.filter_map(|lock| match lock.key {
-        crate::lock::LockKey::Row(_, tid) => Some(tid),
+        crate::lock::LockKey::Row(_, tid, _) | crate::lock::LockKey::Turn(_, tid, _) => Some(tid),
         _ => None,
     });
     rows.collect()
@@ -568,4 +568,83 @@ fn lock_timeout_ends_every_kind_of_wait() {
         assert!(matches!(refused, EngineError::LockTimeout), "{refused}");
         assert_eq!(refused.sqlstate(), "55P03");
     }
+}
+
+#[test]
+fn a_key_share_lock_follows_its_row_and_ends_with_its_level() {
+    let f = Fixture::new(1);
+    let tid = f.put("a:0");
+    let mut sharing = f.begin();
+    sharing.begin_statement().unwrap();
+    let skip = WaitPolicy::SkipLocked;
+    let lock = |txn: &mut Transaction, tid, mode| {
+        block_on(f.table.lock_row(txn, RowHandle::unguarded(tid), mode, skip)).unwrap()
+    };
+    sharing.savepoint("s");
+    let share = RowLockMode::KeyShare;
+    assert_eq!(lock(&mut sharing, tid, share), Modified::Done(tid));
+    // Changes of other columns pass it, moves to other pages among them.
+    for n in 1..4 {
+        f.commit(|txn| f.set(txn, &format!("a:{n}{}", "x".repeat(7000))));
+    }
+    // And one that is rolled back in part.
+    let mut changing = f.begin();
+    f.set(&mut changing, "a:5");
+    changing.savepoint("t");
+    f.set(&mut changing, "a:6");
+    changing.rollback_to("t").unwrap();
+    end(changing);
+    let refused = |what: &str| {
+        let mut deleting = f.begin();
+        deleting.begin_statement().unwrap();
+        deleting.set_lock_timeout(Some(std::time::Duration::from_millis(5)));
+        let (newest, _) = f.find(&mut deleting, b"a").unwrap();
+        let deleted = f.delete(&mut deleting, newest);
+        assert!(matches!(deleted, Err(EngineError::LockTimeout)), "{what}");
+        newest
+    };
+    let newest = refused("of the lock");
+    // A key-share lock of another finds the row by its oldest version, and is its own.
+    let mut late = f.begin_rr();
+    assert_eq!(lock(&mut late, newest, share), Modified::Done(newest));
+    sharing.rollback_to("s").unwrap();
+    assert_eq!(locked_rows(&f, sharing.number()), []);
+    refused("of the other lock");
+    late.rollback();
+    f.commit(|txn| {
+        let (newest, _) = f.find(txn, b"a").unwrap();
+        f.delete(txn, newest).unwrap()
+    });
+    end(sharing);
+    assert!(f.db.locks().is_empty());
+    assert!(f.committed().is_empty());
+    f.assert_sound();
+}
+
+#[test]
+fn a_key_share_lock_passes_a_committed_change_under_a_fixed_snapshot() {
+    let f = Fixture::new(1);
+    let tid = f.put("a:0");
+    let mut fixed = f.begin_rr();
+    f.commit(|txn| f.set(txn, "a:1"));
+    let policy = WaitPolicy::Block;
+    let mode = RowLockMode::KeyShare;
+    let locked = block_on(
+        f.table
+            .lock_row(&mut fixed, RowHandle::unguarded(tid), mode, policy),
+    );
+    assert_eq!(locked.unwrap(), Modified::Done(tid));
+    f.commit(|txn| f.set(txn, "a:2"));
+    fixed.rollback();
+    let mut fixed = f.begin_rr();
+    let (newest, _) = f.find(&mut fixed, b"a").unwrap();
+    f.commit(|txn| {
+        let (tid, _) = f.find(txn, b"a").unwrap();
+        f.update(txn, tid, "b:2").unwrap()
+    });
+    let locked = block_on(
+        f.table
+            .lock_row(&mut fixed, RowHandle::unguarded(newest), mode, policy),
+    );
+    assert_eq!(locked.unwrap_err().sqlstate(), "40001");
 }

@@ -92,7 +92,7 @@ fn wait_name(on: &WaitOn) -> &'static str {
 fn lock_type(key: &LockKey) -> &'static str {
     match key {
         LockKey::Table(_) => "relation",
-        LockKey::Row(..) => "tuple",
+        LockKey::Row(..) | LockKey::Turn(..) => "tuple",
         LockKey::Advisory(_) => "advisory",
     }
 }
@@ -148,7 +148,7 @@ fn lock_cells(
         LockKey::Table(table) => {
             cells.push(("relation", oid(u32::try_from(table).unwrap_or(0))));
         }
-        LockKey::Row(file, tid) => {
+        LockKey::Row(file, tid, _) | LockKey::Turn(file, tid, _) => {
             let table = relations.get(&file).copied();
             cells.push(("relation", table.map_or(Datum::Null, oid)));
             cells.push(("page", number(tid.block.0)));
