@@ -509,7 +509,7 @@ fn a_row_is_locked_by_all_its_versions_and_given_up_once() {
     assert!(manager.conflicts(&c, &version(11), delete));
     release_all(&manager, &b);
     assert!(manager.list().is_empty());
-    // What is left of a row that nobody locks any more is in nobody's way.
+    // The rest of a row that nobody locks any more is in nobody's way.
     assert!(!manager.conflicts(&c, &version(11), delete));
     assert_eq!(
         manager.try_acquire(&c, version(11), delete),

@@ -44,7 +44,7 @@ pub(super) enum Walk {
     Gone,
 }
 
-/// What a walk has come by.
+/// State of a walk: the versions that it has passed.
 #[derive(Default)]
 struct Passed {
     /// The version to go on with: the first, or the one behind the last change of the key.
@@ -225,8 +225,8 @@ impl Table {
         }
     }
 
-    /// Follows a row's versions from `tid` to the newest and locks the row without waiting. What it
-    /// has locked on the way is given up if it does not come to the end.
+    /// Follows a row's versions from `tid` to the newest and locks the row without waiting. Locks
+    /// taken on the way are given up if it does not come to the end.
     ///
     /// A key-share lock minds no change of other columns, committed or not: the row's key is the
     /// same in every version. The lock is then put on the first version whose change may be

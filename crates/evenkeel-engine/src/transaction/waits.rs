@@ -115,8 +115,8 @@ impl Transaction {
         Ok(())
     }
 
-    /// Takes the lock of a row, of which this is a version; see [`Transaction::lock_table`]. No page
-    /// may be locked.
+    /// Takes the lock of a row, of which this is a version; see [`Transaction::lock_table`]. No
+    /// page may be locked.
     pub async fn lock_row(
         &self,
         file: FileId,
@@ -183,8 +183,8 @@ impl Transaction {
         locks.conflicts(self.shared.locks(), &row.lock(file), mode.into())
     }
 
-    /// As [`Transaction::row_conflict`], before the row is updated: this transaction joins those who
-    /// have locked it.
+    /// As [`Transaction::row_conflict`], before the row is updated: this transaction joins those
+    /// who have locked it.
     pub(crate) fn row_join(
         &self,
         file: FileId,
