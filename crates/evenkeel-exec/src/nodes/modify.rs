@@ -276,7 +276,7 @@ impl Current {
         match (self.step, change) {
             (ConflictStep::Lock, _) => Ok(Some(Write::Lock {
                 at: self.version()?,
-                mode: conflict_mode(change, relation),
+                mode: conflict_mode(change, rules.relation),
                 policy: WaitPolicy::Block,
             })),
             (
