@@ -79,7 +79,7 @@ pub fn test(args: &[String]) -> Result<(), String> {
         }
         Ok(())
     });
-    report_skipped(&skipped);
+    report_skipped(&skipped, fast);
     outcome
 }
 
@@ -115,12 +115,15 @@ fn file_system_tools() {
 }
 
 /// The last lines: how many tests did not run here, which and why.
-fn report_skipped(list: &Path) {
+fn report_skipped(list: &Path, fast: bool) {
     let text = std::fs::read_to_string(list).unwrap_or_default();
     let count = text.lines().count();
     eprintln!("== {count} tests skipped");
     for line in text.lines() {
         eprintln!("skipped: {line}");
+    }
+    if fast {
+        eprintln!("left out by --fast: the server's end-to-end tests, the loom models");
     }
 }
 

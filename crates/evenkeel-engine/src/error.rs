@@ -68,6 +68,12 @@ pub enum EngineError {
     /// A memory budget is used up; its name is a setting's.
     #[error("out of memory")]
     OutOfMemory(#[from] OutOfMemory),
+    /// The session's temporary files are as large as they may be (`temp_file_limit`).
+    #[error("temporary file size exceeds \"temp_file_limit\" ({}kB)", limit >> 10)]
+    TempFileLimit {
+        /// The limit, in bytes.
+        limit: u64,
+    },
     /// The transaction has failed and accepts only a rollback.
     #[error("current transaction is aborted, commands ignored until end of transaction block")]
     TransactionAborted,
@@ -131,6 +137,7 @@ impl EngineError {
             | EngineError::LimitExceeded { .. } => "54000",
             EngineError::Cancelled | EngineError::StatementTimeout => "57014",
             EngineError::OutOfMemory(_) => "53200",
+            EngineError::TempFileLimit { .. } => "53400",
             EngineError::TransactionAborted => "25P02",
             EngineError::NoSuchSavepoint { .. } => "3B001",
             EngineError::Unsupported { .. } => "0A000",

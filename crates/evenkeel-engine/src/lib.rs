@@ -27,6 +27,7 @@ mod sort;
 pub mod stats;
 mod status;
 pub mod table;
+pub mod temp;
 pub mod ticket;
 pub mod transaction;
 pub mod txn;

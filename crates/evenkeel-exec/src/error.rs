@@ -34,6 +34,7 @@ impl ExecError {
     pub(crate) fn temporary(error: &IoError) -> ExecError {
         let state = match error.kind() {
             IoErrorKind::NoSpace => SqlState::DISK_FULL,
+            IoErrorKind::TooManyFiles => SqlState::INSUFFICIENT_RESOURCES,
             _ => SqlState::IO_ERROR,
         };
         ExecError::new(state, error.to_string())

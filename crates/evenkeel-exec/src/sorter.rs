@@ -1,6 +1,6 @@
 //! Sorting rows: short runs in memory as they come, merged when they are read; runs on disk when
-//! memory has no room for them. No step takes long, so that a sort can give way between any two
-//! rows.
+//! memory has no room for them. No step takes long: a sort can give way, and is noticed to be
+//! cancelled, between any two rows that it moves (RUN-19).
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -35,9 +35,11 @@ pub(crate) struct Sorter {
     keys: Arc<[SortColumn]>,
     rows: Vec<Datum>,
     entries: Vec<Entry>,
-    /// Entries before this one are in sorted runs of [`RUN`].
-    sorted: usize,
+    /// Where each sorted run of `entries` ends; those behind the last are not sorted yet.
+    ends: Vec<usize>,
     disk: Vec<DiskRun>,
+    /// A merge that must end before the next row is put.
+    work: Option<Work>,
     reservation: Reservation,
     space: Arc<TempSpace>,
     limit: usize,
@@ -63,6 +65,27 @@ struct Merge {
     /// Runs in memory by number, then runs on disk.
     heap: Vec<(u64, usize)>,
     disk: Vec<DiskRun>,
+}
+
+/// A merge of rows that are not read yet.
+struct Work {
+    merge: Merge,
+    into: Sink,
+    /// The row that is moved.
+    row: Batch,
+}
+
+/// The place of merged rows.
+enum Sink {
+    /// A run on disk, and its level.
+    Disk(RowStore, u32),
+    /// Memory, as far as rows are read.
+    Memory {
+        rows: Vec<Datum>,
+        entries: Vec<Entry>,
+        bytes: usize,
+        bound: usize,
+    },
 }
 
 /// A number that orders like the value does under the key, equal for some values that are not.
@@ -124,8 +147,9 @@ impl Sorter {
             keys,
             rows: Vec::new(),
             entries: Vec::new(),
-            sorted: 0,
+            ends: Vec::new(),
             disk: Vec::new(),
+            work: None,
             reservation: cx.reservation(),
             space: Arc::clone(&cx.env.temp),
             limit: cx.env.limits.work_mem,
@@ -156,19 +180,20 @@ impl Sorter {
         keys.first().map_or(0, |key| prefix_of(&row[key.slot], key))
     }
 
-    /// Appends a row, whose values are taken.
+    fn unsorted(&self) -> usize {
+        self.entries.len() - self.ends.last().copied().unwrap_or(0)
+    }
+
+    /// Appends a row, whose values are taken. Work before is settled.
     pub fn push(&mut self, row: &mut [Datum]) -> ExecResult<()> {
         debug_assert_eq!(row.len(), self.width, "a row of another width");
+        debug_assert!(self.work.is_none(), "a row into a merge");
         self.count += 1;
         let bytes = row_bytes(row) + ENTRY;
+        // The row that finds no room is held in any case, until the merge has moved it.
         let room = self.reservation.bytes().saturating_add(bytes) <= self.limit
-            && self.entries.len() < u32::MAX as usize
+            && self.entries.len() < (u32::MAX - 1) as usize
             && self.reservation.grow(bytes).is_ok();
-        if !room {
-            self.spill()?;
-            // One row is held in any case.
-            let _ = self.reservation.grow(bytes);
-        }
         let prefix = Self::prefix(&self.keys, row);
         let number = self.entries.len() as u32;
         self.rows.extend(row.iter_mut().map(take));
@@ -176,21 +201,88 @@ impl Sorter {
             prefix,
             row: number,
         });
+        if !room {
+            return self.spill();
+        }
         if let Some(bound) = self.bound
             && self.entries.len() >= bound.saturating_mul(2).max(RUN / 8)
         {
-            self.keep_first(bound);
-        } else if self.entries.len() - self.sorted >= RUN {
+            let sink = Sink::Memory {
+                rows: Vec::new(),
+                entries: Vec::new(),
+                bytes: 0,
+                bound,
+            };
+            return self.merge_memory(sink);
+        }
+        if self.unsorted() >= RUN {
             self.sort_run();
         }
         Ok(())
     }
 
+    /// Goes on with the merge that is under way, if one is. False when it gives way before the
+    /// end: the caller gives way, and asks again before it puts a row.
+    ///
+    /// # Errors
+    /// 57014; those of temporary files.
+    pub fn settle(&mut self, cx: &Cx) -> ExecResult<bool> {
+        while let Some(mut work) = self.work.take() {
+            loop {
+                work.row.reset(self.width);
+                if work.into.is_full() || !work.merge.pop(self, &mut work.row)? {
+                    break;
+                }
+                work.into.push(work.row.row_mut(0), &self.keys)?;
+                if cx.over(1)? {
+                    self.work = Some(work);
+                    return Ok(false);
+                }
+            }
+            match work.into {
+                Sink::Disk(rows, level) => self.add_run(rows, level, work.merge)?,
+                Sink::Memory {
+                    rows,
+                    entries,
+                    bytes,
+                    ..
+                } => {
+                    // No run is empty.
+                    self.ends = (!entries.is_empty())
+                        .then_some(entries.len())
+                        .into_iter()
+                        .collect();
+                    (self.rows, self.entries) = (rows, entries);
+                    // Less than before.
+                    let _ = self.reservation.resize(bytes);
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// [`Sorter::settle`] for a caller that cannot give way.
+    pub fn settle_all(&mut self, cx: &Cx) -> ExecResult<()> {
+        while !self.settle(cx)? {}
+        Ok(())
+    }
+
     /// Sorts the rows that came since the last run.
     fn sort_run(&mut self) {
+        let unsorted = self.entries.len() - self.unsorted();
+        if unsorted == self.entries.len() {
+            return;
+        }
         let (rows, width, keys) = (&self.rows, self.width, &self.keys);
-        self.entries[self.sorted..].sort_unstable_by(|a, b| Self::order(rows, width, keys, *a, *b));
-        self.sorted = self.entries.len();
+        self.entries[unsorted..].sort_unstable_by(|a, b| Self::order(rows, width, keys, *a, *b));
+        self.ends.push(self.entries.len());
+    }
+
+    /// The runs in memory, where each begins and ends.
+    fn memory_runs(&mut self) -> Vec<(usize, usize)> {
+        self.sort_run();
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(self.ends.iter().copied()).collect()
     }
 
     #[inline]
@@ -200,42 +292,23 @@ impl Sorter {
             .then_with(|| compare_rows(Self::row(rows, width, a), Self::row(rows, width, b), keys))
     }
 
-    /// Forgets all rows in memory but the first `bound`.
-    fn keep_first(&mut self, bound: usize) {
-        self.sorted = 0;
-        self.sort_run();
-        self.entries.truncate(bound);
-        self.sorted = self.entries.len();
-        let mut kept = Vec::with_capacity(self.rows.len());
-        let mut bytes = 0;
-        for (number, entry) in self.entries.iter_mut().enumerate() {
-            let at = entry.row as usize * self.width;
-            let row = &mut self.rows[at..at + self.width];
-            bytes += row_bytes(row) + ENTRY;
-            kept.extend(row.iter_mut().map(take));
-            entry.row = number as u32;
-        }
-        self.rows = kept;
-        // Less than before.
-        let _ = self.reservation.resize(bytes);
+    /// Begins to merge the runs in memory.
+    fn merge_memory(&mut self, into: Sink) -> ExecResult<()> {
+        let merge = Merge::new(self.memory_runs(), Vec::new());
+        self.begin(merge, into)
     }
 
-    /// Writes the rows in memory to disk as one run.
+    fn begin(&mut self, mut merge: Merge, into: Sink) -> ExecResult<()> {
+        merge.begin(&self.rows, &self.entries, self.width, &self.keys)?;
+        let row = Batch::new(self.width);
+        self.work = Some(Work { merge, into, row });
+        Ok(())
+    }
+
+    /// Begins to write the rows in memory to disk as one run.
     fn spill(&mut self) -> ExecResult<()> {
-        if self.entries.is_empty() {
-            return Ok(());
-        }
-        self.sorted = 0;
-        self.sort_run();
-        let mut run = self.new_run();
-        for entry in &self.entries {
-            run.push(Self::row(&self.rows, self.width, *entry))?;
-        }
-        self.rows = Vec::new();
-        self.entries = Vec::new();
-        self.sorted = 0;
-        self.reservation.shrink(usize::MAX);
-        self.add_run(run, 0)
+        let run = self.new_run();
+        self.merge_memory(Sink::Disk(run, 0))
     }
 
     /// A store on disk alone.
@@ -243,7 +316,15 @@ impl Sorter {
         RowStore::new(self.width, self.reservation.another(), &self.space, 0)
     }
 
-    fn add_run(&mut self, rows: RowStore, level: u32) -> ExecResult<()> {
+    /// Adds the run that a merge has made, and begins to merge when there are many of its level.
+    fn add_run(&mut self, rows: RowStore, level: u32, merged: Merge) -> ExecResult<()> {
+        if !merged.memory.is_empty() {
+            self.rows = Vec::new();
+            self.entries = Vec::new();
+            self.ends = Vec::new();
+            self.reservation.shrink(usize::MAX);
+        }
+        drop(merged);
         self.disk.push(DiskRun {
             head: Batch::new(self.width),
             rows,
@@ -256,38 +337,29 @@ impl Sorter {
             return Ok(());
         }
         let runs = self.disk.split_off(self.disk.len() - FAN_IN);
-        let mut merge = Merge::new(Vec::new(), runs);
-        merge.begin(&self.rows, &self.entries, self.width, &self.keys)?;
-        let mut merged = self.new_run();
-        let mut out = Batch::new(self.width);
-        while merge.pop(self, &mut out)? {
-            merged.push(out.row(0))?;
-            out.reset(self.width);
-        }
-        self.add_run(merged, level + 1)
+        let into = Sink::Disk(self.new_run(), level + 1);
+        self.begin(Merge::new(Vec::new(), runs), into)
     }
 
-    /// Ends putting rows, and begins reading them.
-    pub fn finish(&mut self) -> ExecResult<()> {
-        if !self.disk.is_empty() {
+    /// Ends putting rows, and begins reading them. False when it gives way before that: the caller
+    /// asks again.
+    ///
+    /// # Errors
+    /// Those of [`Sorter::settle`].
+    pub fn finish(&mut self, cx: &Cx) -> ExecResult<bool> {
+        if !self.settle(cx)? {
+            return Ok(false);
+        }
+        if !self.disk.is_empty() && !self.entries.is_empty() {
             self.spill()?;
+            if !self.settle(cx)? {
+                return Ok(false);
+            }
         }
-        // A bound leaves runs of any length; sorting them again is the rare case.
-        if self.bound.is_some() {
-            self.sorted = 0;
-        }
-        self.sort_run();
-        let length = if self.bound.is_some() {
-            self.entries.len().max(1)
-        } else {
-            RUN
-        };
-        let starts = (0..self.entries.len()).step_by(length);
-        let memory = starts.map(|start| (start, (start + length).min(self.entries.len())));
-        let mut merge = Merge::new(memory.collect(), std::mem::take(&mut self.disk));
+        let mut merge = Merge::new(self.memory_runs(), std::mem::take(&mut self.disk));
         merge.begin(&self.rows, &self.entries, self.width, &self.keys)?;
         self.merge = Some(merge);
-        Ok(())
+        Ok(true)
     }
 
     /// Appends the next row to `out`; false at the end.
@@ -298,6 +370,35 @@ impl Sorter {
         let more = merge.pop(self, out)?;
         self.merge = Some(merge);
         Ok(more)
+    }
+}
+
+impl Sink {
+    /// Whether no further row will be read.
+    fn is_full(&self) -> bool {
+        matches!(self, Sink::Memory { entries, bound, .. } if entries.len() >= *bound)
+    }
+
+    /// Appends a row, whose values are taken.
+    fn push(&mut self, row: &mut [Datum], keys: &[SortColumn]) -> ExecResult<()> {
+        match self {
+            Sink::Disk(store, _) => store.push_taken(row),
+            Sink::Memory {
+                rows,
+                entries,
+                bytes,
+                ..
+            } => {
+                *bytes += row_bytes(row) + ENTRY;
+                let entry = Entry {
+                    prefix: Sorter::prefix(keys, row),
+                    row: entries.len() as u32,
+                };
+                entries.push(entry);
+                rows.extend(row.iter_mut().map(take));
+                Ok(())
+            }
+        }
     }
 }
 

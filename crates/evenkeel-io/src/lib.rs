@@ -32,6 +32,6 @@ pub use metered::{IoObserver, MeteredDisk, Observed};
 pub use queue::{Finish, IoCompletion, IoMethod, IoOp, IoQueue, IoWork};
 pub use sim::{
     CrashImage, Fault, FaultKind, ImageSeries, JournalOp, LatencyMode, LatencyModel, Outcome,
-    SimDisk, sample, takes_all,
+    SimDisk, sample, skip, takes_all,
 };
 pub use whole::write_whole;

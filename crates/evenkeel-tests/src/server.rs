@@ -315,20 +315,3 @@ fn program_in(variable: &str, program: &str) -> PathBuf {
         None => program.into(),
     }
 }
-
-/// Says that a test does not run here, and why. `cargo xtask test` counts those that said so and
-/// names them in its last lines.
-///
-/// # Panics
-/// When the list of skipped tests cannot be written.
-pub fn skip(test: &str, reason: &str) {
-    eprintln!("SKIPPED {test}: {reason}");
-    if let Some(list) = std::env::var_os("EVENKEEL_SKIPPED") {
-        let mut options = File::options();
-        let opened = options.create(true).append(true).open(list);
-        // One write, so that tests of several processes do not mix their lines.
-        let line = format!("{test}: {reason}\n");
-        std::io::Write::write_all(&mut opened.expect("the list"), line.as_bytes())
-            .expect("the list of skipped tests");
-    }
-}

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use evenkeel_tests::server::{TestServer, client_runtime, skip};
+use evenkeel_io::skip;
+use evenkeel_tests::server::{TestServer, client_runtime};
 use tokio_postgres::{Client, NoTls};
 
 /// The file systems: what `mkfs` calls them, and how large they are. Those that are copied on write

@@ -203,6 +203,8 @@ states! {
     INVALID_RECURSION = "42P19";
     /// A window definition or function at a wrong place.
     WINDOWING_ERROR = "42P20";
+    /// The process has no file descriptor left.
+    INSUFFICIENT_RESOURCES = "53000";
     /// The disk is full.
     DISK_FULL = "53100";
     /// No memory.

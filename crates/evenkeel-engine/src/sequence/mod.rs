@@ -14,6 +14,7 @@ use evenkeel_storage::{ApplyError, BlockNumber, FileId, Fork, PartFlags, Store};
 use parking_lot::Mutex;
 
 use crate::error::{EngineError, EngineResult};
+use crate::types::Xid;
 
 /// The page header's `kind` of a sequence's page.
 pub const SEQUENCE_PAGE_KIND: u16 = 0x0501;
@@ -62,9 +63,9 @@ pub enum NoNumber {
     AtMax,
     /// The least number was given out, by a sequence that counts down.
     AtMin,
-    /// An open transaction drops the file. The caller looks for the sequence again when that has
-    /// ended.
-    Closing,
+    /// This transaction drops the file. The caller waits for its end, and looks for the sequence
+    /// again.
+    Closing(Xid),
 }
 
 /// Where a sequence stands, with the names of PostgreSQL's columns.
@@ -82,14 +83,14 @@ struct State {
     /// Never beyond the number on its page (SEQ-1).
     position: Position,
     /// A transaction drops it: from now on nobody may write to its page.
-    closing: bool,
+    closing: Option<Xid>,
 }
 
 impl State {
     fn at(position: Position) -> Mutex<State> {
         Mutex::new(State {
             position,
-            closing: false,
+            closing: None,
         })
     }
 }
@@ -159,8 +160,8 @@ impl Sequence {
     /// Storage's.
     pub fn next(&self, rule: &Rule) -> EngineResult<Result<Taken, NoNumber>> {
         let mut state = self.state.lock();
-        if state.closing {
-            return Ok(Err(NoNumber::Closing));
+        if let Some(xid) = state.closing {
+            return Ok(Err(NoNumber::Closing(xid)));
         }
         let counted = match count(state.position, rule) {
             Ok(counted) => counted,
@@ -187,8 +188,8 @@ impl Sequence {
     /// Storage's. The inner error is `Closing`.
     pub fn set(&self, value: i64, is_called: bool) -> EngineResult<Result<(), NoNumber>> {
         let mut state = self.state.lock();
-        if state.closing {
-            return Ok(Err(NoNumber::Closing));
+        if let Some(xid) = state.closing {
+            return Ok(Err(NoNumber::Closing(xid)));
         }
         self.write(0, value, is_called)?;
         state.position = Position {
@@ -200,7 +201,7 @@ impl Sequence {
     }
 
     /// Nobody writes to its page any more, until this is taken back. Waits for who does now.
-    pub(crate) fn close(&self, closing: bool) {
+    pub(crate) fn close(&self, closing: Option<Xid>) {
         self.state.lock().closing = closing;
     }
 
@@ -211,7 +212,7 @@ impl Sequence {
     pub fn settle(&self) -> EngineResult<()> {
         let mut state = self.state.lock();
         let position = state.position;
-        if position.log_cnt > 0 && !state.closing {
+        if position.log_cnt > 0 && state.closing.is_none() {
             self.write(0, position.last_value, position.is_called)?;
             state.position.log_cnt = 0;
         }

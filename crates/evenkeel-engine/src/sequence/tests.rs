@@ -216,15 +216,17 @@ fn a_sequence_that_is_dropped_gives_no_numbers_until_that_is_taken_back() {
     let sequence = db.sequence(file).unwrap().unwrap();
     let mut txn = begin(&db);
     txn.drop_sequence(file).unwrap();
-    assert_eq!(sequence.next(&UP).unwrap(), Err(NoNumber::Closing));
-    assert_eq!(sequence.set(9, true).unwrap(), Err(NoNumber::Closing));
+    let closing = NoNumber::Closing(txn.xid().unwrap());
+    assert_eq!(sequence.next(&UP).unwrap(), Err(closing));
+    assert_eq!(sequence.set(9, true).unwrap(), Err(closing));
     txn.rollback();
     assert_eq!(take(&db, file).first, 7);
     let mut txn = begin(&db);
     txn.drop_sequence(file).unwrap();
+    let closing = NoNumber::Closing(txn.xid().unwrap());
     commit(txn);
     assert!(db.sequence(file).unwrap().is_none());
-    assert_eq!(sequence.next(&UP).unwrap(), Err(NoNumber::Closing));
+    assert_eq!(sequence.next(&UP).unwrap(), Err(closing));
 }
 
 #[test]

@@ -17,8 +17,6 @@ use crate::types::Tid;
 
 /// How full the leaves of a new index are, in percent.
 const FILLFACTOR: u8 = 90;
-/// Memory for sorting, in bytes; more entries are sorted on disk.
-const SORT_MEMORY: usize = 128 << 20;
 /// Blocks between two looks at whether the statement is cancelled.
 const CANCEL_EVERY: u32 = 32;
 /// The same for entries of the tree that is filled.
@@ -63,7 +61,7 @@ impl Table {
         let mut build = Build {
             index,
             horizon: self.db.horizon(),
-            sorter: KeySorter::new(store.disk(), store.dir(), SORT_MEMORY),
+            sorter: KeySorter::new(store, txn.work_limits().clone(), txn.cancel_flag()),
             broken_chains: false,
         };
         let mut pass = Pass::new(self, 0..self.blocks(), true);

@@ -10,6 +10,7 @@ use super::{Direction, KeyKind, Table};
 use crate::error::EngineResult;
 use crate::heap::rows::RowBatch;
 use crate::sort::KeySorter;
+use crate::temp::WorkLimits;
 use crate::ticket::CancelFlag;
 use crate::txn::{Hint, Snapshot};
 use crate::types::Tid;
@@ -90,8 +91,10 @@ impl Table {
         cancel: Option<&CancelFlag>,
     ) -> EngineResult<Vec<Tid>> {
         let extractor = &self.def.indexes[index].key;
-        let store = self.store();
-        let mut sorter = KeySorter::new(store.disk(), store.dir(), SORT_MEMORY);
+        let store = self.db.store();
+        let never = CancelFlag::new();
+        let limits = WorkLimits::unlimited(SORT_MEMORY);
+        let mut sorter = KeySorter::new(store, limits, cancel.unwrap_or(&never));
         let mut pass = Pass::new(self, 0..self.blocks(), true);
         let (mut page, mut key) = (RowBatch::new(), Vec::new());
         while let Some(block) = pass.next() {

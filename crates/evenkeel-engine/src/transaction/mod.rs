@@ -27,6 +27,7 @@ use crate::database::Database;
 use crate::error::{EngineError, EngineResult};
 use crate::sequence::Sequence;
 use crate::stats::{RowChanges, TableCounters};
+use crate::temp::WorkLimits;
 use crate::ticket::CancelFlag;
 use crate::txn::shared::{EndHook, TxnShared};
 use crate::txn::system::TxnSystem;
@@ -34,7 +35,7 @@ use crate::txn::{OwnXids, Snapshot};
 use crate::types::{CommandId, Isolation, Xid};
 
 pub use self::levels::Subtransaction;
-pub use self::waits::RowVersion;
+pub use self::waits::{RowVersion, Waiter};
 
 /// A running transaction. Dropped without [`Transaction::commit`], it rolls back.
 ///
@@ -61,10 +62,14 @@ pub struct Transaction {
     hooks: Mutex<Hooks>,
     counts: RowCounts,
     cancel: CancelFlag,
+    work: WorkLimits,
     lock_timeout: Option<Duration>,
     deadlock_timeout: Duration,
     ended: bool,
 }
+
+/// Memory of sorts in a transaction of no session, in bytes.
+const WORK_BYTES: usize = 64 << 20;
 
 #[derive(Default)]
 struct Hooks {
@@ -112,6 +117,7 @@ impl Transaction {
             hooks: Mutex::default(),
             counts: RowCounts::default(),
             cancel: CancelFlag::new(),
+            work: WorkLimits::unlimited(WORK_BYTES),
             lock_timeout: db.config().lock_timeout,
             deadlock_timeout: db.config().deadlock_timeout,
             ended: false,
@@ -341,8 +347,8 @@ impl Transaction {
         let sequence = self.db.sequence(file)?;
         self.drop_file(file)?;
         if let Some(sequence) = sequence {
-            sequence.close(true);
-            self.on_abort(Box::new(move || sequence.close(false)));
+            sequence.close(Some(self.xid()?));
+            self.on_abort(Box::new(move || sequence.close(None)));
         }
         let db = self.db.clone();
         self.on_commit(Box::new(move || db.forget_sequence(file)));

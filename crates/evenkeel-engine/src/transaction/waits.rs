@@ -1,18 +1,21 @@
 //! Locks that a transaction takes, and its waits for other transactions.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use evenkeel_storage::FileId;
 
 use super::Transaction;
+use crate::database::Database;
 use crate::error::EngineResult;
 use crate::lock::{
     LockKey, LockMark, Mode, RowLockMode, RowObject, TableLockMode, WaitOptions, WaitPolicy,
 };
 use crate::memory::SessionMemory;
+use crate::temp::WorkLimits;
 use crate::ticket::{CancelFlag, WakeList};
 use crate::txn::record::{LOCKS, encode_locks};
+use crate::txn::shared::TxnShared;
 use crate::types::{Tid, Xid};
 
 /// A version of a row: its place, and the transaction that made it. No other version ever has both.
@@ -30,7 +33,52 @@ impl RowVersion {
     }
 }
 
+/// Waits on behalf of a transaction, where that itself is not at hand: as in its own waits, the
+/// search for deadlocks sees them, and its limits of time and its cancel flag end them.
+#[derive(Clone)]
+pub struct Waiter {
+    db: Database,
+    shared: Weak<TxnShared>,
+    cancel: CancelFlag,
+    lock_timeout: Option<Duration>,
+    deadlock_timeout: Duration,
+}
+
+impl Waiter {
+    /// As [`Transaction::wait_for_xid`]. A transaction that has ended waits for nobody.
+    ///
+    /// # Errors
+    /// 40P01, 55P03, 57014, or that the instance is poisoned.
+    pub async fn wait_for_xid(&self, xid: Xid) -> EngineResult<()> {
+        let Some(shared) = self.shared.upgrade() else {
+            return Ok(());
+        };
+        let options = WaitOptions {
+            cancel: &self.cancel,
+            timeout: self.lock_timeout,
+            deadlock_timeout: self.deadlock_timeout,
+        };
+        let (system, policy) = (self.db.system(), WaitPolicy::Block);
+        let locks = &system.core.locks;
+        locks
+            .wait_for_xid(shared.locks(), xid, policy, options)
+            .await?;
+        Ok(system.store.poison().check()?)
+    }
+}
+
 impl Transaction {
+    /// Waits on behalf of this transaction, by its limits as they are now.
+    pub fn waiter(&self) -> Waiter {
+        Waiter {
+            db: self.db.clone(),
+            shared: Arc::downgrade(&self.shared),
+            cancel: self.cancel.clone(),
+            lock_timeout: self.lock_timeout,
+            deadlock_timeout: self.deadlock_timeout,
+        }
+    }
+
     /// Lets other threads cancel what this transaction does.
     pub fn cancel_flag(&self) -> &CancelFlag {
         &self.cancel
@@ -44,6 +92,16 @@ impl Transaction {
     /// Charges the transaction's locks to a session's memory from now on.
     pub fn set_memory(&mut self, memory: &Arc<SessionMemory>) {
         self.shared.locks().charge_to(memory);
+    }
+
+    /// Bounds the sorts of the transaction's commands from now on.
+    pub fn set_work_limits(&mut self, work: WorkLimits) {
+        self.work = work;
+    }
+
+    /// The bounds of sorts.
+    pub(crate) fn work_limits(&self) -> &WorkLimits {
+        &self.work
     }
 
     /// Fails with 57014 if the transaction was cancelled.

@@ -41,18 +41,22 @@ impl Sort {
         }
     }
 
-    /// Puts the rows at hand into the sorter; true at the end of a group.
-    fn put(&mut self, keys: &[SortColumn], presorted: usize) -> ExecResult<bool> {
+    /// Puts the rows at hand into the sorter: `Rows` at the end of a group, `Done` when it needs
+    /// more rows.
+    fn put(&mut self, keys: &[SortColumn], presorted: usize, cx: &Cx) -> ExecResult<Step> {
         let Some(sorter) = &mut self.sorter else {
-            return Ok(false);
+            return Ok(Step::Done);
         };
         while self.at < self.rows.len() {
+            if !sorter.settle(cx)? {
+                return Ok(Step::Yield);
+            }
             let row = self.rows.row_mut(self.at);
             if presorted > 0 {
                 match &self.group {
                     None => self.group = Some(row.to_vec()),
                     Some(first) if compare_rows(first, row, &keys[..presorted]).is_ne() => {
-                        return Ok(true);
+                        return Ok(Step::Rows);
                     }
                     Some(_) => {}
                 }
@@ -60,7 +64,7 @@ impl Sort {
             sorter.push(row)?;
             self.at += 1;
         }
-        Ok(false)
+        Ok(Step::Done)
     }
 
     /// Sorts until rows can be read, or until it gives way.
@@ -83,8 +87,11 @@ impl Sort {
             self.sorter = Some(sorter.bounded(self.bound));
         }
         loop {
-            let end = self.put(keys, presorted)?;
-            if !end && !self.ended {
+            let put = self.put(keys, presorted, cx)?;
+            if put == Step::Yield {
+                return Ok(Step::Yield);
+            }
+            if put == Step::Done && !self.ended {
                 self.at = 0;
                 match self.child.next(child, cx, ALL, &mut self.rows)? {
                     Step::Yield => return Ok(Step::Yield),
@@ -97,8 +104,10 @@ impl Sort {
                 }
                 continue;
             }
-            if let Some(sorter) = &mut self.sorter {
-                sorter.finish()?;
+            if let Some(sorter) = &mut self.sorter
+                && !sorter.finish(cx)?
+            {
+                return Ok(Step::Yield);
             }
             self.group = None;
             self.reading = true;

@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use evenkeel_engine::EngineError;
+use evenkeel_engine::temp::TempQuota;
 use evenkeel_io::{Disk, File, IoErrorKind, IoResult, OpenOptions};
+use evenkeel_storage::store::Store;
 use evenkeel_types::SqlState;
 
 use crate::error::{ExecError, ExecResult};
@@ -22,21 +25,18 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// The temporary files of one session: PostgreSQL's `temp_file_limit` is for all of a session's.
 pub struct TempSpace {
-    disk: Arc<dyn Disk>,
+    store: Arc<Store>,
     dir: PathBuf,
-    /// In bytes; `u64::MAX` for no limit.
-    limit: AtomicU64,
-    used: AtomicU64,
+    quota: Arc<TempQuota>,
 }
 
 impl TempSpace {
-    /// No files yet, and no limit; `data` is the data directory.
-    pub fn new(disk: &Arc<dyn Disk>, data: &Path) -> TempSpace {
+    /// No files yet, and no limit.
+    pub fn new(store: &Arc<Store>) -> TempSpace {
         TempSpace {
-            disk: Arc::clone(disk),
-            dir: data.join(DIRECTORY),
-            limit: AtomicU64::new(u64::MAX),
-            used: AtomicU64::new(0),
+            dir: store.dir().join(DIRECTORY),
+            store: Arc::clone(store),
+            quota: Arc::default(),
         }
     }
 
@@ -61,31 +61,17 @@ impl TempSpace {
         remove().map_err(|error| ExecError::temporary(&error))
     }
 
-    /// `temp_file_limit`, in bytes.
-    pub fn set_limit(&self, limit: Option<u64>) {
-        self.limit
-            .store(limit.unwrap_or(u64::MAX), Ordering::Relaxed);
+    /// The bytes of the session's files, those of its commands' sorts included.
+    pub fn quota(&self) -> &Arc<TempQuota> {
+        &self.quota
     }
 
-    /// Bytes in files now, those included that are to be written.
-    pub fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
-    }
-
-    fn take(&self, bytes: u64) -> ExecResult<()> {
-        let limit = self.limit.load(Ordering::Relaxed);
-        let used = self.used.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if used <= limit {
-            return Ok(());
-        }
-        self.used.fetch_sub(bytes, Ordering::Relaxed);
-        Err(ExecError::new(
-            SqlState::CONFIGURATION_LIMIT_EXCEEDED,
-            format!(
-                "temporary file size exceeds \"temp_file_limit\" ({}kB)",
-                limit >> 10
-            ),
-        ))
+    /// A new file, from the pool of descriptors.
+    fn open(&self, path: &Path) -> ExecResult<Arc<dyn File>> {
+        let made = self.store.disk().create_dir_all(&self.dir);
+        made.map_err(|error| ExecError::temporary(&error))?;
+        let opened = self.store.open_temporary(path, OpenOptions::create());
+        Ok(opened.map_err(EngineError::from)?)
     }
 }
 
@@ -105,11 +91,7 @@ impl TempFile {
     pub fn create(space: &Arc<TempSpace>) -> ExecResult<TempFile> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let path = space.dir.join(format!("{PREFIX}{number}"));
-        let create = || {
-            space.disk.create_dir_all(&space.dir)?;
-            space.disk.open(&path, OpenOptions::create())
-        };
-        let file = create().map_err(|error| ExecError::temporary(&error))?;
+        let file = space.open(&path)?;
         Ok(TempFile {
             space: Arc::clone(space),
             path,
@@ -129,9 +111,9 @@ impl TempFile {
         let before = self.tail.len();
         put(&mut self.tail);
         let bytes = (self.tail.len() - before) as u64;
-        if let Err(error) = self.space.take(bytes) {
+        if let Err(error) = self.space.quota.take(bytes) {
             self.tail.truncate(before);
-            return Err(error);
+            return Err(error.into());
         }
         if self.tail.len() < CHUNK {
             return Ok(());
@@ -175,8 +157,8 @@ fn ended() -> ExecError {
 
 impl Drop for TempFile {
     fn drop(&mut self) {
-        self.space.used.fetch_sub(self.len(), Ordering::Relaxed);
-        if let Err(error) = self.space.disk.remove(&self.path)
+        self.space.quota.give_back(self.len());
+        if let Err(error) = self.space.store.disk().remove(&self.path)
             && error.kind() != IoErrorKind::NotFound
         {
             tracing::warn!(path = %self.path.display(), %error, "temporary file stays");

@@ -10,7 +10,7 @@ use evenkeel_exec::{
     TransactionWriter, Wait,
 };
 use evenkeel_expr::ExprResult;
-use evenkeel_io::{Disk, SimDisk};
+use evenkeel_io::SimDisk;
 use evenkeel_planner::ast::Statement;
 use evenkeel_planner::bind::bind;
 use evenkeel_planner::plan::Plan;
@@ -55,22 +55,20 @@ impl evenkeel_expr::call::Session for Functions {
 /// A database in memory.
 pub struct Ours {
     db: Database,
-    disk: Arc<dyn Disk>,
     tables: Arc<Tables>,
     limits: Limits,
 }
 
 impl Ours {
     pub fn new(limits: Limits) -> Ours {
-        let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
+        let disk = Arc::new(SimDisk::new(1));
         let config = Config {
             storage: StorageConfig::small(),
             ..Config::default()
         };
-        let db = Database::open(Arc::clone(&disk), Path::new("/db"), config).unwrap();
+        let db = Database::open(disk, Path::new("/db"), config).unwrap();
         Ours {
             db,
-            disk,
             tables: Arc::default(),
             limits,
         }
@@ -83,7 +81,6 @@ impl Server for Ours {
     fn connect(&mut self, _first: bool) -> OurSession {
         OurSession {
             db: self.db.clone(),
-            disk: Arc::clone(&self.disk),
             tables: Arc::clone(&self.tables),
             limits: self.limits.clone(),
             txn: None,
@@ -96,7 +93,6 @@ impl Server for Ours {
 
 pub struct OurSession {
     db: Database,
-    disk: Arc<dyn Disk>,
     tables: Arc<Tables>,
     limits: Limits,
     txn: Option<Transaction>,
@@ -214,7 +210,7 @@ impl OurSession {
             events: Arc::new(RowEvents::new(&SessionMemory::unlimited())),
             cross_check: None,
             cancel: CancelFlag::new(),
-            temp: Arc::new(TempSpace::new(&self.disk, Path::new("/db"))),
+            temp: Arc::new(TempSpace::new(self.db.store())),
             limits: self.limits.clone(),
         };
         let writer = Arc::new(TransactionWriter::new());

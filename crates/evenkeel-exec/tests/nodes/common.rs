@@ -16,7 +16,7 @@ use evenkeel_exec::{
 use evenkeel_expr::call::Session;
 use evenkeel_expr::program::{CallNode, Program};
 use evenkeel_expr::{ExprResult, proc_by_oid};
-use evenkeel_io::{Disk, SimDisk};
+use evenkeel_io::SimDisk;
 use evenkeel_planner::plan::{Estimate, Node, NodeKind, Plan, SortColumn, Subplan};
 use evenkeel_planner::relation::{
     Column, Index, IndexColumn, Relation, RelationKind, RelationSize,
@@ -31,7 +31,7 @@ pub type Row = Vec<Datum>;
 /// A database in memory with some tables.
 pub struct Fixture {
     pub db: Database,
-    disk: Arc<dyn Disk>,
+    pub disk: SimDisk,
     pub tables: Tables,
 }
 
@@ -110,14 +110,14 @@ impl Fixture {
     }
 
     pub fn with_buffers(bytes: u64) -> Fixture {
-        let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
+        let disk = SimDisk::new(1);
         let mut storage = StorageConfig::small();
         storage.shared_buffers = bytes;
         let config = Config {
             storage,
             ..Config::default()
         };
-        let db = Database::open(Arc::clone(&disk), Path::new("/db"), config).unwrap();
+        let db = Database::open(Arc::new(disk.clone()), Path::new("/db"), config).unwrap();
         Fixture {
             db,
             disk,
@@ -181,7 +181,7 @@ impl Fixture {
             events: Arc::new(RowEvents::new(&SessionMemory::unlimited())),
             cross_check: None,
             cancel: CancelFlag::new(),
-            temp: Arc::new(TempSpace::new(&self.disk, Path::new("/db"))),
+            temp: Arc::new(TempSpace::new(self.db.store())),
             limits,
         }
     }
@@ -193,7 +193,7 @@ impl Fixture {
         let mut run = Execution::start(Arc::clone(plan), Vec::new(), env)?;
         let rows = collect(&mut run);
         drop(run);
-        assert_eq!(temp.used(), 0, "temporary files stay");
+        assert_eq!(temp.quota().used(), 0, "temporary files stay");
         rows
     }
 

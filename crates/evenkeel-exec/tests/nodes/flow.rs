@@ -1,6 +1,7 @@
 //! Rows without tables, limits, sorts, and subplans.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use evenkeel_engine::memory::ServerMemory;
 use evenkeel_exec::{Batch, ExecError, Execution, Limits, Measure, Step, Wait};
@@ -571,7 +572,7 @@ fn temporary_files_stay_within_their_limit() {
         ..Limits::default()
     };
     let env = fixture.environment(limits);
-    env.temp.set_limit(Some(1000));
+    env.temp.quota().set_limit(Some(1000));
     let mut run = Execution::start(root, vec![], env).unwrap();
     let error = collect(&mut run)
         .map(|rows| rows.len())
@@ -684,4 +685,68 @@ fn an_operator_that_is_measured_counts_its_runs_and_rows() {
     let env = fixture.environment(Limits::default());
     let run = Execution::start(Arc::clone(&plan), Vec::new(), env).unwrap();
     assert_eq!(run.measure(&plan.root), None);
+}
+
+#[test]
+fn a_sort_gives_way_while_it_spills_and_merges() {
+    let fixture = Fixture::new();
+    let root = Arc::new(plan(sort(
+        values(&numbers(100_000), 1),
+        vec![key(0, true, false)],
+        0,
+    )));
+    // Some sixty runs, of which 32 become one.
+    let limits = Limits {
+        work_mem: 64 << 10,
+        slice: Duration::ZERO,
+        ..Limits::default()
+    };
+    let start = || {
+        let env = fixture.environment(limits.clone());
+        let (cancel, temp) = (env.cancel.clone(), Arc::clone(&env.temp));
+        let run = Execution::start(Arc::clone(&root), vec![], env).unwrap();
+        (run, cancel, temp)
+    };
+    let (mut run, _, temp) = start();
+    let (mut batch, mut before, mut most, mut slices) = (Batch::default(), 0, 0, 0);
+    while run.next(&mut batch).unwrap() == Step::Wait(Wait::Yield) {
+        most = most.max(temp.quota().used().saturating_sub(before));
+        before = temp.quota().used();
+        slices += 1;
+    }
+    let per_row = before / 100_000;
+    assert!(per_row > 0, "nothing was written");
+    assert!(most < 4096 * per_row, "{most} bytes written in one slice");
+    for quarter in 1..4 {
+        let (mut run, cancel, _) = start();
+        for _ in 0..slices * quarter / 4 {
+            assert_eq!(run.next(&mut batch).unwrap(), Step::Wait(Wait::Yield));
+        }
+        cancel.cancel();
+        let error = run.next(&mut batch).expect_err("cancelled");
+        assert_eq!(error.sqlstate(), "57014");
+    }
+}
+
+#[test]
+fn temporary_files_get_descriptors_from_idle_relation_files() {
+    let mut fixture = Fixture::new();
+    fixture.table(&[SqlType::Int4], &[], &numbers(3));
+    let root = Arc::new(plan(sort(
+        values(&numbers(3000), 1),
+        vec![key(0, true, false)],
+        0,
+    )));
+    let limits = Limits {
+        work_mem: 40 << 10,
+        ..Limits::default()
+    };
+    let open = fixture.disk.open_files();
+    fixture.disk.set_max_open_files(Some(open));
+    let sorted = fixture.rows_with(&root, limits.clone()).unwrap();
+    assert_eq!(sorted.len(), 3000);
+    fixture.disk.set_max_open_files(Some(0));
+    let error = fixture.rows_with(&root, limits).unwrap_err();
+    assert_eq!(error.sqlstate(), "53000");
+    fixture.disk.set_max_open_files(None);
 }

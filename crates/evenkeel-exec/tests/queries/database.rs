@@ -14,7 +14,7 @@ use evenkeel_exec::{
 };
 use evenkeel_expr::ExprResult;
 use evenkeel_expr::call::Session;
-use evenkeel_io::{Disk, SimDisk};
+use evenkeel_io::SimDisk;
 use evenkeel_planner::bind::bind;
 use evenkeel_planner::bound::{Bound, BoundStatement, Query};
 use evenkeel_planner::catalog::Catalog;
@@ -125,7 +125,6 @@ impl KeyExtractor for Keys {
 /// The database.
 pub struct Database {
     db: evenkeel_engine::Database,
-    disk: Arc<dyn Disk>,
     session: Arc<BerlinSession>,
     tables: Tables,
     small: Names,
@@ -144,17 +143,16 @@ fn context() -> TypeContext {
 
 impl Database {
     pub fn new() -> Database {
-        let disk: Arc<dyn Disk> = Arc::new(SimDisk::new(1));
+        let disk = Arc::new(SimDisk::new(1));
         let mut storage = StorageConfig::small();
         storage.shared_buffers = 16 << 20;
         let config = Config {
             storage,
             ..Config::default()
         };
-        let db = evenkeel_engine::Database::open(Arc::clone(&disk), Path::new("/db"), config);
+        let db = evenkeel_engine::Database::open(disk, Path::new("/db"), config);
         let mut database = Database {
             db: db.unwrap(),
-            disk,
             session: Arc::new(BerlinSession(context())),
             tables: Tables::default(),
             small: Names(Vec::new()),
@@ -264,7 +262,7 @@ impl Database {
             events: Arc::new(RowEvents::new(&SessionMemory::unlimited())),
             cross_check: None,
             cancel: CancelFlag::new(),
-            temp: Arc::new(TempSpace::new(&self.disk, Path::new("/db"))),
+            temp: Arc::new(TempSpace::new(self.db.store())),
             limits,
         }
     }

@@ -21,7 +21,7 @@ pub use image::Outcome;
 pub use journal::JournalOp;
 pub use latency::{LatencyMode, LatencyModel};
 pub(crate) use rng::Rng;
-pub use sample::{sample, takes_all};
+pub use sample::{sample, skip, takes_all};
 pub use series::{CrashImage, ImageSeries};
 
 #[cfg(test)]

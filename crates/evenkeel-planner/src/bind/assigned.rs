@@ -71,6 +71,7 @@ pub fn bind_assigned(
         params: Params::new(&[]),
         scopes: vec![Scope::default()],
         depth: 0,
+        begun: 0,
     };
     binder.scope().place = to.place();
     let mut targets = Vec::with_capacity(list.len());

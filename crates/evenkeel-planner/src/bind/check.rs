@@ -89,6 +89,7 @@ pub(super) fn row_binder<'a>(
         params: Params::new(&[]),
         scopes: vec![Scope::default()],
         depth: 0,
+        begun: 0,
     };
     let info = EntryInfo {
         aliased: false,

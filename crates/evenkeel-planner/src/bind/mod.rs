@@ -69,6 +69,9 @@ pub use type_name::type_of;
 /// Expressions and queries within one another beyond which a statement is refused.
 const MAX_DEPTH: usize = 5000;
 
+/// Expressions and queries between two looks at whether the statement is cancelled.
+const CANCEL_EVERY: u32 = 64;
+
 /// The binder of one statement.
 struct Binder<'a> {
     catalog: &'a dyn Catalog,
@@ -78,6 +81,8 @@ struct Binder<'a> {
     scopes: Vec<Scope>,
     /// How many expressions and queries are being bound within one another.
     depth: usize,
+    /// How many have been begun.
+    begun: u32,
 }
 
 /// Binds a statement. `given_params` are the types that the client declared for parameters; those
@@ -98,6 +103,7 @@ pub fn bind(
         params: Params::new(given_params),
         scopes: Vec::new(),
         depth: 0,
+        begun: 0,
     };
     let statement = match statement {
         Statement::Query(query) => {
@@ -142,6 +148,10 @@ impl Binder<'_> {
         if self.depth >= MAX_DEPTH {
             let message = "stack depth limit exceeded";
             return Err(PlanError::new(SqlState::STATEMENT_TOO_COMPLEX, message));
+        }
+        self.begun = self.begun.wrapping_add(1);
+        if self.begun.is_multiple_of(CANCEL_EVERY) {
+            self.session.check_cancel()?;
         }
         self.depth += 1;
         let result = stacker::maybe_grow(walk::RED_ZONE, walk::STACK_PART, || f(self));

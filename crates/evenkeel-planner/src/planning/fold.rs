@@ -115,7 +115,7 @@ impl Change for Fold<'_> {
 
 impl Fold<'_> {
     fn compute(&self, expr: &mut Expr) {
-        let mut statement = Statement::new(self.settings, None);
+        let mut statement = Statement::new(self.settings, &self.session, None);
         let nothing = layout::Layout::default();
         let Ok(program) = statement.program(expr, &nothing, &mut layout::Env::default()) else {
             return;

@@ -132,7 +132,7 @@ impl Search<'_> {
     /// Whether an item can begin a join.
     fn stands_alone(&self, item: usize) -> bool {
         match self.unit.items[item].kind {
-            ItemKind::Leaf(_) | ItemKind::Full { .. } => self.needs[item] == 0,
+            ItemKind::Leaf(_) | ItemKind::Full { .. } | ItemKind::Part(_) => self.needs[item] == 0,
             ItemKind::Special { .. } => self.distinct[item],
         }
     }
@@ -147,6 +147,9 @@ impl Statement<'_> {
         wish: &Wish,
         loops: f64,
     ) -> PlanResult<Paths> {
+        self.check_cancel()?;
+        let parts = (unit.items.len() > ITEMS_MAX).then(|| unit.clone().in_parts());
+        let unit = parts.as_ref().unwrap_or(unit);
         let count = unit.items.len();
         if count > ITEMS_MAX {
             return Err(PlanError::new(
@@ -294,6 +297,10 @@ impl Statement<'_> {
                 let filter: Vec<Clause> = restricting.into_iter().cloned().collect();
                 vec![self.full_join(&left, &right, on, &filter)?]
             }
+            ItemKind::Part(unit) => {
+                let filter: Vec<Clause> = restricting.into_iter().cloned().collect();
+                self.unit_paths(unit, &filter, search.wish, search.loops)?
+            }
             ItemKind::Special { unit, on, .. } => {
                 let filter: Vec<Clause> = restricting.into_iter().cloned().collect();
                 let right = self.unit_paths(unit, &filter, &Wish::default(), search.loops)?;
@@ -324,6 +331,7 @@ impl Statement<'_> {
 
     /// All ways to make a set from two.
     fn join_set(&mut self, search: &mut Search<'_>, set: Mask, any: bool) -> PlanResult<()> {
+        self.check_cancel()?;
         let mut left = (set - 1) & set;
         while left != 0 {
             self.join_pair(search, left, set & !left, any)?;
@@ -342,6 +350,7 @@ impl Statement<'_> {
         if !search.best.contains_key(&left) || !(any || search.connected(left, right)) {
             return Ok(());
         }
+        self.check_cancel()?;
         let single = right
             .is_power_of_two()
             .then(|| right.trailing_zeros() as usize);
@@ -383,6 +392,7 @@ impl Statement<'_> {
             let mut chosen: Option<(f64, Mask, Mask)> = None;
             for any in [false, true] {
                 for left in parts.clone() {
+                    self.check_cancel()?;
                     for right in parts.iter().chain(&waiting).copied().collect::<Vec<_>>() {
                         if left == right {
                             continue;

@@ -36,6 +36,7 @@ fn leaves(unit: &Unit, nullable: bool, out: &mut Vec<(usize, bool)>) {
     for item in &unit.items {
         match &item.kind {
             ItemKind::Leaf(rel) => out.push((*rel, nullable)),
+            ItemKind::Part(unit) => leaves(unit, nullable, out),
             ItemKind::Full { left, right, .. } => {
                 leaves(left, true, out);
                 leaves(right, true, out);

@@ -213,7 +213,7 @@ impl Statement<'_> {
                 let unit: &super::problem::Unit = unit;
                 self.unit_paths(unit, &pushed, &none, loops)?
             }
-            ItemKind::Full { .. } => Vec::new(),
+            ItemKind::Full { .. } | ItemKind::Part(_) => Vec::new(),
         };
         let best: Paths = cheapest(&found).cloned().into_iter().collect();
         search.inner.insert(key, best.clone());

@@ -69,7 +69,7 @@ pub struct Planning<'a> {
 /// # Errors
 /// 0A000 for what is not built, 54001 for a statement that is too large.
 pub fn plan(bound: &Bound, how: Planning<'_>) -> PlanResult<Plan> {
-    let mut statement = Statement::new(how.settings, how.values);
+    let mut statement = Statement::new(how.settings, how.session, how.values);
     statement.notes = how.notes;
     let missing = || PlanError::new(SqlState::INTERNAL_ERROR, "a query has no path");
     let (columns, best) = match &bound.statement {
@@ -128,7 +128,7 @@ pub fn row_programs(bound: &Bound, how: Planning<'_>) -> PlanResult<Vec<Program>
     };
     let mut query = Query::clone(query);
     fold::fold(&mut query, how.session, how.settings);
-    let mut statement = Statement::new(how.settings, how.values);
+    let mut statement = Statement::new(how.settings, how.session, how.values);
     let first = statement.enter(&mut query)?;
     let width = statement.rels.get(first).map_or(0, |rel| rel.types.len());
     let row = layout::Layout::of_columns(first, 0..width);

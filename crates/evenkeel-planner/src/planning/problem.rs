@@ -39,8 +39,11 @@ impl Clause {
     }
 }
 
+/// Items of a part of a large join problem.
+const PART: usize = 32;
+
 /// Items joined by inner joins.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Unit {
     /// The items.
     pub(super) items: Vec<Item>,
@@ -51,7 +54,7 @@ pub(super) struct Unit {
 }
 
 /// An operand of a join.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Item {
     /// Kind.
     pub(super) kind: ItemKind,
@@ -62,7 +65,7 @@ pub(super) struct Item {
 }
 
 /// Kinds of item.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) enum ItemKind {
     /// A relation.
     Leaf(usize),
@@ -72,6 +75,8 @@ pub(super) enum ItemKind {
         right: Box<Unit>,
         on: Vec<Clause>,
     },
+    /// The first items of a problem with too many, joined by themselves.
+    Part(Box<Unit>),
     /// The right side of a join that is not inner.
     Special {
         kind: SpecialKind,
@@ -103,6 +108,43 @@ impl Unit {
         }
         let outside = all.iter().filter(|rel| !self.rels.has(*rel));
         outside.collect()
+    }
+
+    /// The same problem with few items: the first of them, as they are written, are an item of
+    /// their own, and so are those together with the next, as by PostgreSQL's
+    /// `join_collapse_limit`. A condition is one of the smallest part that has all its relations.
+    pub(super) fn in_parts(self) -> Unit {
+        let all = self.rels.clone();
+        let mut clauses = self.clauses;
+        let mut left = self.items;
+        let mut part = Unit::default();
+        loop {
+            // No item comes before those that it needs.
+            let ready = |item: &Item| item.needs.common(&all).within(&part.rels);
+            let Some(next) = left.iter().position(ready) else {
+                break;
+            };
+            if part.items.len() >= PART {
+                let inside = |clause: &mut Clause| {
+                    let own = clause.rels.common(&all);
+                    !own.is_empty() && own.within(&part.rels)
+                };
+                part.clauses = clauses.extract_if(.., inside).collect();
+                let (rels, needs) = (part.rels.clone(), part.outside());
+                let inner = std::mem::take(&mut part);
+                push(&mut part, ItemKind::Part(Box::new(inner)), rels, needs);
+                continue;
+            }
+            let item = left.remove(next);
+            part.rels.extend(&item.rels);
+            part.items.push(item);
+        }
+        for item in left {
+            part.rels.extend(&item.rels);
+            part.items.push(item);
+        }
+        part.clauses = clauses;
+        part
     }
 }
 

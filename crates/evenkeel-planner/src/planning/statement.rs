@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use evenkeel_expr::call::Session;
 use evenkeel_types::{Datum, SqlType};
 
 use crate::bound::{CallExpr, Cte, Expr, ExprKind, Query, RangeEntry, RangeKind};
@@ -81,6 +82,8 @@ pub(super) struct Statement<'a> {
     pub(super) notes: bool,
     /// Costs and switches.
     pub(super) settings: &'a PlannerSettings,
+    /// The session that waits for the plan, or has given it up.
+    session: &'a dyn Session,
     /// The values of parameters, for a plan that is made for these.
     pub(super) values: Option<&'a [Datum]>,
     /// Relations, by number.
@@ -106,10 +109,15 @@ pub(super) struct Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    pub(super) fn new(settings: &'a PlannerSettings, values: Option<&'a [Datum]>) -> Statement<'a> {
+    pub(super) fn new(
+        settings: &'a PlannerSettings,
+        session: &'a dyn Session,
+        values: Option<&'a [Datum]>,
+    ) -> Statement<'a> {
         Statement {
             notes: false,
             settings,
+            session,
             values,
             rels: Vec::new(),
             ctes: Vec::new(),
@@ -122,6 +130,15 @@ impl<'a> Statement<'a> {
             changed: Vec::new(),
             row_locked: Vec::new(),
         }
+    }
+
+    /// Ends the planning of a statement that its session has given up, and lets other sessions of
+    /// the thread run. Asked wherever the work grows faster than the statement.
+    ///
+    /// # Errors
+    /// 57014.
+    pub(super) fn check_cancel(&self) -> PlanResult<()> {
+        Ok(self.session.check_cancel()?)
     }
 
     /// Numbers a query's relations and common table expressions. Answers the number of its first

@@ -101,6 +101,7 @@ fn ascending(expr: &Expr) -> OrderKey {
 impl Statement<'_> {
     /// The ways to run a query that no other beats; not empty.
     pub(super) fn query_paths(&mut self, mut query: Query) -> PlanResult<Vec<Planned>> {
+        self.check_cancel()?;
         extremes::rewrite(&mut query);
         let first = self.enter(&mut query)?;
         if query.set_operation.is_some() {

@@ -3,6 +3,7 @@
 //! of `schema.txt`; `clients.txt` has the same of what clients ask of the catalogs.
 //! `differences.txt` lists the statements that are answered otherwise, below the reason.
 
+mod cancel;
 mod catalog;
 mod constants;
 

@@ -23,8 +23,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Threads with deep stacks that plan statements, so that neither a server's threads wait for a
 /// plan nor a plan for them.
 ///
-/// Planning cannot be interrupted. A session that is cancelled gives its plan up; the thread goes
-/// on until it is done, as one of the overdue ones. When all places are taken, others wait.
+/// A session that is cancelled gives its plan up at once; the thread ends when the planner looks at
+/// the flag the next time, until then as one of the overdue ones. When all places are taken, others
+/// wait.
 pub struct Planners {
     /// Always there until it is dropped.
     runtime: Option<Runtime>,

@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use evenkeel_engine::memory::SessionMemory;
+use evenkeel_engine::temp::WorkLimits;
+use evenkeel_engine::transaction::Waiter;
+use evenkeel_engine::{EngineResult, Xid};
 use evenkeel_exec::{RowEvents, TempSpace};
 use evenkeel_expr::RandomState;
 use evenkeel_storage::Store;
+use parking_lot::Mutex;
 
 use crate::catalog::Catalog;
 use crate::exec::in_use::InUse;
@@ -21,6 +25,8 @@ pub struct Resources {
     pub temp: Arc<TempSpace>,
     /// The state of its random numbers.
     pub random: std::sync::Mutex<RandomState>,
+    /// Waits for other transactions on behalf of the session's.
+    waiter: Mutex<Option<Waiter>>,
     /// Its use of sequences.
     pub sequences: SequenceUse,
     /// Tables of its open plans.
@@ -33,13 +39,14 @@ pub struct Resources {
 
 impl Resources {
     /// For a session with this budget.
-    pub fn new(memory: Arc<SessionMemory>, store: &Store, catalog: Arc<Catalog>) -> Resources {
+    pub fn new(memory: Arc<SessionMemory>, store: &Arc<Store>, catalog: Arc<Catalog>) -> Resources {
         Resources {
             sequences: SequenceUse::new(catalog),
             in_use: Arc::default(),
             events: Arc::new(RowEvents::new(&memory)),
             memory,
-            temp: Arc::new(TempSpace::new(store.disk(), store.dir())),
+            waiter: Mutex::default(),
+            temp: Arc::new(TempSpace::new(store)),
             random: std::sync::Mutex::default(),
             work_mem: AtomicUsize::new(usize::MAX),
             synchronize_seqscans: AtomicBool::new(true),
@@ -50,7 +57,33 @@ impl Resources {
     pub fn limit(&self, work_mem: u64, temp_file_limit: Option<u64>) {
         let work_mem = usize::try_from(work_mem).unwrap_or(usize::MAX);
         self.work_mem.store(work_mem, Ordering::Relaxed);
-        self.temp.set_limit(temp_file_limit);
+        self.temp.quota().set_limit(temp_file_limit);
+    }
+
+    /// A transaction has begun, or its limits have changed.
+    pub fn set_waiter(&self, waiter: Waiter) {
+        *self.waiter.lock() = Some(waiter);
+    }
+
+    /// Waits on this thread until a transaction has ended.
+    ///
+    /// # Errors
+    /// 40P01, 55P03, 57014.
+    pub fn wait_for_xid(&self, xid: Xid) -> EngineResult<()> {
+        let waiter = self.waiter.lock().clone();
+        evenkeel_io::blocking(|| match waiter {
+            Some(waiter) => evenkeel_engine::block_on(waiter.wait_for_xid(xid)),
+            None => Ok(()),
+        })
+    }
+
+    /// The bounds of the sorts of commands, with `maintenance_work_mem` in bytes.
+    pub fn work_limits(&self, maintenance_work_mem: u64) -> WorkLimits {
+        WorkLimits {
+            bytes: usize::try_from(maintenance_work_mem).unwrap_or(usize::MAX),
+            memory: Arc::clone(&self.memory),
+            files: Arc::clone(self.temp.quota()),
+        }
     }
 
     /// Says whether scans of large tables begin where another one is.

@@ -261,7 +261,14 @@ impl Query {
                 return Err(SqlError::syntax(format!("{command} needs a query")));
             }
         };
-        let query = rows::plan(&self.text, &statement, &self.cx, &[], self.of.is_none())?;
+        let query = rows::plan(
+            &self.text,
+            &statement,
+            &self.cx,
+            &[],
+            self.of.is_none(),
+            false,
+        )?;
         match self.of {
             Some(command) if !query.plan.changed.is_empty() => Err(SqlError::unsupported(format!(
                 "{command} of a statement that changes rows"

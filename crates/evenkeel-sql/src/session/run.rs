@@ -226,11 +226,11 @@ impl Session {
             _planning: self.charge_planning(text)?,
         };
         let mut compiled = match here {
-            true => row::ends_its_statement(|| compilation.run())?,
+            true => row::ends_its_statement(|| compilation.run(true))?,
             false => {
                 let planners = self.engine.planners();
                 planners
-                    .run(&self.cancel, move || compilation.run())
+                    .run(&self.cancel, move || compilation.run(false))
                     .await?
             }
         };
@@ -382,7 +382,8 @@ struct Compilation {
 }
 
 impl Compilation {
-    fn run(mut self) -> SqlResult<Compiled> {
+    /// On a thread that is `shared` with other sessions, or on a planning thread.
+    fn run(mut self, shared: bool) -> SqlResult<Compiled> {
         let measured = match self.measured.take() {
             Some(measured) => measured,
             None => parse::measure(Arc::clone(&self.text))?,
@@ -400,7 +401,8 @@ impl Compilation {
                 Ok(compile::select_into(name, persistence, query))
             }
             statement => {
-                let planned = rows::plan(&self.text, &statement, &self.cx, &self.types, false)?;
+                let planned =
+                    rows::plan(&self.text, &statement, &self.cx, &self.types, false, shared)?;
                 Ok(Compiled::from(planned))
             }
         }

@@ -175,12 +175,15 @@ impl Session {
         Ok(())
     }
 
-    /// Applies the settings that limit waits for locks: they may change between the statements of
-    /// a transaction.
+    /// Applies the settings that limit waits for locks and the memory of sorts: they may change
+    /// between the statements of a transaction.
     fn limit_waits(&mut self) {
         if let Some(txn) = &mut self.tx.txn {
             txn.set_lock_timeout(self.effective.lock_timeout);
             txn.set_deadlock_timeout(self.effective.deadlock_timeout);
+            let work = self.effective.maintenance_work_mem;
+            txn.set_work_limits(self.resources.work_limits(work));
+            self.resources.set_waiter(txn.waiter());
         }
     }
 

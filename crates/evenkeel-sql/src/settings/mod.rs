@@ -456,6 +456,8 @@ pub struct Effective {
     pub work_mem: u64,
     /// `synchronize_seqscans`.
     pub synchronize_seqscans: bool,
+    /// `maintenance_work_mem`, in bytes.
+    pub maintenance_work_mem: u64,
     /// `temp_file_limit`, in bytes.
     pub temp_file_limit: Option<u64>,
     /// Settings of the cost model and the plan choice.
@@ -494,6 +496,7 @@ impl Effective {
             search_path: search_path(&settings.text("search_path"), user),
             work_mem: settings.bytes("work_mem"),
             synchronize_seqscans: settings.flag("synchronize_seqscans"),
+            maintenance_work_mem: settings.bytes("maintenance_work_mem"),
             temp_file_limit: u64::try_from(settings.number("temp_file_limit"))
                 .ok()
                 .map(|kilobytes| kilobytes << 10),

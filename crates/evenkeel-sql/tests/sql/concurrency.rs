@@ -427,3 +427,99 @@ async fn alter_table_sees_rows_that_its_snapshot_does_not() {
         .0;
     assert_eq!(rows, ["1|11", "2|21", "3|31", "4|41"]);
 }
+
+/// A wait for the transaction that drops or restarts a sequence is a wait for a lock.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nextval_waits_for_who_drops_the_sequence_as_for_a_lock() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(&mut main, "CREATE SEQUENCE s").await.unwrap();
+    for change in ["DROP SEQUENCE s", "ALTER SEQUENCE s RESTART WITH 7"] {
+        run(&mut main, &format!("BEGIN; {change}")).await.unwrap();
+        let mut other = session(&engine);
+        let text = "SET lock_timeout = 20; SELECT nextval('s')";
+        let error = run(&mut other, text).await.unwrap_err();
+        assert_eq!(error.sqlstate.as_str(), "55P03", "{change}");
+        run(&mut main, "ROLLBACK").await.unwrap();
+    }
+    run(&mut main, "BEGIN; ALTER SEQUENCE s RESTART WITH 7")
+        .await
+        .unwrap();
+    let waiting = background(&engine, "SELECT nextval('s')");
+    until_blocked(&engine).await;
+    run(&mut main, "COMMIT").await.unwrap();
+    waiting.await.unwrap().unwrap();
+    let (next, _) = run(&mut main, "SELECT nextval('s')").await.unwrap();
+    assert_eq!(next, ["8"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_deadlock_by_a_sequence_has_a_victim() {
+    let (engine, mut main) = table_with_a_row().await;
+    run(&mut main, "CREATE SEQUENCE s; SET deadlock_timeout = 20")
+        .await
+        .unwrap();
+    run(&mut main, "BEGIN; DROP SEQUENCE s").await.unwrap();
+    let text = "SET deadlock_timeout = 20; BEGIN; UPDATE t SET n = 0 WHERE id = 1; \
+                SELECT nextval('s')";
+    let other = background(&engine, text);
+    until_blocked(&engine).await;
+    let ours = run(&mut main, "UPDATE t SET n = 1 WHERE id = 1").await;
+    drop(main);
+    let theirs = other.await.unwrap();
+    let state = |error: &evenkeel_sql::SqlError| error.sqlstate.as_str() == "40P01";
+    let victims = [ours.as_ref().err(), theirs.as_ref().err()];
+    let victims = victims.into_iter().flatten().filter(|error| state(error));
+    assert_eq!(victims.count(), 1, "{ours:?} {theirs:?}");
+}
+
+/// Counts the times that this thread leaves its sessions to another.
+mod hand_over {
+    use std::cell::Cell;
+
+    thread_local!(static COUNT: Cell<u32> = const { Cell::new(0) });
+
+    pub fn hook(work: &mut dyn FnMut()) {
+        COUNT.set(COUNT.get() + 1);
+        work();
+    }
+
+    pub fn count() -> u32 {
+        COUNT.get()
+    }
+}
+
+#[tokio::test]
+async fn a_short_statement_that_plans_for_long_leaves_its_thread_to_others() {
+    evenkeel_io::set_blocking_hook(hand_over::hook).unwrap();
+    let (_engine, mut main) = table_with_a_row().await;
+    let before = hand_over::count();
+    run(&mut main, "SELECT 1 FROM t").await.unwrap();
+    assert_eq!(hand_over::count(), before);
+    let tables: Vec<_> = (0..10).map(|n| format!("t t{n}")).collect();
+    let text = format!("SELECT 1 FROM {} LIMIT 0", tables.join(", "));
+    run(&mut main, &text).await.unwrap();
+    assert!(hand_over::count() > before, "planned without a pause");
+}
+
+/// The joins of a text may be more than one search takes.
+#[tokio::test]
+async fn a_join_of_hundreds_of_relations_runs() {
+    let engine = open();
+    let mut main = session(&engine);
+    run(
+        &mut main,
+        "CREATE TABLE one (id int PRIMARY KEY); INSERT INTO one VALUES (1)",
+    )
+    .await
+    .unwrap();
+    for (join, null) in [("JOIN", ""), ("LEFT JOIN", " WHERE u279.id IS NOT NULL")] {
+        let joins = (1..280).map(|n| format!(" {join} one u{n} ON u{n}.id = u{}.id", n - 1));
+        let joins: String = joins.collect();
+        let text = format!("SELECT count(*), sum(u279.id) FROM one u0{joins}{null}");
+        let (rows, _) = run(&mut main, &text).await.unwrap();
+        assert_eq!(rows, ["1|1"], "{join}");
+    }
+    let tables: Vec<_> = (0..280).map(|n| format!("one u{n}")).collect();
+    let text = format!("SELECT count(*) FROM {}", tables.join(", "));
+    assert_eq!(run(&mut main, &text).await.unwrap().0, ["1"]);
+}

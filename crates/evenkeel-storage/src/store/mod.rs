@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use evenkeel_io::{Disk, LockGuard};
+use evenkeel_io::{Disk, File, LockGuard, OpenOptions};
 use parking_lot::Mutex;
 
 use crate::buffer::BufferPool;
@@ -78,6 +78,20 @@ impl Store {
     #[must_use]
     pub fn disk(&self) -> &Arc<dyn Disk> {
         &self.core.disk
+    }
+
+    /// Opens a temporary file; relation files that nobody uses are closed for it if the process has
+    /// no descriptor left.
+    ///
+    /// # Errors
+    /// [`StorageError::TooManyFiles`] if that does not help; those of the disk.
+    pub fn open_temporary(
+        &self,
+        path: &Path,
+        options: OpenOptions,
+    ) -> StorageResult<Arc<dyn File>> {
+        let files = self.core.pool.files().sync_table();
+        files.with_descriptor(|| self.core.disk.open(path, options))
     }
 
     /// The data directory.

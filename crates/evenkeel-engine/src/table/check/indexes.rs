@@ -16,6 +16,8 @@ use crate::heap::prune::{Fate, xmax_hint, xmin_hint};
 use crate::heap::read::{Entry, Link, chain};
 use crate::sort::KeySorter;
 use crate::table::{KeyKind, Table};
+use crate::temp::WorkLimits;
+use crate::ticket::CancelFlag;
 use crate::txn::Horizon;
 use crate::types::Tid;
 
@@ -97,7 +99,7 @@ fn newest_version(
 
 pub(super) fn sorter(table: &Table, limit: usize) -> KeySorter {
     let store = table.db.store();
-    KeySorter::new(store.disk(), store.dir(), limit)
+    KeySorter::new(store, WorkLimits::unlimited(limit), &CancelFlag::new())
 }
 
 /// The entries of a tree, one by one in order.

@@ -17,6 +17,7 @@ mod redo;
 mod removal;
 mod settings;
 mod shared_keys;
+mod sorting;
 mod stale;
 mod statistics;
 mod vacuum;

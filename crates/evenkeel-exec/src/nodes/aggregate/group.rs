@@ -104,19 +104,16 @@ impl State {
                 for (key, _, _) in &aggregate.order_by {
                     args.push(cx.eval(key, row)?);
                 }
-                sorter.push(args)
+                sorter.push(args)?;
+                // A row goes to several states, and to each once: none gives way in between.
+                sorter.settle_all(cx)
             }
             State::Feeding(..) => Err(ExecError::plan("a row behind the last")),
         }
     }
 
     /// Begins to feed sorted rows.
-    fn begin(
-        mut sorter: Sorter,
-        aggregate: &Aggregate,
-        group: &[Datum],
-        cx: &Cx,
-    ) -> ExecResult<State> {
+    fn begin(sorter: Sorter, aggregate: &Aggregate, group: &[Datum], cx: &Cx) -> ExecResult<State> {
         let types = types(aggregate);
         let state = match aggregate.proc.kind {
             ProcKind::Aggregate(new) => new(&types),
@@ -142,7 +139,6 @@ impl State {
             }
             _ => return Err(ExecError::plan("an aggregate that is none")),
         };
-        sorter.finish()?;
         Ok(State::Feeding(state, sorter, None))
     }
 
@@ -219,6 +215,9 @@ impl Group {
     ) -> ExecResult<bool> {
         for (state, aggregate) in self.states.iter_mut().zip(aggregates) {
             if let State::Gathering(sorter) = state {
+                if !sorter.finish(cx)? {
+                    return Ok(false);
+                }
                 let none = Sorter::new(0, Arc::new([]), cx);
                 let sorter = std::mem::replace(sorter, none);
                 *state = State::begin(sorter, aggregate, group, cx)?;

@@ -1,7 +1,6 @@
 //! `nextval` and its kin.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use evenkeel_engine::Database;
 use evenkeel_engine::sequence::{NoNumber, Sequence};
@@ -11,9 +10,6 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::StatementCx;
 use crate::exec::sequence_use::Used;
 use crate::types::Datum;
-
-/// Time between two looks for whether the transaction that drops a sequence has ended.
-const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// `pg_get_sequence_data`, which is a set here.
 const DATA: u32 = 16_028;
@@ -70,8 +66,8 @@ pub fn not_a_sequence(relation: &Relation) -> SqlError {
 }
 
 /// The open sequence, and what `work` makes of it. A sequence that another transaction drops or
-/// restarts is looked for again when that has ended. Nothing searches this wait for a deadlock; the
-/// statement's timeout ends it.
+/// restarts is looked for again when that has ended: a wait for that transaction as any other, with
+/// its timeouts and its deadlocks.
 fn with_open<T>(
     cx: &StatementCx,
     oid: Oid,
@@ -85,9 +81,11 @@ fn with_open<T>(
                 Ok(value) => return Ok((value, info)),
                 Err(NoNumber::AtMax) => return Err(exhausted(&info, "maximum", info.rule.max)),
                 Err(NoNumber::AtMin) => return Err(exhausted(&info, "minimum", info.rule.min)),
-                Err(NoNumber::Closing) => {
+                Err(NoNumber::Closing(xid)) => {
                     cx.seed.cancel.check()?;
-                    evenkeel_io::blocking(|| std::thread::sleep(LOOK_AGAIN));
+                    cx.seed.resources.wait_for_xid(xid)?;
+                    // It has ended; what follows from that is about to be seen.
+                    std::thread::yield_now();
                 }
             }
         }

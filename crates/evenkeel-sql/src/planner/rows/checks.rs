@@ -125,7 +125,7 @@ pub fn programs(table: &TableInfo, cx: &Arc<StatementCx>) -> SqlResult<RowRules>
     let text = format!("INSERT INTO {name} DEFAULT VALUES");
     let broken = || SqlError::internal("a table without a plan of its constraints");
     let statement = parse(&text)?.ok_or_else(broken)?;
-    let query = super::plan(&text, &statement, cx, &[], false)?;
+    let query = super::plan(&text, &statement, cx, &[], false, false)?;
     let plan = Arc::try_unwrap(query.plan).map_err(|_| broken())?;
     match plan.root.kind {
         NodeKind::ModifyTable {

@@ -38,7 +38,8 @@ pub struct RowQuery {
     pub keep: bool,
 }
 
-/// Binds and plans a statement. `notes` is for EXPLAIN.
+/// Binds and plans a statement. `notes` is for EXPLAIN; on a thread that is `shared` with other
+/// sessions they run on if it takes long.
 ///
 /// # Errors
 /// PostgreSQL's of names and types, with positions; 0A000 for what is not built.
@@ -48,9 +49,11 @@ pub fn plan(
     cx: &Arc<StatementCx>,
     given: &[Option<SqlType>],
     notes: bool,
+    shared: bool,
 ) -> SqlResult<RowQuery> {
     let names = Names::new(Arc::clone(cx));
     let session = RowSession::new(Arc::clone(cx));
+    session.begin_turn(shared);
     let planned = bind::bind(statement, &names, &session, given)
         .and_then(|bound| planned(&bound, &session, cx, notes));
     let plan = planned.map_err(|error| planner_error(error, text))?;
