@@ -124,7 +124,7 @@ impl Stored {
                 let row = self.shown(row, old, cx)?;
                 let types = relation.columns.iter().map(|column| column.ty);
                 let cx = cx.env.session.types();
-                return Err(null_violation(&relation.name, &column.name, &row, types, cx).into());
+                return Err(null_violation(relation.names(), &column.name, &row, types, cx).into());
             }
         }
         for check in checks {
@@ -132,7 +132,7 @@ impl Stored {
             if matches!(cx.eval(&check.condition, row)?, Datum::Bool(false)) {
                 let types = relation.columns.iter().map(|column| column.ty);
                 let cx = cx.env.session.types();
-                return Err(check_violation(&relation.name, &check.name, row, types, cx).into());
+                return Err(check_violation(relation.names(), &check.name, row, types, cx).into());
             }
         }
         let mut bytes = Vec::new();
@@ -178,17 +178,18 @@ fn text(value: &Datum, ty: SqlType, types: &TypeContext) -> String {
     }
 }
 
-/// 23502 for a row of these types, which the detail shows as PostgreSQL does, long values
-/// shortened.
+/// 23502 for a row of these types in a relation given by schema and name. The detail shows it as
+/// PostgreSQL does, long values shortened.
 pub fn null_violation(
-    relation: &str,
+    relation: (&str, &str),
     column: &str,
     row: &[Datum],
     types: impl Iterator<Item = SqlType>,
     cx: &TypeContext,
 ) -> TypeError {
     let message = format!(
-        "null value in column \"{column}\" of relation \"{relation}\" violates not-null constraint"
+        "null value in column \"{column}\" of relation \"{}\" violates not-null constraint",
+        relation.1
     );
     TypeError::new(SqlState::NOT_NULL_VIOLATION, message)
         .detail(failing(row, types, cx))
@@ -197,14 +198,16 @@ pub fn null_violation(
 
 /// 23514 for a row of these types, shown in the same way.
 pub fn check_violation(
-    relation: &str,
+    relation: (&str, &str),
     check: &str,
     row: &[Datum],
     types: impl Iterator<Item = SqlType>,
     cx: &TypeContext,
 ) -> TypeError {
-    let message =
-        format!("new row for relation \"{relation}\" violates check constraint \"{check}\"");
+    let message = format!(
+        "new row for relation \"{}\" violates check constraint \"{check}\"",
+        relation.1
+    );
     TypeError::new(SqlState::CHECK_VIOLATION, message)
         .detail(failing(row, types, cx))
         .constraint(relation, check)
@@ -246,5 +249,5 @@ pub(crate) fn refused(error: ExecError, relation: &Relation, row: &[Datum], cx: 
     let described = TypeError::new(SqlState::UNIQUE_VIOLATION, error.to_string());
     let key = key_of(index, relation, row, cx.env.session.types());
     let described = described.detail(key);
-    described.constraint(&relation.name, &index.name).into()
+    described.constraint(relation.names(), &index.name).into()
 }

@@ -130,6 +130,13 @@ pub struct IndexColumn {
     pub nulls_first: bool,
 }
 
+impl Relation {
+    /// Its schema and its name.
+    pub fn names(&self) -> (&str, &str) {
+        (&self.schema, &self.name)
+    }
+}
+
 /// How large a relation is.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct RelationSize {

@@ -46,8 +46,7 @@ pub(crate) fn error_response(severity: &str, error: &SqlError) -> PgWireBackendM
     optional(b'H', more.hint.clone());
     optional(b'P', more.position.map(|position| position.to_string()));
     optional(b'W', more.context.clone());
-    // Tables are in one schema.
-    optional(b's', more.table.is_some().then(|| "public".to_owned()));
+    optional(b's', more.schema.clone());
     optional(b't', more.table.clone());
     optional(b'c', more.column.clone());
     optional(b'n', more.constraint.clone());
@@ -56,10 +55,12 @@ pub(crate) fn error_response(severity: &str, error: &SqlError) -> PgWireBackendM
 
 /// The NoticeResponse for `notice`.
 pub(crate) fn notice_response(notice: &evenkeel_sql::Notice) -> PgWireBackendMessage {
-    PgWireBackendMessage::NoticeResponse(NoticeResponse::new(vec![
+    let mut fields = vec![
         (b'S', notice.severity.to_owned()),
         (b'V', notice.severity.to_owned()),
         (b'C', notice.sqlstate.0.to_owned()),
         (b'M', notice.message.clone()),
-    ]))
+    ];
+    fields.extend(notice.detail.clone().map(|detail| (b'D', detail)));
+    PgWireBackendMessage::NoticeResponse(NoticeResponse::new(fields))
 }

@@ -24,6 +24,8 @@ pub struct ErrorFields {
     pub position: Option<u32>,
     /// Where the engine was: COPY's line, for example.
     pub context: Option<String>,
+    /// The schema of the table concerned.
+    pub schema: Option<String>,
     /// The table concerned.
     pub table: Option<String>,
     /// The column concerned.
@@ -111,9 +113,10 @@ impl SqlError {
         self
     }
 
-    /// Names the table.
+    /// Names the table, with its schema.
     #[must_use]
-    pub fn table(mut self, table: impl Into<String>) -> SqlError {
+    pub fn table(mut self, schema: impl Into<String>, table: impl Into<String>) -> SqlError {
+        self.fields.schema = Some(schema.into());
         self.fields.table = Some(table.into());
         self
     }
@@ -176,6 +179,7 @@ impl From<TypeError> for SqlError {
         out.fields.hint = error.hint.map(String::from);
         out.fields.context = error.context.map(String::from);
         if let Some(concerns) = error.concerns {
+            out.fields.schema = Some(concerns.schema.into());
             out.fields.table = Some(concerns.table.into());
             out.fields.column = concerns.column.map(Into::into);
             out.fields.constraint = concerns.constraint.map(Into::into);

@@ -70,6 +70,8 @@ pub struct Notice {
     pub sqlstate: SqlState,
     /// The text.
     pub message: String,
+    /// DETAIL
+    pub detail: Option<String>,
 }
 
 /// The format of a COPY.

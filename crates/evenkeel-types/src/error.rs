@@ -299,6 +299,8 @@ pub struct TypeError {
 /// A table and what of it an error is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Concerned {
+    /// The name of the table's schema.
+    pub schema: Box<str>,
     /// The table's name.
     pub table: Box<str>,
     /// A column of it.
@@ -320,10 +322,11 @@ impl TypeError {
         }
     }
 
-    /// Says which column of a table the error is about.
+    /// Says which column of a table, given by schema and name, the error is about.
     #[must_use]
-    pub fn column(mut self, table: &str, column: &str) -> TypeError {
+    pub fn column(mut self, (schema, table): (&str, &str), column: &str) -> TypeError {
         self.concerns = Some(Box::new(Concerned {
+            schema: schema.into(),
             table: table.into(),
             column: Some(column.into()),
             constraint: None,
@@ -331,10 +334,11 @@ impl TypeError {
         self
     }
 
-    /// Says which constraint of a table the error is about.
+    /// Says which constraint of a table, given by schema and name, the error is about.
     #[must_use]
-    pub fn constraint(mut self, table: &str, constraint: &str) -> TypeError {
+    pub fn constraint(mut self, (schema, table): (&str, &str), constraint: &str) -> TypeError {
         self.concerns = Some(Box::new(Concerned {
+            schema: schema.into(),
             table: table.into(),
             column: None,
             constraint: Some(constraint.into()),

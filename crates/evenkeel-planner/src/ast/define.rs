@@ -31,6 +31,24 @@ pub enum Define {
         /// The change.
         change: SequenceChange,
     },
+    /// `CREATE SCHEMA`
+    CreateSchema {
+        /// Its name; that of its owner if it is not given.
+        name: Option<Name>,
+        /// `AUTHORIZATION`
+        owner: Option<Role>,
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+        /// Whether objects to be made in it follow, which are not read.
+        elements: bool,
+    },
+    /// `ALTER SCHEMA`
+    AlterSchema {
+        /// Its name.
+        name: Name,
+        /// The change.
+        change: SchemaChange,
+    },
     /// `CREATE EXTENSION`
     CreateExtension {
         /// Its name.
@@ -55,6 +73,15 @@ pub enum Define {
         /// `CASCADE`
         cascade: bool,
     },
+}
+
+/// A change of a schema.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SchemaChange {
+    /// `RENAME TO`
+    Rename(Name),
+    /// `OWNER TO`
+    Owner(Role),
 }
 
 /// A change of a sequence.
@@ -491,6 +518,8 @@ pub enum DropKind {
     Index,
     /// `SEQUENCE`
     Sequence,
+    /// `SCHEMA`
+    Schema,
     /// `EXTENSION`
     Extension,
 }

@@ -256,7 +256,6 @@ unbuilt! {
     "CREATE ROLE": Create Role;
     "CREATE RULE": Create Rule;
     "CREATE RULE": Create Or Replace Rule;
-    "CREATE SCHEMA": Create Schema;
     "CREATE SEQUENCE": Create Sequence;
     "CREATE SEQUENCE": Create Temp Sequence;
     "CREATE SEQUENCE": Create Temporary Sequence;
@@ -315,7 +314,6 @@ unbuilt! {
     "ALTER ROLE": Alter Role;
     "ALTER ROUTINE": Alter Routine;
     "ALTER RULE": Alter Rule;
-    "ALTER SCHEMA": Alter Schema;
     "ALTER SEQUENCE": Alter Sequence;
     "ALTER SERVER": Alter Server;
     "ALTER STATISTICS": Alter Statistics;
@@ -351,7 +349,6 @@ unbuilt! {
     "DROP ROLE": Drop Role;
     "DROP ROUTINE": Drop Routine;
     "DROP RULE": Drop Rule;
-    "DROP SCHEMA": Drop Schema;
     "DROP SEQUENCE": Drop Sequence;
     "DROP SERVER": Drop Server;
     "DROP STATISTICS": Drop Statistics;

@@ -30,7 +30,10 @@ impl Parser<'_> {
                 let name = self.qualified_name()?;
                 self.rename(DropKind::Index, name, if_exists).map(Some)
             }
-            (Kw::Drop, Tok::Key(Kw::Table | Kw::Index | Kw::Sequence | Kw::Extension)) => {
+            (
+                Kw::Drop,
+                Tok::Key(Kw::Table | Kw::Index | Kw::Sequence | Kw::Schema | Kw::Extension),
+            ) => {
                 self.bump();
                 self.drop().map(Some)
             }
@@ -42,6 +45,14 @@ impl Parser<'_> {
                 self.bump();
                 self.bump();
                 self.alter_sequence().map(Some)
+            }
+            (Kw::Create, Tok::Key(Kw::Schema)) => {
+                self.skip(2);
+                self.create_schema().map(Some)
+            }
+            (Kw::Alter, Tok::Key(Kw::Schema)) => {
+                self.skip(2);
+                self.alter_schema().map(Some)
             }
             (Kw::Create, Tok::Key(Kw::Extension)) => {
                 self.bump();
@@ -334,13 +345,14 @@ impl Parser<'_> {
             Tok::Key(Kw::Table) => DropKind::Table,
             Tok::Key(Kw::Index) => DropKind::Index,
             Tok::Key(Kw::Sequence) => DropKind::Sequence,
+            Tok::Key(Kw::Schema) => DropKind::Schema,
             _ => DropKind::Extension,
         };
         self.bump();
         let concurrently = kind == DropKind::Index && self.accept_key(Kw::Concurrently);
         let if_exists = self.if_exists();
         let names = match kind {
-            DropKind::Extension => self.list(|parser| {
+            DropKind::Extension | DropKind::Schema => self.list(|parser| {
                 let name = parser.col_id()?;
                 Ok(QualifiedName { parts: vec![name] })
             })?,

@@ -19,6 +19,7 @@ mod merge;
 mod numbers;
 mod primary;
 mod query;
+mod schema;
 mod sequence;
 mod session;
 mod settings;

@@ -342,7 +342,7 @@ fn check_no_nulls(txn: &mut Transaction, table: &TableInfo, columns: &[usize]) -
                         table.name
                     );
                     let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
-                    return Err(error.table(&*table.name).column(&**name));
+                    return Err(error.table(&*table.schema, &*table.name).column(&**name));
                 }
             }
         }

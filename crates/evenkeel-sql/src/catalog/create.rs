@@ -12,8 +12,8 @@ use super::system::{
 };
 use super::{
     Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
-    Generated, IndexInfo, NOWHERE, NewCheck, NewNotNull, Oid, OwnSequence, PG_CATALOG_OID,
-    RelationStats, StorageParameters, TableInfo,
+    Generated, IndexInfo, NOWHERE, NewCheck, NewNotNull, Oid, OwnSequence, RelationStats,
+    StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{KeyColumn, is_indexable};
@@ -264,7 +264,7 @@ impl Catalog {
         create: &CreateTable,
     ) -> SqlResult<Option<Arc<TableInfo>>> {
         check_columns(create)?;
-        let schema_oid = self.schema_for_create(&create.schema)?;
+        let schema_oid = self.schema_for_create(ddl, &create.schema)?;
         if !self
             .claim_name(txn, ddl, schema_oid, &create.name, create.if_not_exists)
             .await?
@@ -415,21 +415,8 @@ impl Catalog {
         Ok(true)
     }
 
-    pub(super) fn schema_for_create(&self, schema: &str) -> SqlResult<Oid> {
-        let oid = self.current().schema_oid(schema).ok_or_else(|| {
-            let message = format!("schema \"{schema}\" does not exist");
-            SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
-        })?;
-        if oid == PG_CATALOG_OID || schema == "information_schema" {
-            let message = format!("permission denied to create in schema \"{schema}\"");
-            let error = SqlError::new(SqlState::INSUFFICIENT_PRIVILEGE, message);
-            return Err(error.detail("System catalog modifications are currently disallowed."));
-        }
-        Ok(oid)
-    }
-
-    /// Reserves a relation's name to the end of the transaction. False if it is taken and that
-    /// is all right; 42P07 if it is taken.
+    /// Reserves a relation's name to the end of the transaction, and keeps its schema. False if it
+    /// is taken and that is all right; 42P07 if it is taken.
     pub(super) async fn claim_name(
         &self,
         txn: &Transaction,
@@ -438,6 +425,7 @@ impl Catalog {
         name: &str,
         may_exist: bool,
     ) -> SqlResult<bool> {
+        self.keep_schema(txn, ddl, schema).await?;
         let lock = name_lock(schema, name);
         txn.lock_table(lock, TableLockMode::Exclusive, WaitPolicy::Block)
             .await?;

@@ -20,6 +20,7 @@ mod names;
 mod not_null;
 mod parameters;
 mod rename;
+mod schema;
 mod sequence;
 mod sequence_info;
 mod set_statistics;
@@ -323,6 +324,17 @@ impl TableInfo {
     pub fn lock_id(&self) -> u64 {
         u64::from(self.oid)
     }
+}
+
+/// A schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchemaInfo {
+    /// Oid.
+    pub oid: Oid,
+    /// Name.
+    pub name: Arc<str>,
+    /// Its row in `pg_namespace`, unless it is as in a new database.
+    pub(crate) place: Option<Tid>,
 }
 
 /// An installed extension.

@@ -117,7 +117,7 @@ impl Catalog {
         ddl: &DdlLog,
         new: &NewSequence,
     ) -> SqlResult<Option<Arc<SequenceInfo>>> {
-        let schema_oid = self.schema_for_create(&new.schema)?;
+        let schema_oid = self.schema_for_create(ddl, &new.schema)?;
         let may_exist = new.if_not_exists;
         if !self
             .claim_name(txn, ddl, schema_oid, &new.name, may_exist)

@@ -5,10 +5,8 @@ use std::sync::Arc;
 
 use evenkeel_engine::Database;
 
-use super::{
-    ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID,
-    PUBLIC_OID, SequenceInfo, TableInfo,
-};
+use super::schema::builtin;
+use super::{ExtensionInfo, ForeignKeyInfo, IndexInfo, Oid, SchemaInfo, SequenceInfo, TableInfo};
 
 /// A relation by name.
 #[derive(Debug, Clone)]
@@ -43,6 +41,10 @@ pub(crate) enum CatalogChange {
     PutSequence(Arc<SequenceInfo>),
     /// A sequence is gone.
     DropSequence(Oid),
+    /// A schema is new, or has a new name.
+    PutSchema(Arc<SchemaInfo>),
+    /// A schema is gone.
+    DropSchema(Oid),
     /// An extension is installed.
     PutExtension(Arc<ExtensionInfo>),
     /// An extension is gone.
@@ -54,6 +56,8 @@ pub(crate) enum CatalogChange {
 pub struct CatalogState {
     /// Differs from that of every state with other content.
     pub version: u64,
+    schemas: BTreeMap<Oid, Arc<SchemaInfo>>,
+    schema_names: HashMap<Arc<str>, Oid>,
     tables: BTreeMap<Oid, Arc<TableInfo>>,
     sequences: BTreeMap<Oid, Arc<SequenceInfo>>,
     /// Oid of a relation (table or index) to the oid of its table.
@@ -70,8 +74,10 @@ pub struct CatalogState {
 
 impl CatalogState {
     pub(crate) fn new(version: u64) -> CatalogState {
-        CatalogState {
+        let mut state = CatalogState {
             version,
+            schemas: BTreeMap::new(),
+            schema_names: HashMap::new(),
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
             owners: HashMap::new(),
@@ -80,7 +86,11 @@ impl CatalogState {
             references: BTreeSet::new(),
             foreign_keys: HashMap::new(),
             database: None,
+        };
+        for schema in builtin() {
+            state.put_schema(Arc::new(schema));
         }
+        state
     }
 
     /// The state of the catalog of this database.
@@ -107,6 +117,7 @@ impl CatalogState {
     pub(crate) fn apply(&mut self, change: &CatalogChange) {
         match change {
             CatalogChange::PutTable(table) => {
+                let table = &self.with_schema_of_table(table);
                 self.forget_table(table.oid);
                 self.owners.insert(table.oid, table.oid);
                 self.names
@@ -124,18 +135,68 @@ impl CatalogState {
             }
             CatalogChange::DropTable(oid) => self.forget_table(*oid),
             CatalogChange::PutSequence(sequence) => {
+                let sequence = &self.with_schema_of_sequence(sequence);
                 self.forget_sequence(sequence.oid);
                 let name = (sequence.schema_oid, Arc::clone(&sequence.name));
                 self.names.insert(name, sequence.oid);
                 self.sequences.insert(sequence.oid, Arc::clone(sequence));
             }
             CatalogChange::DropSequence(oid) => self.forget_sequence(*oid),
+            CatalogChange::PutSchema(schema) => self.put_schema(Arc::clone(schema)),
+            CatalogChange::DropSchema(oid) => self.forget_schema(*oid),
             CatalogChange::PutExtension(extension) => {
                 self.extensions.insert(extension.oid, Arc::clone(extension));
             }
             CatalogChange::DropExtension(oid) => {
                 self.extensions.remove(oid);
             }
+        }
+    }
+
+    fn forget_schema(&mut self, oid: Oid) {
+        if let Some(old) = self.schemas.remove(&oid) {
+            self.schema_names.remove(&old.name);
+        }
+    }
+
+    /// A relation carries its schema's name; a schema that is renamed has it replaced in all.
+    fn put_schema(&mut self, schema: Arc<SchemaInfo>) {
+        let oid = schema.oid;
+        self.forget_schema(oid);
+        self.schema_names.insert(Arc::clone(&schema.name), oid);
+        self.schemas.insert(oid, schema);
+        let tables: Vec<_> = self.tables_in(oid).cloned().collect();
+        for table in tables {
+            let renamed = self.with_schema_of_table(&table);
+            self.tables.insert(table.oid, renamed);
+        }
+        let sequences: Vec<_> = self.sequences_in(oid).cloned().collect();
+        for sequence in sequences {
+            let renamed = self.with_schema_of_sequence(&sequence);
+            self.sequences.insert(sequence.oid, renamed);
+        }
+    }
+
+    /// The table with the name that its schema has now: its definition may have been made before
+    /// a rename that another transaction committed first.
+    fn with_schema_of_table(&self, table: &Arc<TableInfo>) -> Arc<TableInfo> {
+        match self.schema_name(table.schema_oid) {
+            Some(name) if *name != table.schema => Arc::new(TableInfo {
+                schema: Arc::clone(name),
+                ..TableInfo::clone(table)
+            }),
+            _ => Arc::clone(table),
+        }
+    }
+
+    /// As [`CatalogState::with_schema_of_table`].
+    fn with_schema_of_sequence(&self, sequence: &Arc<SequenceInfo>) -> Arc<SequenceInfo> {
+        match self.schema_name(sequence.schema_oid) {
+            Some(name) if *name != sequence.schema => Arc::new(SequenceInfo {
+                schema: Arc::clone(name),
+                ..SequenceInfo::clone(sequence)
+            }),
+            _ => Arc::clone(sequence),
         }
     }
 
@@ -257,29 +318,24 @@ impl CatalogState {
         self.tables.values()
     }
 
-    /// All schemas: oid and name.
-    pub fn schemas(&self) -> &'static [(Oid, &'static str)] {
-        &[
-            (PG_CATALOG_OID, "pg_catalog"),
-            (PUBLIC_OID, "public"),
-            (INFORMATION_SCHEMA_OID, "information_schema"),
-        ]
+    /// All schemas, by oid.
+    pub fn schemas(&self) -> impl Iterator<Item = &Arc<SchemaInfo>> {
+        self.schemas.values()
+    }
+
+    /// A schema by oid.
+    pub fn schema(&self, oid: Oid) -> Option<&Arc<SchemaInfo>> {
+        self.schemas.get(&oid)
     }
 
     /// Oid of a schema.
     pub fn schema_oid(&self, name: &str) -> Option<Oid> {
-        self.schemas()
-            .iter()
-            .find(|(_, schema)| *schema == name)
-            .map(|(oid, _)| *oid)
+        self.schema_names.get(name).copied()
     }
 
     /// Name of a schema.
-    pub fn schema_name(&self, oid: Oid) -> Option<&'static str> {
-        self.schemas()
-            .iter()
-            .find(|(schema, _)| *schema == oid)
-            .map(|(_, name)| *name)
+    pub fn schema_name(&self, oid: Oid) -> Option<&Arc<str>> {
+        Some(&self.schemas.get(&oid)?.name)
     }
 
     /// Installed extensions.

@@ -18,8 +18,8 @@ use super::state::{CatalogChange, CatalogState};
 use super::statistics::{ColumnStats, RelationStats};
 use super::{
     CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, DroppedColumn, ExtensionInfo,
-    ForeignKeyInfo, Generated, Identity, IndexInfo, LargeInfo, NotNull, Oid, SequenceInfo,
-    TableInfo,
+    ForeignKeyInfo, Generated, Identity, IndexInfo, LargeInfo, NotNull, Oid, SchemaInfo,
+    SequenceInfo, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
@@ -31,6 +31,7 @@ const ATTRIBUTE_OID: Oid = 1249;
 const INDEX_OID: Oid = 2610;
 const CONSTRAINT_OID: Oid = 2606;
 const EXTENSION_OID: Oid = 3079;
+const NAMESPACE_OID: Oid = 2615;
 const SEQUENCE_OID: Oid = 2224;
 const STATISTIC_OID: Oid = 2619;
 /// No object of PostgreSQL's has this oid.
@@ -82,6 +83,8 @@ pub(super) struct SystemTables {
     /// seqrelid, seqtypid, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle; the table
     /// and the number of the column that it belongs to, and whether that is an identity: `a`, `d`
     pub sequence: SystemTable,
+    /// oid, nspname; without a name, a schema of every new database that was dropped
+    pub namespace: SystemTable,
     /// oid, extname, extversion
     pub extension: SystemTable,
     /// starelid, staattnum, stanullfrac, stawidth, stadistinct, correlation, and as texts of
@@ -399,6 +402,8 @@ struct ClassEntry {
 /// The rows of all catalog tables, by what they belong to.
 #[derive(Default)]
 struct Loaded {
+    schemas: Vec<CatalogChange>,
+    schema_names: HashMap<Oid, Arc<str>>,
     tables: BTreeMap<Oid, ClassEntry>,
     indexes: HashMap<Oid, ClassEntry>,
     columns: HashMap<Oid, Vec<ColumnInfo>>,
@@ -454,6 +459,7 @@ impl SystemTables {
                 CONSTRAINT_OID,
                 &[Oid, Name, InternalChar, Oid, Oid, Int2Vector, Bool],
             )?,
+            namespace: open(NAMESPACE_OID, &[Oid, Name])?,
             extension: open(EXTENSION_OID, &[Oid, Name, Text])?,
             sequence: open(
                 SEQUENCE_OID,
@@ -489,12 +495,13 @@ impl SystemTables {
     }
 
     /// The tables, with their names.
-    pub fn all(&self) -> [(&'static str, &Arc<Table>); 11] {
+    pub fn all(&self) -> [(&'static str, &Arc<Table>); 12] {
         [
             ("pg_class", &self.class.table),
             ("pg_attribute", &self.attribute.table),
             ("pg_index", &self.index.table),
             ("pg_constraint", &self.constraint.table),
+            ("pg_namespace", &self.namespace.table),
             ("pg_extension", &self.extension.table),
             ("pg_statistic", &self.statistic.table),
             ("pg_sequence", &self.sequence.table),
@@ -512,6 +519,12 @@ impl SystemTables {
         let loaded = self.load_rows(&mut txn)?;
         let mut state = CatalogState::of(db, 1);
         let mut greatest = 0;
+        for change in &loaded.schemas {
+            if let CatalogChange::PutSchema(schema) = change {
+                greatest = greatest.max(schema.oid);
+            }
+            state.apply(change);
+        }
         for (oid, entry) in &loaded.tables {
             let table = loaded.table(db, *oid, entry)?;
             let parts = table.indexes.iter().map(|index| index.oid);
@@ -554,6 +567,14 @@ impl SystemTables {
 
     fn load_rows(&self, txn: &mut Transaction) -> SqlResult<Loaded> {
         let mut loaded = Loaded::default();
+        let mut schemas = CatalogState::new(0);
+        for (place, values) in self.namespace.read(txn)? {
+            let change = read_schema(place, values)?;
+            schemas.apply(&change);
+            loaded.schemas.push(change);
+        }
+        let schemas = schemas.schemas();
+        loaded.schema_names = schemas.map(|s| (s.oid, Arc::clone(&s.name))).collect();
         for (place, values) in self.class.read(txn)? {
             let mut fields = Fields::new(values, "pg_class");
             let (oid, name, schema) = (fields.oid()?, fields.text()?.into(), fields.oid()?);
@@ -627,6 +648,24 @@ impl SystemTables {
         }
         Ok(())
     }
+}
+
+/// A row of `pg_namespace`.
+pub(super) fn schema_row(oid: Oid, name: Option<&str>) -> Vec<Datum> {
+    vec![Datum::Oid(oid), name.map_or(Datum::Null, Datum::from)]
+}
+
+fn read_schema(place: Tid, values: Vec<Datum>) -> SqlResult<CatalogChange> {
+    let mut fields = Fields::new(values, "pg_namespace");
+    let oid = fields.oid()?;
+    Ok(match fields.text_or_null()? {
+        Some(name) => CatalogChange::PutSchema(Arc::new(SchemaInfo {
+            oid,
+            name: name.into(),
+            place: Some(place),
+        })),
+        None => CatalogChange::DropSchema(oid),
+    })
 }
 
 /// A CHECK constraint's row of `evenkeel_check`.
@@ -776,11 +815,11 @@ impl Loaded {
         let entry = self.sequence_classes.get(&oid);
         let entry = entry.filter(|_| increment != 0 && cache > 0);
         let entry = entry.ok_or_else(|| damaged("pg_sequence"))?;
-        let schema = CatalogState::new(0).schema_name(entry.schema);
+        let schema = self.schema_names.get(&entry.schema).cloned();
         Ok(SequenceInfo {
             oid,
             name: Arc::clone(&entry.name),
-            schema: schema.ok_or_else(|| damaged("pg_class"))?.into(),
+            schema: schema.ok_or_else(|| damaged("pg_class"))?,
             schema_oid: entry.schema,
             ty,
             start,
@@ -839,7 +878,7 @@ impl Loaded {
 
     fn table(&self, db: &Database, oid: Oid, entry: &ClassEntry) -> SqlResult<TableInfo> {
         let (columns, dropped) = self.columns_of(oid)?;
-        let schema = CatalogState::new(0).schema_name(entry.schema);
+        let schema = self.schema_names.get(&entry.schema).cloned();
         let schema = schema.ok_or_else(|| damaged("pg_class"))?;
         let layout = Arc::new(layout_of(&columns, &dropped));
         let mut constraints = Vec::new();

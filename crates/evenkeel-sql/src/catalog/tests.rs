@@ -254,6 +254,54 @@ fn the_catalog_is_read_back_as_it_was_written() {
 }
 
 #[test]
+fn schemas_are_read_back() {
+    let disk = SimDisk::new(1);
+    let db = open(&disk);
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    for name in ["app", "gone"] {
+        assert!(block_on(catalog.create_schema(&mut txn, &ddl, name, false)).unwrap());
+    }
+    let table = CreateTable {
+        schema: "app".into(),
+        ..accounts()
+    };
+    let made = block_on(catalog.create_table(&mut txn, &ddl, &table)).unwrap();
+    block_on(catalog.rename_schema(&mut txn, &ddl, "app", "moved")).unwrap();
+    for name in ["gone", "public"] {
+        let view = catalog.view(&ddl);
+        let schema = view.schema(view.schema_oid(name).unwrap()).unwrap();
+        block_on(catalog.drop_schema(&mut txn, &ddl, schema)).unwrap();
+    }
+    commit(txn);
+    let names = |catalog: &Catalog| {
+        let state = catalog.current();
+        let schemas = state.schemas().map(|s| (s.oid, s.name.to_string()));
+        let table = state.resolve(Some("moved"), "accounts", &[]).unwrap();
+        assert_eq!(&*table.schema, "moved");
+        (schemas.collect::<Vec<_>>(), table.oid)
+    };
+    let written = names(&catalog);
+    assert_eq!(written.1, made.unwrap().oid);
+    assert!(
+        written
+            .0
+            .iter()
+            .all(|(_, name)| name != "public" && name != "gone")
+    );
+    drop((catalog, ddl));
+    db.close().unwrap();
+    drop(db);
+    let db = open(&disk);
+    let catalog = Catalog::open(&db).unwrap();
+    assert_eq!(names(&catalog), written);
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    block_on(catalog.create_schema(&mut txn, &ddl, "public", false)).unwrap();
+    assert!(catalog.view(&ddl).schema_oid("public").unwrap() >= FIRST_NORMAL_OID);
+    commit(txn);
+}
+
+#[test]
 fn columns_that_were_added_and_dropped_are_read_back() {
     let disk = SimDisk::new(7);
     let (written, stored) = {

@@ -62,6 +62,16 @@ fn current_schema(call: &Call<'_>) -> SqlResult<Datum> {
     Ok(first.map_or(Datum::Null, |schema| schema.as_str().into()))
 }
 
+/// A name as an element of an array's text.
+fn array_element(name: &str) -> String {
+    let special = |c: char| "{},\"\\".contains(c) || c.is_ascii_whitespace();
+    if !name.is_empty() && !name.contains(special) && !name.eq_ignore_ascii_case("null") {
+        return name.to_owned();
+    }
+    let escaped = name.replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{escaped}\"")
+}
+
 fn current_schemas(call: &Call<'_>) -> SqlResult<Datum> {
     let session = call.session;
     let implicit = call.args.first() == Some(&Datum::Bool(true));
@@ -70,7 +80,8 @@ fn current_schemas(call: &Call<'_>) -> SqlResult<Datum> {
     if implicit && !path.contains(&"pg_catalog") {
         path.insert(0, "pg_catalog");
     }
-    Ok(format!("{{{}}}", path.join(",")).into())
+    let quoted: Vec<String> = path.into_iter().map(array_element).collect();
+    Ok(format!("{{{}}}", quoted.join(",")).into())
 }
 
 fn pg_backend_pid(call: &Call<'_>) -> SqlResult<Datum> {

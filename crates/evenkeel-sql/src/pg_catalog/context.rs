@@ -24,7 +24,7 @@ type Objects = (
 /// The snapshot of a session.
 pub fn of_session(vars: &SessionVars) -> Snapshot {
     let (tables, sequences, extensions, made) = objects(&vars.catalog);
-    let schemas = vars.catalog.schemas().iter();
+    let schemas = vars.catalog.schemas();
     Snapshot {
         user: vars.user.clone(),
         database: vars.database.clone(),
@@ -32,7 +32,7 @@ pub fn of_session(vars: &SessionVars) -> Snapshot {
         statement_ts: vars.statement_ts,
         search_path: vars.search_path.clone(),
         schemas: schemas
-            .map(|(oid, name)| (*oid, (*name).to_owned()))
+            .map(|schema| (schema.oid, schema.name.to_string()))
             .collect(),
         tables,
         sequences,

@@ -282,7 +282,9 @@ pub fn descriptions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
         .chain([PLPGSQL])
         .map(|number| (number, EXTENSION_CLASS));
     let schemas = [(PUBLIC, NAMESPACES), (PG_CATALOG, NAMESPACES)];
-    for (number, class) in schemas.into_iter().chain(extensions) {
+    let schemas = schemas.into_iter();
+    let schemas = schemas.filter(|(number, _)| snapshot.schema_name(*number).is_some());
+    for (number, class) in schemas.chain(extensions) {
         let Some(words) = description(snapshot, number, class) else {
             continue;
         };

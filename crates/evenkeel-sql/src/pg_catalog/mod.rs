@@ -12,7 +12,7 @@ mod globals;
 mod information;
 mod keys;
 mod objects;
-mod quote;
+pub mod quote;
 mod relations;
 mod rows;
 mod sequences;

@@ -10,6 +10,7 @@ use evenkeel_planner::ast::{
 use super::Session;
 use super::alter_rows::{NewValue, RowWork};
 use super::ddl::{added_constraint, generation, refuse_attributes, set_options};
+use super::schemas::is_missing;
 use super::sequences::no_column;
 use crate::catalog::{
     ConstraintKind as KeyKind, NewColumn, NewConstraint, NewNotNull, Oid, StorageParameters,
@@ -106,7 +107,7 @@ impl Session {
             .await
         {
             Ok(table) => table,
-            Err(error) if alter.if_exists && error.sqlstate == SqlState::UNDEFINED_TABLE => {
+            Err(error) if alter.if_exists && is_missing(&error) => {
                 let message = format!(
                     "relation \"{}\" does not exist, skipping",
                     alter.name.last()

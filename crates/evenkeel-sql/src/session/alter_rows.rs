@@ -205,12 +205,12 @@ impl Rows {
     }
 
     fn check(&self, row: &[Datum], env: &Env<'_>) -> SqlResult<()> {
-        let table = &self.after.name;
+        let (schema, table) = (&*self.after.schema, &self.after.name);
         if let Some(at) = self.not_nulls.iter().find(|at| row[**at].is_null()) {
             let name = &self.after.columns[*at].name;
             let message = format!("column \"{name}\" of relation \"{table}\" contains null values");
             let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
-            return Err(error.table(&**table).column(&**name));
+            return Err(error.table(schema, &**table).column(&**name));
         }
         for check in &self.checks {
             // NULL is no violation.
@@ -220,7 +220,7 @@ impl Rows {
                     check.name
                 );
                 let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
-                return Err(error.table(&**table).constraint(&*check.name));
+                return Err(error.table(schema, &**table).constraint(&*check.name));
             }
         }
         Ok(())

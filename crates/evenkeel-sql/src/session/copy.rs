@@ -241,13 +241,15 @@ impl Session {
         }
     }
 
-    /// The table called `name`; 42P01 if there is none, 42501 if it is one of the system's.
+    /// The table called `name`; 42P01 if there is none, 3F000 if its schema is not there, 42501 if
+    /// it is one of the system's.
     pub(super) fn find_table(&self, name: &QualifiedName) -> SqlResult<Arc<TableInfo>> {
         let (schema, table) = split_name(name)?;
         let path = &self.effective.search_path;
         if let Some(found) = self.view().resolve(schema.as_deref(), &table, path) {
             return Ok(found);
         }
+        self.refuse_missing_schema(schema.as_deref())?;
         let system = schema.as_deref().unwrap_or("pg_catalog");
         if pg_catalog::relation(system, &table).is_some() {
             let message = format!("permission denied: \"{table}\" is a system catalog");

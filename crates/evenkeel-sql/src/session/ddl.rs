@@ -13,10 +13,10 @@ use super::like::Copied;
 use super::sequence_options::serial_type;
 use crate::catalog::{
     Catalog, ConstraintKind, CreateTable, DdlLog, Generated, NewCheck, NewColumn, NewConstraint,
-    NewIndex, Oid, OwnSequence, Relation, StorageParameters,
+    NewIndex, Oid, OwnSequence, PUBLIC_OID, Relation, StorageParameters,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parser::names::{split_name, undefined_table};
+use crate::parser::names::split_name;
 use crate::parser::parse::type_of;
 use crate::planner::rows;
 use crate::types::SqlType;
@@ -54,6 +54,19 @@ impl Session {
                 if_exists,
                 change,
             } => self.alter_sequence(name, *if_exists, change).await,
+            Define::CreateSchema { elements: true, .. } => {
+                Err(SqlError::unsupported("CREATE SCHEMA with elements"))
+            }
+            Define::CreateSchema {
+                name,
+                owner,
+                if_not_exists,
+                ..
+            } => {
+                self.create_schema(name.as_ref(), owner.as_ref(), *if_not_exists)
+                    .await
+            }
+            Define::AlterSchema { name, change } => self.alter_schema(name, change).await,
             Define::CreateExtension {
                 unbuilt: Some(clause),
                 ..
@@ -493,6 +506,7 @@ impl Session {
     async fn drop_relations(&mut self, drop: &ast::Drop) -> SqlResult<()> {
         match drop.kind {
             DropKind::Extension => return self.drop_extensions(drop).await,
+            DropKind::Schema => return self.drop_schemas(drop).await,
             DropKind::Index if drop.concurrently => {
                 return Err(SqlError::unsupported("DROP INDEX CONCURRENTLY"));
             }
@@ -505,12 +519,17 @@ impl Session {
             let relation = self.view().find(schema.as_deref(), &table, path);
             match relation {
                 Some(relation) => found.push(relation),
-                None if drop.if_exists => {
-                    let kind = kind_name(drop.kind);
-                    let message = format!("{kind} \"{table}\" does not exist, skipping");
+                None => {
+                    let missing = match self.refuse_missing_schema(schema.as_deref()) {
+                        Err(error) => error,
+                        Ok(()) => missing(drop.kind, &table),
+                    };
+                    if !drop.if_exists {
+                        return Err(missing);
+                    }
+                    let message = format!("{}, skipping", missing.message);
                     self.notice("NOTICE", SqlState::SUCCESS, message);
                 }
-                None => return Err(missing(drop.kind, schema.as_deref(), &table)),
             }
         }
         if drop.kind == DropKind::Table {
@@ -608,6 +627,10 @@ impl Session {
     }
 
     async fn create_extension(&mut self, name: &str, if_not_exists: bool) -> SqlResult<()> {
+        if self.view().schema(PUBLIC_OID).is_none() {
+            let message = "no schema has been selected to create in";
+            return Err(SqlError::new(SqlState::INVALID_SCHEMA_NAME, message));
+        }
         let (catalog, txn, ddl) = self.ddl_parts()?;
         if !catalog
             .create_extension(txn, ddl, name, if_not_exists)
@@ -637,14 +660,13 @@ fn of_index_build(error: SqlError) -> SqlError {
     }
 }
 
-fn missing(kind: DropKind, schema: Option<&str>, name: &str) -> SqlError {
-    if kind != DropKind::Index {
-        let error = undefined_table(schema, name);
-        let message = error.message.replacen("relation", kind_name(kind), 1);
-        return SqlError::new(error.sqlstate, message);
-    }
-    let message = format!("index \"{name}\" does not exist");
-    SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+fn missing(kind: DropKind, name: &str) -> SqlError {
+    let state = match kind {
+        DropKind::Index => SqlState::UNDEFINED_OBJECT,
+        _ => SqlState::UNDEFINED_TABLE,
+    };
+    let kind = kind_name(kind);
+    SqlError::new(state, format!("{kind} \"{name}\" does not exist"))
 }
 
 fn kind_name(kind: DropKind) -> &'static str {
@@ -652,6 +674,7 @@ fn kind_name(kind: DropKind) -> &'static str {
         DropKind::Table => "table",
         DropKind::Index => "index",
         DropKind::Sequence => "sequence",
+        DropKind::Schema => "schema",
         DropKind::Extension => "extension",
     }
 }

@@ -412,7 +412,9 @@ pub(super) fn orphan(
         child.name, key.name
     );
     let error = SqlError::new(SqlState::FOREIGN_KEY_VIOLATION, message);
-    let error = error.table(&*child.name).constraint(&*key.name);
+    let error = error
+        .table(&*child.schema, &*child.name)
+        .constraint(&*key.name);
     error.detail(match values.iter().any(Datum::is_null) {
         true => "MATCH FULL does not allow mixing of null and nonnull key values.".to_owned(),
         false => format!(
@@ -445,6 +447,6 @@ fn still_referenced(
         parent.name, key.name, child.name
     );
     let detail = format!("{key_text} {is} referenced from table \"{}\".", child.name);
-    let error = SqlError::new(state, message).table(&*child.name);
+    let error = SqlError::new(state, message).table(&*child.schema, &*child.name);
     error.constraint(&*key.name).detail(detail)
 }

@@ -24,6 +24,7 @@ mod registered;
 mod rename;
 mod retype;
 mod run;
+mod schemas;
 mod sequence_options;
 mod sequences;
 mod simple;
@@ -288,6 +289,22 @@ impl Session {
             severity,
             sqlstate,
             message: message.into(),
+            detail: None,
+        });
+    }
+
+    fn notice_with_detail(
+        &mut self,
+        severity: &'static str,
+        sqlstate: SqlState,
+        message: String,
+        detail: String,
+    ) {
+        self.notices.push(Notice {
+            severity,
+            sqlstate,
+            message,
+            detail: Some(detail),
         });
     }
 

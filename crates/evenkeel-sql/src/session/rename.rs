@@ -6,6 +6,7 @@ use evenkeel_engine::{TableLockMode, WaitPolicy};
 use evenkeel_planner::ast::{DropKind, Name, QualifiedName, Rename, RenamedPart};
 
 use super::Session;
+use super::schemas::is_missing;
 use crate::catalog::{NewText, Relation, TableInfo, TextOf, check_column_name};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::names::{split_name, undefined_table};
@@ -30,7 +31,7 @@ impl Session {
     pub(super) async fn rename(&mut self, rename: &Rename) -> SqlResult<()> {
         let relation = match self.renamed_relation(&rename.name) {
             Ok(relation) => relation,
-            Err(error) if rename.if_exists && error.sqlstate == SqlState::UNDEFINED_TABLE => {
+            Err(error) if rename.if_exists && is_missing(&error) => {
                 let message = format!(
                     "relation \"{}\" does not exist, skipping",
                     rename.name.last()

@@ -9,6 +9,7 @@ use evenkeel_planner::ast::{
 
 use super::Session;
 use super::ddl::refuse_persistence;
+use super::schemas::is_missing;
 use super::sequence_options::{Definition, Options};
 use crate::catalog::{
     Identity, NewSequence, Oid, OwnSequence, Relation, SequenceChange, SequenceInfo, TableInfo,
@@ -133,7 +134,10 @@ impl Session {
         match self.view().find(schema.as_deref(), &last, path) {
             Some(Relation::Sequence(sequence)) => Ok(sequence),
             Some(other) => Err(row::not_a_sequence(&other)),
-            None => Err(undefined_table(schema.as_deref(), &last)),
+            None => {
+                self.refuse_missing_schema(schema.as_deref())?;
+                Err(undefined_table(schema.as_deref(), &last))
+            }
         }
     }
 
@@ -145,7 +149,7 @@ impl Session {
     ) -> SqlResult<()> {
         let sequence = match self.find_sequence(name) {
             Ok(sequence) => sequence,
-            Err(error) if if_exists && error.sqlstate == SqlState::UNDEFINED_TABLE => {
+            Err(error) if if_exists && is_missing(&error) => {
                 let message = format!("relation \"{}\" does not exist, skipping", name.last());
                 self.notice("NOTICE", SqlState::SUCCESS, message);
                 return Ok(());

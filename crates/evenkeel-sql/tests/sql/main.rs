@@ -10,5 +10,6 @@ mod foreign_keys;
 mod harness;
 mod maintenance;
 mod prepared;
+mod schemas;
 mod statistics;
 mod texts;

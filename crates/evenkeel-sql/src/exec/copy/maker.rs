@@ -92,13 +92,14 @@ impl<'a> RowMaker<'a> {
         let Some(check) = row::violated(checks, &self.data, cx)? else {
             return Ok(());
         };
-        let (table, name) = (&self.table.name, &check.name);
+        let table = (&*self.table.schema, &*self.table.name);
+        let name = &check.name;
         let types = self.table.columns.iter().map(|column| column.ty);
         Err(evenkeel_exec::check_violation(table, name, &self.data, types, self.types).into())
     }
 
     fn null_violation(&self, column: &str) -> SqlError {
-        let table = &self.table.name;
+        let table = (&*self.table.schema, &*self.table.name);
         let types = self.table.columns.iter().map(|column| column.ty);
         evenkeel_exec::null_violation(table, column, &self.data, types, self.types).into()
     }

@@ -203,7 +203,12 @@ impl CopyIn {
         }
         txn.check_cancel()?;
         let settled = self.settle(txn).await;
-        settled.map_err(|error| self.located(error.table(&*self.table.name), Place::Number))?;
+        settled.map_err(|error| {
+            self.located(
+                error.table(&*self.table.schema, &*self.table.name),
+                Place::Number,
+            )
+        })?;
         let inserted = self
             .table
             .table
@@ -212,7 +217,10 @@ impl CopyIn {
         self.bulk.clear();
         let placed = inserted.map_err(|error| {
             let error: SqlError = error.into();
-            self.located(error.table(&*self.table.name), Place::Number)
+            self.located(
+                error.table(&*self.table.schema, &*self.table.name),
+                Place::Number,
+            )
         })?;
         for key in &self.table.foreign_keys {
             for at in &placed {

@@ -1,0 +1,102 @@
+//! Schemas: what messages say besides their first line, and locks.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use evenkeel_sql::{SqlEngine, SqlResult};
+use tokio::task::JoinHandle;
+
+use crate::harness::{open, run, session};
+
+const USED: &str = "CREATE SCHEMA app; CREATE TABLE app.t (id serial PRIMARY KEY); \
+                    CREATE TABLE app.\"Made\" (a int); \
+                    CREATE TABLE other (n int DEFAULT nextval('app.t_id_seq'))";
+
+/// Recorded from PostgreSQL 18.
+#[tokio::test]
+async fn what_a_schema_holds_is_named() {
+    let engine = open();
+    let mut main = session(&engine);
+    run(&mut main, USED).await.unwrap();
+    let error = run(&mut main, "DROP SCHEMA app").await.unwrap_err();
+    assert_eq!(
+        error.fields.detail.as_deref(),
+        Some(
+            "table app.t depends on schema app\n\
+             default value for column n of table other depends on sequence app.t_id_seq\n\
+             table app.\"Made\" depends on schema app"
+        )
+    );
+    assert_eq!(
+        error.fields.hint.as_deref(),
+        Some("Use DROP ... CASCADE to drop the dependent objects too.")
+    );
+    main.take_notices();
+    run(&mut main, "DROP SCHEMA app CASCADE").await.unwrap();
+    let notices = main.take_notices();
+    assert_eq!(notices.len(), 1);
+    assert_eq!(notices[0].message, "drop cascades to 3 other objects");
+    assert_eq!(
+        notices[0].detail.as_deref(),
+        Some(
+            "drop cascades to table app.t\n\
+             drop cascades to default value for column n of table other\n\
+             drop cascades to table app.\"Made\""
+        )
+    );
+    let one = "CREATE SCHEMA app; CREATE SEQUENCE app.s; DROP SCHEMA app CASCADE";
+    run(&mut main, one).await.unwrap();
+    let notices = main.take_notices();
+    assert_eq!(notices[0].message, "drop cascades to sequence app.s");
+    assert_eq!(notices[0].detail, None);
+}
+
+#[tokio::test]
+async fn an_error_about_a_table_names_its_schema() {
+    let engine = open();
+    let mut main = session(&engine);
+    let made = "CREATE SCHEMA app; CREATE TABLE app.t (a int PRIMARY KEY CHECK (a > 0))";
+    run(&mut main, made).await.unwrap();
+    for sql in [
+        "INSERT INTO app.t VALUES (NULL)",
+        "INSERT INTO app.t VALUES (0)",
+        "INSERT INTO app.t VALUES (1), (1)",
+    ] {
+        let error = run(&mut main, sql).await.unwrap_err();
+        let fields = error.fields;
+        let names = (fields.schema.as_deref(), fields.table.as_deref());
+        assert_eq!(names, (Some("app"), Some("t")), "{sql}");
+    }
+}
+
+fn background(engine: &Arc<SqlEngine>, sql: &'static str) -> JoinHandle<SqlResult<String>> {
+    let mut session = session(engine);
+    tokio::spawn(async move { run(&mut session, sql).await.map(|(_, tag)| tag) })
+}
+
+async fn until_blocked(engine: &Arc<SqlEngine>) {
+    while engine.database().txn_statistics().waiting == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_schema_waits_for_what_is_made_in_it() {
+    let engine = open();
+    let mut main = session(&engine);
+    let made = "CREATE SCHEMA app; BEGIN; CREATE TABLE app.t (a int)";
+    run(&mut main, made).await.unwrap();
+    let dropped = background(&engine, "DROP SCHEMA app");
+    until_blocked(&engine).await;
+    run(&mut main, "COMMIT").await.unwrap();
+    let error = dropped.await.unwrap().unwrap_err();
+    assert_eq!(error.sqlstate.as_str(), "2BP01");
+    run(&mut main, "BEGIN; DROP SCHEMA app CASCADE")
+        .await
+        .unwrap();
+    let made = background(&engine, "CREATE TABLE app.u (a int)");
+    until_blocked(&engine).await;
+    run(&mut main, "COMMIT").await.unwrap();
+    let error = made.await.unwrap().unwrap_err();
+    assert_eq!(error.sqlstate.as_str(), "3F000");
+}
