@@ -66,8 +66,8 @@ impl Stored {
         })
     }
 
-    /// The values of the version `old`. Of those that are outside of the row only `wanted` ones are
-    /// fetched; the others are NULL here.
+    /// The values of the version `old`. Of those that are outside of the row only `wanted` ones
+    /// are fetched; the others are NULL here.
     pub fn decode(
         &self,
         old: &[u8],
@@ -93,9 +93,9 @@ impl Stored {
         values.collect()
     }
 
-    /// A new row, which gets the values of its generated columns, has its NOT NULL columns and keeps
-    /// to the CHECK constraints. With `old`, large values of columns that are not assigned are those
-    /// of that version.
+    /// A new row, which gets the values of its generated columns, has its NOT NULL columns and
+    /// keeps to the CHECK constraints. With `old`, large values of columns that are not assigned
+    /// are those of that version.
     pub fn encode(
         &self,
         Rules {

@@ -15,6 +15,7 @@ mod foreign_key;
 mod foreign_key_info;
 mod foreign_key_row;
 mod large;
+mod large_info;
 mod log;
 mod names;
 mod not_null;
@@ -47,7 +48,7 @@ pub use create::{
 };
 pub use foreign_key::NewForeignKey;
 pub use foreign_key_info::{ForeignKeyInfo, action_code};
-pub use large::LargeInfo;
+pub use large_info::LargeInfo;
 pub use log::{DdlLog, DdlMark};
 pub use not_null::NewNotNull;
 pub use parameters::StorageParameters;

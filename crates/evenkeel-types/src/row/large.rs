@@ -17,7 +17,7 @@ use crate::identity::SqlType;
 /// `TOAST_TUPLE_TARGET`).
 pub const ROW_TARGET: usize = 2032;
 
-/// What may be done to a column's values to make a row shorter.
+/// The ways in which a column's values may be made to take less of a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Storage {
     /// Nothing.
@@ -60,7 +60,7 @@ pub(super) struct Piece {
     pub number: usize,
     /// Its slot's offset.
     pub slot: usize,
-    /// What may be done to it.
+    /// The ways in which it may be made to take less.
     pub storage: Storage,
     /// Whether it is in the key of an index.
     pub indexed: bool,
@@ -188,8 +188,8 @@ impl LargeRow {
 
     /// The values that are to be moved out until the row has at most `most` bytes: compresses, and
     /// hands the next one over, which [`LargeRow::moved`] then answers. None: the row is as short
-    /// as it can be. Values that a key of `longest_key` bytes can hold stay inside as long as the row
-    /// fits, those of indexes in any case: an index's key is made of the row alone.
+    /// as it can be. Values that a key of `longest_key` bytes can hold stay inside as long as the
+    /// row fits, those of indexes in any case: an index's key is made of the row alone.
     ///
     /// # Errors
     /// 54000 for a value that is too long.

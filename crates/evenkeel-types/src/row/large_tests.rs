@@ -128,7 +128,7 @@ fn a_new_version_keeps_tagged_values_as_they_are() {
         row: &old,
         assigned: &[0, 3],
     };
-    // What is kept is not looked at.
+    // The values of columns that are kept are not looked at.
     let new = [Datum::Int4(2), Datum::Null, Datum::Null, "new".into()];
     let mut bytes = Vec::new();
     let row = layout

@@ -194,8 +194,8 @@ impl RowLayout {
         self.slots.get(column).map(|slot| slot.ty)
     }
 
-    /// Replaces `out` by the encoding of `values`, one per column, each of its column's type. Nothing
-    /// is compressed.
+    /// Replaces `out` by the encoding of `values`, one per column, each of its column's type.
+    /// Nothing is compressed.
     ///
     /// # Errors
     /// 54000 for a row that is too long.
@@ -378,8 +378,8 @@ impl RowLayout {
     /// One column's value.
     ///
     /// # Errors
-    /// 54000 for a value that is not in the row: no key has such, and [`RowLayout::read`] says where
-    /// it is.
+    /// 54000 for a value that is not in the row: no key has such, and [`RowLayout::read`] says
+    /// where it is.
     pub fn get(&self, row: &[u8], column: usize) -> TypeResult<Datum> {
         match self.read(row, column)? {
             Ok(value) => Ok(value),

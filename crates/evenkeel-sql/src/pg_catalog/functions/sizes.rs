@@ -62,7 +62,8 @@ fn large_bytes(snapshot: &Snapshot, oid: u32) -> i64 {
     i64::from(snapshot.large_blocks(oid)) * BLOCK
 }
 
-/// Bytes of the relations that `parts` tells, each by `size`; NULL for a relation that does not exist.
+/// Bytes of the relations that `parts` tells, each by `size`; NULL for a relation that does not
+/// exist.
 fn measured(
     snapshot: &Snapshot,
     args: &[Datum],
