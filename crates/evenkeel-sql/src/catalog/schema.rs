@@ -5,30 +5,16 @@ use std::sync::Arc;
 use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
 
 use super::names::name_lock;
-use super::state::CatalogChange;
+use super::state::{CatalogChange, builtin};
 use super::system::schema_row;
 use super::{
-    Catalog, CatalogState, DdlLog, INFORMATION_SCHEMA_OID, Oid, PG_CATALOG_OID, PUBLIC_OID,
-    SchemaInfo, SequenceInfo, TableInfo,
+    Catalog, CatalogState, DdlLog, INFORMATION_SCHEMA_OID, Oid, PG_CATALOG_OID, SchemaInfo,
+    SequenceInfo, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 
 /// Names of schemas are claimed as if `pg_namespace` were their schema.
 const NAMESPACE_CLASS: Oid = 2615;
-
-/// The schemas that a new database has. `pg_namespace` stores them only when they change.
-pub(super) fn builtin() -> [SchemaInfo; 3] {
-    let schema = |oid, name: &str| SchemaInfo {
-        oid,
-        name: name.into(),
-        place: None,
-    };
-    [
-        schema(PG_CATALOG_OID, "pg_catalog"),
-        schema(PUBLIC_OID, "public"),
-        schema(INFORMATION_SCHEMA_OID, "information_schema"),
-    ]
-}
 
 /// The lock of a schema: in the space of table locks, beyond all oids and below the names.
 fn schema_lock(oid: Oid) -> u64 {

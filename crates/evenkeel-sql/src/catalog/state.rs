@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use evenkeel_engine::Database;
 
-use super::schema::builtin;
-use super::{ExtensionInfo, ForeignKeyInfo, IndexInfo, Oid, SchemaInfo, SequenceInfo, TableInfo};
+use super::{
+    ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID,
+    PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo,
+};
 
 /// A relation by name.
 #[derive(Debug, Clone)]
@@ -70,6 +72,20 @@ pub struct CatalogState {
     /// Oid of a foreign key to the oid of its table.
     foreign_keys: HashMap<Oid, Oid>,
     database: Option<Database>,
+}
+
+/// The schemas that a new database has. `pg_namespace` stores them only when they change.
+pub(super) fn builtin() -> [SchemaInfo; 3] {
+    let schema = |oid, name: &str| SchemaInfo {
+        oid,
+        name: name.into(),
+        place: None,
+    };
+    [
+        schema(PG_CATALOG_OID, "pg_catalog"),
+        schema(PUBLIC_OID, "public"),
+        schema(INFORMATION_SCHEMA_OID, "information_schema"),
+    ]
 }
 
 impl CatalogState {
