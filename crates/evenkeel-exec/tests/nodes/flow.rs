@@ -731,7 +731,10 @@ fn a_sort_gives_way_while_it_spills_and_merges() {
 #[test]
 fn temporary_files_get_descriptors_from_idle_relation_files() {
     let mut fixture = Fixture::new();
-    fixture.table(&[SqlType::Int4], &[], &numbers(3));
+    // More than the sort has runs.
+    for _ in 0..40 {
+        fixture.table(&[SqlType::Int4], &[], &numbers(3));
+    }
     let root = Arc::new(plan(sort(
         values(&numbers(3000), 1),
         vec![key(0, true, false)],

@@ -77,7 +77,7 @@ fn planned(bound: &Bound, session: &Ends) -> PlanResult<Plan> {
 }
 
 fn from(count: usize, between: &str) -> String {
-    let tables: Vec<_> = (0..count).map(|n| format!("users u{n}")).collect();
+    let tables: Vec<_> = (0..count).map(|n| format!("dept u{n}")).collect();
     tables.join(between)
 }
 
@@ -103,7 +103,7 @@ fn a_statement_that_is_given_up_is_not_bound() {
         format!("SELECT 1 IN ({})", list.join(", ")),
         format!("SELECT {}", list.join(", ")),
         format!(
-            "SELECT 1 FROM users WHERE {}",
+            "SELECT 1 FROM dept WHERE {}",
             vec!["id = 1"; 2000].join(" OR ")
         ),
         vec!["SELECT 1"; 2000].join(" UNION ALL "),
@@ -117,31 +117,37 @@ fn a_statement_that_is_given_up_is_not_bound() {
 
 #[test]
 fn more_relations_than_a_search_takes_are_joined_in_parts() {
+    // As the threads that plan: joins within joins are as deep as the client writes them.
+    let deep = std::thread::Builder::new().stack_size(512 << 20);
+    deep.spawn(plan_large_joins).unwrap().join().unwrap();
+}
+
+fn plan_large_joins() {
     let chain = |join: &str| {
-        let joins = (1..280).map(|n| format!(" {join} users u{n} ON u{n}.id = u{}.id", n - 1));
-        format!("SELECT 1 FROM users u0{}", joins.collect::<String>())
+        let joins = (1..280).map(|n| format!(" {join} dept u{n} ON u{n}.id = u{}.id", n - 1));
+        format!("SELECT 1 FROM dept u0{}", joins.collect::<String>())
     };
-    let star = (1..280).map(|n| format!(" LEFT JOIN users u{n} ON u{n}.id = u0.id"));
+    let star = (1..280).map(|n| format!(" LEFT JOIN dept u{n} ON u{n}.id = u0.id"));
     let wide: Vec<_> = (1..280).map(|n| format!("u{n}.id = u0.id")).collect();
     let lateral = (1..200).map(|n| {
         format!(
-            ", LATERAL (SELECT id FROM users WHERE id > u{}.id OFFSET 0) u{n}",
+            ", LATERAL (SELECT id FROM dept WHERE id > u{}.id OFFSET 0) u{n}",
             n - 1
         )
     });
     for statement in [
         chain("JOIN"),
         chain("LEFT JOIN"),
-        format!("SELECT 1 FROM users u0{}", star.collect::<String>()),
+        format!("SELECT 1 FROM dept u0{}", star.collect::<String>()),
         format!(
             "SELECT 1 FROM {} WHERE {}",
             from(280, ", "),
             wide.join(" AND ")
         ),
         format!("SELECT 1 FROM {}", from(280, ", ")),
-        format!("SELECT 1 FROM users u0{}", lateral.collect::<String>()),
+        format!("SELECT 1 FROM dept u0{}", lateral.collect::<String>()),
         format!(
-            "SELECT 1 FROM {}, users x WHERE x.id IN (SELECT id FROM users)",
+            "SELECT 1 FROM {}, dept x WHERE x.id IN (SELECT id FROM dept)",
             from(280, ", ")
         ),
     ] {
