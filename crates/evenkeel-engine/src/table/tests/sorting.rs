@@ -7,12 +7,13 @@ use evenkeel_storage::BlockNumber;
 
 use super::{DIR, open_db};
 use crate::Database;
+use crate::btree::BTree;
 use crate::error::{EngineError, EngineResult};
 use crate::memory::ServerMemory;
 use crate::sort::{KeySorter, remove_leftovers};
 use crate::temp::WorkLimits;
 use crate::ticket::CancelFlag;
-use crate::types::Tid;
+use crate::types::{Isolation, Tid};
 
 fn sorter(db: &Database, limits: &WorkLimits) -> KeySorter {
     KeySorter::new(db.store(), limits.clone(), &CancelFlag::new())
@@ -134,6 +135,12 @@ fn a_sort_gets_descriptors_from_idle_relation_files() {
     let disk = SimDisk::new(1);
     let db = open_db(&disk, None);
     let limits = WorkLimits::unlimited(3000);
+    // More files than the sort has runs.
+    let mut txn = db.begin(Isolation::ReadCommitted).unwrap();
+    for _ in 0..40 {
+        let file = txn.create_file().unwrap();
+        let _ = BTree::create(db.store(), txn.xid().unwrap(), file).unwrap();
+    }
     disk.set_max_open_files(Some(disk.open_files()));
     let mut full = sorter(&db, &limits);
     match fill(&mut full, 200) {
