@@ -10,6 +10,7 @@ use crate::ast::{
     TransactionCommand, TransactionModes,
 };
 use crate::error::{PlanError, PlanResult};
+use crate::quote::identifier;
 
 impl Parser<'_> {
     /// `TransactionStmt` behind its first word.
@@ -226,19 +227,23 @@ impl Parser<'_> {
             self.expect_key(Kw::Current)?;
             return Ok(Command::Unbuilt("SET FROM CURRENT"));
         }
-        let value = self.given_value()?;
+        let value = self.given_value(&name)?;
         Ok(setting(&name, value))
     }
 
-    /// The value of a `generic_set`; `None` for DEFAULT.
-    fn given_value(&mut self) -> PlanResult<Option<String>> {
+    /// The value of a `generic_set`; `None` for DEFAULT. The items of a list of names are quoted, as
+    /// `flatten_set_variable_args` does it.
+    fn given_value(&mut self, name: &str) -> PlanResult<Option<String>> {
         if !self.accept_char(b'=') {
             self.expect_key(Kw::To)?;
         }
         if self.accept_key(Kw::Default) {
             return Ok(None);
         }
-        let values = self.list(Self::setting_value)?;
+        let mut values = self.list(Self::setting_value)?;
+        if name == "search_path" {
+            values = values.iter().map(|name| identifier(name)).collect();
+        }
         Ok(Some(values.join(", ")))
     }
 
@@ -248,7 +253,8 @@ impl Parser<'_> {
         self.bump();
         let change = if self.accept_key(Kw::Set) {
             let name = self.setting_name()?;
-            AlterSystem::Set(name, self.given_value()?)
+            let value = self.given_value(&name)?;
+            AlterSystem::Set(name, value)
         } else {
             self.expect_key(Kw::Reset)?;
             let name = match self.accept_key(Kw::All) {

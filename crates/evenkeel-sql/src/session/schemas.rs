@@ -178,9 +178,9 @@ impl Session {
             if sequence.owner.is_none() {
                 let described = self.described(view, "sequence", oid, name);
                 contents.reported.push((described, schema.to_owned()));
+                contents.objects.push(Dependent::Sequence(oid));
+                self.note_defaults(view, oid, goes, contents);
             }
-            contents.objects.push(Dependent::Sequence(oid));
-            self.note_defaults(view, oid, goes, contents);
         } else if let Some(extension) = view.extensions().find(|e| e.oid == oid) {
             let described = format!("extension {}", extension.name);
             contents.reported.push((described, schema.to_owned()));

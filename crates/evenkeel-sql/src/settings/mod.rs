@@ -537,9 +537,28 @@ pub fn isolation_name(level: Isolation) -> &'static str {
     }
 }
 
+/// The items of a list, as PostgreSQL's `SplitIdentifierString` finds them: a comma between double
+/// quotes belongs to a name.
+fn list_items(value: &str) -> Vec<&str> {
+    let mut items = Vec::new();
+    let (mut start, mut quoted) = (0, false);
+    for (at, byte) in value.bytes().enumerate() {
+        match byte {
+            b'"' => quoted = !quoted,
+            b',' if !quoted => {
+                items.extend(value.get(start..at));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    items.extend(value.get(start..));
+    items
+}
+
 fn search_path(value: &str, user: &str) -> Arc<[String]> {
-    let names = value
-        .split(',')
+    let names = list_items(value)
+        .into_iter()
         .map(str::trim)
         .filter(|name| !name.is_empty());
     let names = names.map(
@@ -689,6 +708,10 @@ mod tests {
         assert_eq!(
             search_path("\"$user\", Public", "me").to_vec(),
             ["me", "public"]
+        );
+        assert_eq!(
+            search_path("\"odd, \"\"Name\",a", "me").to_vec(),
+            ["odd, \"Name", "a"]
         );
     }
 }

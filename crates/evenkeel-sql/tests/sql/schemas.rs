@@ -84,8 +84,10 @@ async fn until_blocked(engine: &Arc<SqlEngine>) {
 async fn a_schema_waits_for_what_is_made_in_it() {
     let engine = open();
     let mut main = session(&engine);
-    let made = "CREATE SCHEMA app; BEGIN; CREATE TABLE app.t (a int)";
-    run(&mut main, made).await.unwrap();
+    run(&mut main, "CREATE SCHEMA app").await.unwrap();
+    run(&mut main, "BEGIN; CREATE TABLE app.t (a int)")
+        .await
+        .unwrap();
     let dropped = background(&engine, "DROP SCHEMA app");
     until_blocked(&engine).await;
     run(&mut main, "COMMIT").await.unwrap();

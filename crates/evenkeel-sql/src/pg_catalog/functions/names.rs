@@ -83,10 +83,19 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     }),
     strict("regroleout", |snapshot, args| {
         let oid = oid_arg(args, 0)?;
-        let name = (oid == OWNER).then(|| quote_ident(&snapshot.user));
+        let name = role_name(snapshot, oid).map(quote_ident);
         Ok(Datum::Text(name.unwrap_or_else(|| unnamed(oid))))
     }),
 ];
+
+/// The name of a role.
+fn role_name(snapshot: &Snapshot, oid: u32) -> Option<&str> {
+    match oid {
+        OWNER => Some(&snapshot.user),
+        DATABASE_OWNER => Some(DATABASE_OWNER_NAME),
+        _ => None,
+    }
+}
 
 /// An oid without a name, in its named form.
 fn unnamed(oid: u32) -> String {
@@ -152,13 +161,10 @@ fn default_privileges(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 
 fn user(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     let oid = oid_arg(args, 0)?;
-    Ok(Datum::Text(if oid == OWNER {
-        snapshot.user.clone()
-    } else if oid == DATABASE_OWNER {
-        DATABASE_OWNER_NAME.to_owned()
-    } else {
-        format!("unknown (OID={oid})")
-    }))
+    let name = role_name(snapshot, oid).map(str::to_owned);
+    Ok(Datum::Text(
+        name.unwrap_or_else(|| format!("unknown (OID={oid})")),
+    ))
 }
 
 fn encoding(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
@@ -313,8 +319,12 @@ fn role_oid(snapshot: &Snapshot, text: &str) -> SqlResult<u32> {
     if let Some(oid) = plain_oid(text) {
         return Ok(oid);
     }
-    if system_name(text)? == snapshot.user {
+    let name = system_name(text)?;
+    if name == snapshot.user {
         return Ok(OWNER);
+    }
+    if name == DATABASE_OWNER_NAME {
+        return Ok(DATABASE_OWNER);
     }
     Err(missing(SqlState::UNDEFINED_OBJECT, "role", text))
 }
