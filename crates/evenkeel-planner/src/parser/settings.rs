@@ -231,8 +231,8 @@ impl Parser<'_> {
         Ok(setting(&name, value))
     }
 
-    /// The value of a `generic_set`; `None` for DEFAULT. The items of a list of names are quoted, as
-    /// `flatten_set_variable_args` does it.
+    /// The value of a `generic_set`; `None` for DEFAULT. The items of a list of names are quoted,
+    /// as `flatten_set_variable_args` does it.
     fn given_value(&mut self, name: &str) -> PlanResult<Option<String>> {
         if !self.accept_char(b'=') {
             self.expect_key(Kw::To)?;

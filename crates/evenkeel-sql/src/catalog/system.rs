@@ -923,7 +923,7 @@ impl Loaded {
         let parts = TableParts {
             oid,
             name: Arc::clone(&entry.name),
-            schema: schema.into(),
+            schema,
             schema_oid: entry.schema,
             columns,
             dropped,
