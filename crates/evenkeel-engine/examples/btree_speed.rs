@@ -14,13 +14,13 @@ use evenkeel_engine::{Tid, Xid};
 use evenkeel_io::{FileDisk, IoMethod};
 use evenkeel_storage::page::PageMut;
 use evenkeel_storage::{
-    ApplyContext, ApplyError, BlockNumber, CommitNote, Lsn, RecordView, StorageClient,
+    ApplyContext, ApplyError, BlockNumber, InsertedRecord, Lsn, RecordView, ResourceManager,
     StorageConfig, Store,
 };
 
 struct Client;
 
-impl StorageClient for Client {
+impl ResourceManager for Client {
     fn apply(
         &self,
         op: u16,
@@ -30,7 +30,7 @@ impl StorageClient for Client {
     ) -> Result<(), ApplyError> {
         btree::redo::apply(op, page, data, cx)
     }
-    fn completed(&self, _: &[CommitNote]) {}
+    fn completed(&self, _: &[InsertedRecord]) {}
     fn durable(&self, _: Lsn) {}
     fn replayed(&self, _: &RecordView<'_>) -> Result<(), ApplyError> {
         Ok(())

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 
 use evenkeel_io::Disk;
-use evenkeel_storage::buffer::{BufferPool, Ring};
+use evenkeel_storage::buffer::{BufferAccessStrategy, BufferPool};
 use evenkeel_storage::{ApplyError, CheckpointMode, FileId, Lsn, RemovalLsn, StorageError, Store};
 use parking_lot::Mutex;
 
@@ -26,7 +26,7 @@ use crate::status::{CommitStamps, Stamp, StatusPages};
 use crate::txn::core::TxnCore;
 use crate::txn::recovery::stamps_of;
 use crate::txn::system::TxnSystem;
-use crate::txn::{Hint, Horizon, Removal, TxnStatistics};
+use crate::txn::{Hint, Horizon, TxnStatistics, XidAtHorizon};
 use crate::types::{Xid, XidStatus};
 
 /// An open database. Clones are handles of the same one; it closes when the last is dropped,
@@ -98,9 +98,9 @@ impl Database {
 
     /// The ring for a vacuum or analyze that may use `limit` bytes of the pool; 0: all of it; none:
     /// `vacuum_buffer_usage_limit`.
-    pub(crate) fn vacuum_ring(&self, limit: Option<u64>) -> Option<Arc<Ring>> {
+    pub(crate) fn vacuum_ring(&self, limit: Option<u64>) -> Option<Arc<BufferAccessStrategy>> {
         let limit = limit.unwrap_or(self.config().storage.vacuum_buffer_usage_limit);
-        Ring::vacuum(self.pool(), limit)
+        BufferAccessStrategy::vacuum(self.pool(), limit)
     }
 
     /// The settings it was opened with.
@@ -141,7 +141,7 @@ impl Database {
         horizon: &Horizon,
         xid: Xid,
         hint: Hint,
-    ) -> EngineResult<(Removal, Option<Hint>)> {
+    ) -> EngineResult<(XidAtHorizon, Option<Hint>)> {
         self.0.system.removal(horizon, xid, hint)
     }
 
@@ -154,7 +154,7 @@ impl Database {
         horizon: &Horizon,
         xid: Xid,
         hint: Hint,
-    ) -> EngineResult<Removal> {
+    ) -> EngineResult<XidAtHorizon> {
         self.0.system.removal_in_memory(horizon, xid, hint)
     }
 

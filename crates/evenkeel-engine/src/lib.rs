@@ -46,5 +46,5 @@ pub use lock::{LockInfo, LockKey, RowLockMode, TableLockMode, WaitInfo, WaitOn, 
 pub use table::Table;
 pub use ticket::{CancelFlag, WaitTicket, block_on};
 pub use transaction::{Subtransaction, Transaction};
-pub use txn::{Hint, Horizon, OwnXids, Removal, Sight, Snapshot, TxnStatistics};
+pub use txn::{Hint, Horizon, OwnXids, Snapshot, TxnStatistics, Visibility, XidAtHorizon};
 pub use types::{CommandId, Durability, Isolation, Tid, Xid, XidStatus};

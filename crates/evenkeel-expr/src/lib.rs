@@ -37,7 +37,7 @@ pub mod program;
 mod random;
 mod regex;
 mod session;
-pub mod sets;
+pub mod set_returning;
 pub mod sql_json;
 mod strings;
 mod system;

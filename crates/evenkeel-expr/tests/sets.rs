@@ -5,7 +5,7 @@ mod common;
 use common::{Quiet, text, type_of, value};
 use evenkeel_expr::call::Call;
 use evenkeel_expr::proc::{ArgType, Proc, ProcKind};
-use evenkeel_expr::sets::{JSON_SETS, SETS};
+use evenkeel_expr::set_returning::{JSON_SETS, SETS};
 use evenkeel_expr::{operators_named, proc_by_oid, procs_listed, procs_named};
 use evenkeel_types::{Datum, SqlType, TypeResult};
 

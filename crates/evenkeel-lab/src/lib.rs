@@ -13,6 +13,7 @@ mod error;
 mod experiments;
 mod pgbench;
 mod plan;
+mod postgres_install;
 mod record;
 mod report;
 mod run;
@@ -21,7 +22,6 @@ mod server;
 mod steps;
 mod subject;
 mod views;
-mod wheel;
 
 pub use command::{Host, LabCommand};
 pub use error::LabError;

@@ -16,7 +16,7 @@ pub(crate) enum Mode {
     /// After an error in the extended protocol: everything up to Sync is skipped.
     SkipToSync,
     /// Data of COPY FROM STDIN.
-    CopyIn(Box<CopyIn>),
+    CopyIn(Box<PendingCopy>),
 }
 
 /// A connection that has become a session.
@@ -28,7 +28,7 @@ pub(crate) struct Connection<'w, T> {
 }
 
 /// A COPY FROM STDIN that is waiting for data.
-pub(crate) struct CopyIn {
+pub(crate) struct PendingCopy {
     pub sink: CopyInSink,
     pub protocol: CopyProtocol,
 }

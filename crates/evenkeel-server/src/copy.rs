@@ -2,7 +2,7 @@
 
 use evenkeel_sql::{SqlError, SqlState};
 
-use crate::connection::{Connection, CopyIn, CopyProtocol, Mode};
+use crate::connection::{Connection, CopyProtocol, Mode, PendingCopy};
 use crate::error::{ConnectionError, ends_session, error_response};
 use crate::message::Message;
 use crate::wire::Transport;
@@ -30,7 +30,7 @@ impl<T: Transport> Connection<'_, T> {
     /// Any other message while COPY FROM STDIN is under way.
     pub async fn copy_in(
         &mut self,
-        copy: Box<CopyIn>,
+        copy: Box<PendingCopy>,
         message: Message,
     ) -> Result<(), ConnectionError> {
         let failure = match message {

@@ -10,7 +10,7 @@ use pgwire::messages::extendedquery::{
     BindComplete, CloseComplete, ParseComplete, PortalSuspended,
 };
 
-use crate::connection::{Connection, CopyIn, CopyProtocol, Mode};
+use crate::connection::{Connection, CopyProtocol, Mode, PendingCopy};
 use crate::error::ConnectionError;
 use crate::message::{Bind, Execute, Message, Parse, Target};
 use crate::portals::{Portal, Progress};
@@ -176,7 +176,7 @@ impl<T: Transport> Connection<'_, T> {
                         let response = copy_in_response(sink.column_count());
                         self.put(PgWireBackendMessage::CopyInResponse(response));
                         let protocol = CopyProtocol::Extended;
-                        self.mode = Mode::CopyIn(Box::new(CopyIn { sink, protocol }));
+                        self.mode = Mode::CopyIn(Box::new(PendingCopy { sink, protocol }));
                         return Ok(());
                     }
                     other => {

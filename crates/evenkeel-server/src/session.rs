@@ -76,12 +76,12 @@ async fn start<T: Transport>(
 }
 
 /// Takes the session's entry out of the registry, however the session ends.
-struct Registered<'a> {
+struct ConnectionEntry<'a> {
     shared: &'a Shared,
     pid: i32,
 }
 
-impl Drop for Registered<'_> {
+impl Drop for ConnectionEntry<'_> {
     fn drop(&mut self) {
         self.shared.registry.remove(self.pid);
     }
@@ -112,7 +112,7 @@ async fn run_session<T: Transport>(
     let secret = shared
         .registry
         .add(pid, parameters.long_cancel_key, session.cancel_handle());
-    let _registered = Registered { shared, pid };
+    let _registered = ConnectionEntry { shared, pid };
     let told = told_to_end(shared.stopping.subscribe(), failed, session.end_flag());
     wire.ends_when(Box::pin(told));
     wire.charge_to(session.memory());

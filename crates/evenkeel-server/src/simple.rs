@@ -8,7 +8,7 @@ use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 
-use crate::connection::{Connection, CopyIn, CopyProtocol, Mode};
+use crate::connection::{Connection, CopyProtocol, Mode, PendingCopy};
 use crate::error::{ConnectionError, ends_session, error_response};
 use crate::message::Text;
 use crate::wire::Transport;
@@ -44,7 +44,7 @@ impl<T: Transport> Connection<'_, T> {
                     let response = copy_in_response(sink.column_count());
                     self.put(PgWireBackendMessage::CopyInResponse(response));
                     let protocol = CopyProtocol::Simple(query);
-                    self.mode = Mode::CopyIn(Box::new(CopyIn { sink, protocol }));
+                    self.mode = Mode::CopyIn(Box::new(PendingCopy { sink, protocol }));
                     return Ok(());
                 }
                 Ok(Some(result)) => self.simple_result(result).await,

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use evenkeel_io::{FileDisk, IoMethod};
-use evenkeel_storage::buffer::{ForkHandle, ReadAhead, Ring};
+use evenkeel_storage::buffer::{BufferAccessStrategy, ForkHandle, ReadAhead};
 use evenkeel_storage::page::{PageMut, PageRead};
 use evenkeel_storage::{
-    ApplyContext, ApplyError, BlockNumber, CommitNote, Fork, Lsn, PartFlags, RecordView,
-    StorageClient, StorageConfig, Store,
+    ApplyContext, ApplyError, BlockNumber, Fork, InsertedRecord, Lsn, PartFlags, RecordView,
+    ResourceManager, StorageConfig, Store,
 };
 
 const FRAMES: u64 = 8192;
@@ -21,7 +21,7 @@ const VISITS: u32 = 4_000_000;
 
 struct Client;
 
-impl StorageClient for Client {
+impl ResourceManager for Client {
     fn apply(
         &self,
         _: u16,
@@ -32,7 +32,7 @@ impl StorageClient for Client {
         page.init(1, 0);
         Ok(())
     }
-    fn completed(&self, _: &[CommitNote]) {}
+    fn completed(&self, _: &[InsertedRecord]) {}
     fn durable(&self, _: Lsn) {}
     fn replayed(&self, _: &RecordView<'_>) -> Result<(), ApplyError> {
         Ok(())
@@ -69,7 +69,7 @@ fn visit(fork: &ForkHandle, threads: u32) -> f64 {
 
 /// Nanoseconds of a block in a pass over all of them.
 fn pass(store: &Store, fork: &ForkHandle, ahead: bool) -> Result<f64, Box<dyn Error>> {
-    let ring = Ring::bulk_read(store.pool());
+    let ring = BufferAccessStrategy::bulk_read(store.pool());
     let mut reader = ReadAhead::new(if ahead { BLOCKS } else { 0 }, Some(Arc::clone(&ring)));
     let begun = Instant::now();
     let mut sum = 0;
@@ -94,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (file, hold) = store.create_file(0)?;
     let fork = store.pool().fork(file, Fork::Main)?;
     fork.extend(BLOCKS)?;
-    let load = Ring::bulk_write(store.pool());
+    let load = BufferAccessStrategy::bulk_write(store.pool());
     for block in 0..BLOCKS {
         store.admit()?;
         let mut page = fork.pin_new_with(BlockNumber(block), Some(&load))?.write();

@@ -20,7 +20,7 @@ pub const FORMAT_VERSION: u32 = 9;
 pub const CONTROL_FILE: &str = "control";
 /// Name under which it exists while a database is being created.
 pub const CREATING_FILE: &str = "control.new";
-/// Most bytes a client may keep in the control block.
+/// Most bytes a manager may keep in the control block.
 pub const MAX_PAYLOAD: usize = 256;
 /// Most gaps of the log that a control block names: the newest ones.
 pub const MOST_GAPS: usize = 200;
@@ -33,7 +33,7 @@ const FIXED: usize = 100;
 const LAST: u64 = 1 << 62;
 /// Bit of the state field: [`Control::images`].
 const IMAGES: u32 = 1 << 16;
-/// Behind the client's part: how many gaps there are, and their bounds.
+/// Behind the manager's part: how many gaps there are, and their bounds.
 const GAPS: usize = FIXED + MAX_PAYLOAD;
 const FIRST_GAP: usize = GAPS + 4;
 const GAP: usize = 16;
@@ -94,7 +94,7 @@ pub struct Control {
     pub manifest: ManifestPosition,
     /// The run of the kernel under which files were last written; `None` if it was unknown.
     pub boot: Option<BootId>,
-    /// The client's own state.
+    /// The manager's own state.
     pub payload: Vec<u8>,
 }
 

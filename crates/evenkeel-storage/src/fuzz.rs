@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use evenkeel_io::{AlignedBuf, Disk, OpenOptions, SimDisk};
 
-use crate::client::{ApplyContext, CommitNote, StorageClient};
 use crate::control::{Control, ControlFile, State};
 use crate::error::ApplyError;
 use crate::gaps::Gaps;
@@ -17,6 +16,7 @@ use crate::record::{
     HEADER_LEN, MAX_RECORD, PartFlags, RecordView, aligned, body_crc, completion_mark,
 };
 use crate::recovery::{self, AnalysisMemory};
+use crate::resource_manager::{ApplyContext, InsertedRecord, ResourceManager};
 use crate::wal::SegmentLayout;
 use crate::wal::dump::{Describe, DumpStats, Names};
 use crate::wal::reader::LogReader;
@@ -76,7 +76,7 @@ pub fn log(bytes: &[u8]) {
 /// A client to which nothing means anything.
 struct Deaf;
 
-impl StorageClient for Deaf {
+impl ResourceManager for Deaf {
     fn apply(
         &self,
         _: u16,
@@ -87,7 +87,7 @@ impl StorageClient for Deaf {
         Ok(())
     }
 
-    fn completed(&self, _: &[CommitNote]) {}
+    fn completed(&self, _: &[InsertedRecord]) {}
 
     fn durable(&self, _: Lsn) {}
 

@@ -2,13 +2,12 @@
 //! protection against torn pages, and redo.
 //!
 //! It knows pages and records, not what they mean: the engine above hands in a
-//! [`StorageClient`] whose `apply` is both the way forward and redo. Start at [`Store`].
+//! [`ResourceManager`] whose `apply` is both the way forward and redo. Start at [`Store`].
 
 #![warn(missing_docs)]
 
 pub mod buffer;
 pub mod checkpoint;
-pub mod client;
 pub mod config;
 pub mod control;
 mod core;
@@ -26,6 +25,7 @@ pub mod poison;
 pub mod quarantine;
 pub mod record;
 pub mod recovery;
+pub mod resource_manager;
 mod retry;
 pub mod stats;
 pub mod store;
@@ -35,10 +35,10 @@ pub(crate) mod testing;
 pub mod wal;
 pub mod writeout;
 
-pub use client::{ApplyContext, CommitNote, StorageClient, StoreState};
 pub use config::{RecoveryOpen, StorageConfig, TornPageProtection, Tuning};
 pub use error::{ApplyError, StorageError, StorageResult};
 pub use ids::{BlockNumber, FileId, Fork, FrameId, Lsn, PageId};
 pub use poison::Poison;
 pub use record::{PartFlags, RecordKind, RecordView, RemovalLsn};
-pub use store::{Change, CheckpointMode, RedoHold, Store};
+pub use resource_manager::{ApplyContext, InsertedRecord, ResourceManager, StoreState};
+pub use store::{CheckpointMode, MiniTransaction, RedoHold, Store};

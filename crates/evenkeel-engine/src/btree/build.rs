@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_storage::buffer::Ring;
+use evenkeel_storage::buffer::BufferAccessStrategy;
 use evenkeel_storage::{BlockNumber, FileId, PartFlags, Store};
 
 use super::key::TidOrder;
@@ -37,7 +37,7 @@ pub struct TreeBuilder {
     last_key: Vec<u8>,
     last_tid: TidOrder,
     entries: u64,
-    ring: Arc<Ring>,
+    ring: Arc<BufferAccessStrategy>,
 }
 
 /// The page of a level that is being filled.
@@ -98,7 +98,7 @@ impl TreeBuilder {
             last_key: Vec::new(),
             last_tid: TidOrder::LEAST,
             entries: 0,
-            ring: Ring::bulk_write(store.pool()),
+            ring: BufferAccessStrategy::bulk_write(store.pool()),
         };
         let leaf = builder.next_block()?;
         builder.levels.push(Level::start(leaf, NO_BLOCK));

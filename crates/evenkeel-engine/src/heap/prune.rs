@@ -11,51 +11,27 @@ use super::ops::{CLEAR_XMAX, COMPACT, FREEZE_XMIN, Prune, SET_VISIBLE};
 use smallvec::{SmallVec, smallvec};
 
 use crate::error::EngineResult;
-use crate::txn::{Hint, Removal};
+use crate::txn::{Hint, XidAtHorizon};
 use crate::types::Xid;
 
-/// The fate of a transaction, seen from the removal horizon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// It committed, and every snapshot sees that.
-    Old,
-    /// It committed; some snapshot may not see it.
-    Recent,
-    /// It is running, or its commit is not published.
-    Running,
-    /// It rolled back.
-    Aborted,
-}
-
-impl From<Removal> for Fate {
-    fn from(removal: Removal) -> Fate {
-        match removal {
-            Removal::Dead => Fate::Old,
-            Removal::RecentlyDead => Fate::Recent,
-            Removal::InProgress => Fate::Running,
-            Removal::Aborted => Fate::Aborted,
-        }
-    }
-}
-
 /// Tells what became of transactions.
-pub trait Fates {
+pub trait XidsAtHorizon {
     /// The fate of `xid`, given what the tuple's hint bits say.
     ///
     /// # Errors
     /// When a status page has to be read and cannot be.
-    fn fate(&mut self, xid: Xid, hint: Hint) -> EngineResult<Fate>;
+    fn fate(&mut self, xid: Xid, hint: Hint) -> EngineResult<XidAtHorizon>;
 }
 
-impl<F: FnMut(Xid, Hint) -> EngineResult<Fate>> Fates for F {
-    fn fate(&mut self, xid: Xid, hint: Hint) -> EngineResult<Fate> {
+impl<F: FnMut(Xid, Hint) -> EngineResult<XidAtHorizon>> XidsAtHorizon for F {
+    fn fate(&mut self, xid: Xid, hint: Hint) -> EngineResult<XidAtHorizon> {
         self(xid, hint)
     }
 }
 
 /// The liveness of a tuple, as the code that may remove it judges it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TupleFate {
+enum TupleLiveness {
     /// Nobody will see it again.
     Dead,
     /// Deleted, but some snapshot may still see it.
@@ -96,23 +72,23 @@ pub fn xmax_hint(header: &TupleHeader) -> Hint {
 fn tuple_fate(
     header: &TupleHeader,
     thorough: bool,
-    fates: &mut dyn Fates,
-) -> EngineResult<TupleFate> {
+    fates: &mut dyn XidsAtHorizon,
+) -> EngineResult<TupleLiveness> {
     if header.xmax.is_some() {
         match fates.fate(header.xmax, xmax_hint(header))? {
-            Fate::Old => return Ok(TupleFate::Dead),
-            Fate::Recent => return Ok(TupleFate::RecentlyDead),
-            Fate::Running => return Ok(TupleFate::InDoubt { deleting: true }),
-            Fate::Aborted => {}
+            XidAtHorizon::CommittedForAll => return Ok(TupleLiveness::Dead),
+            XidAtHorizon::CommittedLately => return Ok(TupleLiveness::RecentlyDead),
+            XidAtHorizon::InProgress => return Ok(TupleLiveness::InDoubt { deleting: true }),
+            XidAtHorizon::Aborted => {}
         }
     } else if !thorough {
-        return Ok(TupleFate::Untouched);
+        return Ok(TupleLiveness::Untouched);
     }
     Ok(match inserter_fate(header, fates)? {
-        Fate::Old => TupleFate::Live { old: true },
-        Fate::Recent => TupleFate::Live { old: false },
-        Fate::Running => TupleFate::InDoubt { deleting: false },
-        Fate::Aborted => TupleFate::Dead,
+        XidAtHorizon::CommittedForAll => TupleLiveness::Live { old: true },
+        XidAtHorizon::CommittedLately => TupleLiveness::Live { old: false },
+        XidAtHorizon::InProgress => TupleLiveness::InDoubt { deleting: false },
+        XidAtHorizon::Aborted => TupleLiveness::Dead,
     })
 }
 
@@ -131,19 +107,22 @@ pub enum RowState {
 ///
 /// # Errors
 /// Those of `fates`.
-pub fn row_state(header: &TupleHeader, fates: &mut dyn Fates) -> EngineResult<RowState> {
+pub fn row_state(header: &TupleHeader, fates: &mut dyn XidsAtHorizon) -> EngineResult<RowState> {
     Ok(match tuple_fate(header, true, fates)? {
-        TupleFate::Dead | TupleFate::RecentlyDead => RowState::Dead,
-        TupleFate::InDoubt { deleting: false } => RowState::Coming,
-        TupleFate::Live { .. } | TupleFate::InDoubt { deleting: true } | TupleFate::Untouched => {
-            RowState::Live
-        }
+        TupleLiveness::Dead | TupleLiveness::RecentlyDead => RowState::Dead,
+        TupleLiveness::InDoubt { deleting: false } => RowState::Coming,
+        TupleLiveness::Live { .. }
+        | TupleLiveness::InDoubt { deleting: true }
+        | TupleLiveness::Untouched => RowState::Live,
     })
 }
 
-fn inserter_fate(header: &TupleHeader, fates: &mut dyn Fates) -> EngineResult<Fate> {
+fn inserter_fate(
+    header: &TupleHeader,
+    fates: &mut dyn XidsAtHorizon,
+) -> EngineResult<XidAtHorizon> {
     if header.frozen() {
-        Ok(Fate::Old)
+        Ok(XidAtHorizon::CommittedForAll)
     } else {
         fates.fate(header.xmin, xmin_hint(header))
     }
@@ -227,7 +206,7 @@ struct Planner<'a, P: ?Sized> {
     block: u32,
     options: PlanOptions<'a>,
     /// By slot; `None` for slots without a tuple, or whose tuple is to be removed.
-    fates: SmallVec<[Option<TupleFate>; 256]>,
+    fates: SmallVec<[Option<TupleLiveness>; 256]>,
     /// By slot: heap-only tuples that no chain has led to.
     lost: SmallVec<[bool; 256]>,
     plan: Plan,
@@ -241,7 +220,7 @@ pub fn plan<P: PageRead + ?Sized>(
     page: &P,
     block: u32,
     options: PlanOptions<'_>,
-    fates: &mut dyn Fates,
+    fates: &mut dyn XidsAtHorizon,
 ) -> EngineResult<Plan> {
     let slots = page.slots();
     let mut planner = Planner {
@@ -264,7 +243,7 @@ pub fn plan<P: PageRead + ?Sized>(
             planner.fates[at] = Some(if options.thorough || page.has_xmax(offset) {
                 tuple_fate(&page.header(offset), options.thorough, fates)?
             } else {
-                TupleFate::Untouched
+                TupleLiveness::Untouched
             });
         }
     }
@@ -293,7 +272,7 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
             LpState::Normal => {
                 let fate = self.fates[usize::from(slot)];
                 let head = !self.lost[usize::from(slot)] && fate.is_some();
-                if head && fate != Some(TupleFate::Untouched) {
+                if head && fate != Some(TupleLiveness::Untouched) {
                     self.chain(slot, None);
                 }
             }
@@ -301,7 +280,7 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
     }
 
     /// The tuple at a slot that has one and is not to be removed.
-    fn tuple(&self, slot: u16) -> Option<(TupleHeader, TupleFate)> {
+    fn tuple(&self, slot: u16) -> Option<(TupleHeader, TupleLiveness)> {
         let fate = (*self.fates.get(usize::from(slot))?)?;
         let (offset, _) = self.page.tuple_at(slot)?;
         Some((self.page.header(offset), fate))
@@ -327,9 +306,11 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
             }
             members.push(slot);
             match fate {
-                TupleFate::Dead => dead = members.len(),
-                TupleFate::RecentlyDead => {}
-                TupleFate::Live { .. } | TupleFate::InDoubt { .. } | TupleFate::Untouched => {
+                TupleLiveness::Dead => dead = members.len(),
+                TupleLiveness::RecentlyDead => {}
+                TupleLiveness::Live { .. }
+                | TupleLiveness::InDoubt { .. }
+                | TupleLiveness::Untouched => {
                     break;
                 }
             }
@@ -379,12 +360,13 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
 
     /// A heap-only tuple no chain leads to is the work of an update that is running, or of one
     /// that rolled back.
-    fn orphan(&mut self, slot: u16, fates: &mut dyn Fates) -> EngineResult<()> {
+    fn orphan(&mut self, slot: u16, fates: &mut dyn XidsAtHorizon) -> EngineResult<()> {
         if !self.lost[usize::from(slot)] {
             return Ok(());
         }
         if let Some((header, fate)) = self.tuple(slot)
-            && (fate == TupleFate::Dead || inserter_fate(&header, fates)? == Fate::Aborted)
+            && (fate == TupleLiveness::Dead
+                || inserter_fate(&header, fates)? == XidAtHorizon::Aborted)
         {
             self.remove(slot);
             self.plan.op.unused.push(slot);
@@ -395,7 +377,7 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
     /// Looks at what stays: freezing, visibility, the next prune hint.
     fn finish(mut self) -> Plan {
         for slot in 1..self.fates.len() as u16 {
-            if self.fates[usize::from(slot)] == Some(TupleFate::Untouched) {
+            if self.fates[usize::from(slot)] == Some(TupleLiveness::Untouched) {
                 self.plan.kept += 1;
             } else if let Some((header, fate)) = self.tuple(slot) {
                 self.keep(slot, &header, fate);
@@ -413,7 +395,7 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
         self.plan
     }
 
-    fn keep(&mut self, slot: u16, header: &TupleHeader, fate: TupleFate) {
+    fn keep(&mut self, slot: u16, header: &TupleHeader, fate: TupleLiveness) {
         let plan = &mut self.plan;
         plan.kept += 1;
         plan.shows.add(header.xmin);
@@ -423,7 +405,7 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
             xmin = Xid::NONE;
         }
         match fate {
-            TupleFate::Live { old } => {
+            TupleLiveness::Live { old } => {
                 let mut limit = self.options.freeze_below.unwrap_or(Xid::NONE);
                 let old = old || self.options.freeze_recent;
                 if self.options.freeze_recent {
@@ -440,19 +422,19 @@ impl<P: PageRead + ?Sized> Planner<'_, P> {
                     xmax = Xid::NONE;
                 }
             }
-            TupleFate::RecentlyDead => {
+            TupleLiveness::RecentlyDead => {
                 plan.recently_dead += 1;
                 plan.all_visible = false;
                 plan.op.prune_xid = oldest(plan.op.prune_xid, xmax);
             }
-            TupleFate::InDoubt { deleting } => {
+            TupleLiveness::InDoubt { deleting } => {
                 plan.all_visible = false;
                 if deleting {
                     plan.op.prune_xid = oldest(plan.op.prune_xid, xmax);
                 }
             }
             // Part of a chain that does not hold together; a check will name it.
-            TupleFate::Dead | TupleFate::Untouched => plan.all_visible = false,
+            TupleLiveness::Dead | TupleLiveness::Untouched => plan.all_visible = false,
         }
         if what != 0 {
             plan.op.add_frozen(slot, what);

@@ -6,7 +6,7 @@ use evenkeel_storage::page::PageRead;
 
 use super::layout::*;
 use super::rows::RowBatch;
-use super::visibility::Viewer;
+use super::visibility::VisibilityChecker;
 use crate::error::EngineResult;
 use crate::types::{Tid, Xid};
 
@@ -17,7 +17,7 @@ use crate::types::{Tid, Xid};
 pub fn read_page(
     guard: &mut ReadGuard<'_>,
     block: BlockNumber,
-    viewer: &mut Viewer<'_>,
+    checker: &mut VisibilityChecker<'_>,
     out: &mut RowBatch,
 ) -> EngineResult<()> {
     if !guard.is_heap() {
@@ -28,11 +28,11 @@ pub fn read_page(
         let Some((offset, length)) = guard.tuple_at(slot) else {
             continue;
         };
-        if all_visible || viewer.sees(offset, &guard.header(offset))? {
+        if all_visible || checker.sees(offset, &guard.header(offset))? {
             out.push(Tid::new(block, slot), guard.row(offset, length));
         }
     }
-    viewer.leave(guard);
+    checker.apply_hints(guard);
     Ok(())
 }
 
@@ -132,16 +132,16 @@ pub fn find_visible(
     guard: &mut ReadGuard<'_>,
     tid: Tid,
     entry: Entry,
-    viewer: &mut Viewer<'_>,
+    checker: &mut VisibilityChecker<'_>,
 ) -> EngineResult<Option<Link>> {
     let all_visible = guard.all_visible();
     let mut found = None;
     for link in chain(guard, tid.block, tid.slot, entry) {
-        if all_visible || viewer.sees(link.offset, &link.header)? {
+        if all_visible || checker.sees(link.offset, &link.header)? {
             found = Some(link);
             break;
         }
     }
-    viewer.leave(guard);
+    checker.apply_hints(guard);
     Ok(found)
 }

@@ -7,11 +7,12 @@ use proptest::prelude::*;
 use super::check::check_layout;
 use super::layout::*;
 use super::ops::*;
-use super::prune::{Fate, PlanOptions, plan, xmin_hint};
+use super::prune::{PlanOptions, plan, xmin_hint};
 use super::read::{Entry, chain};
 use super::redo::apply;
 use crate::error::EngineResult;
 use crate::txn::Hint;
+use crate::txn::XidAtHorizon;
 use crate::types::{Tid, Xid};
 
 const BLOCK: u32 = 7;
@@ -155,12 +156,12 @@ fn delete(page: &mut PageBuf, xid: u64, slot: u16) {
 }
 
 /// Fates by number: below 100 old, below 200 recent, below 300 running, else aborted.
-fn fates(xid: Xid, _hint: Hint) -> EngineResult<Fate> {
+fn fates(xid: Xid, _hint: Hint) -> EngineResult<XidAtHorizon> {
     Ok(match xid.get() {
-        0..100 => Fate::Old,
-        100..200 => Fate::Recent,
-        200..300 => Fate::Running,
-        _ => Fate::Aborted,
+        0..100 => XidAtHorizon::CommittedForAll,
+        100..200 => XidAtHorizon::CommittedLately,
+        200..300 => XidAtHorizon::InProgress,
+        _ => XidAtHorizon::Aborted,
     })
 }
 

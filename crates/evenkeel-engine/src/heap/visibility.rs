@@ -6,23 +6,23 @@ use smallvec::SmallVec;
 use super::layout::*;
 use super::prune::{xmax_hint, xmin_hint};
 use crate::error::EngineResult;
-use crate::txn::{Hint, Sight, Snapshot};
+use crate::txn::{Hint, Snapshot, Visibility};
 use crate::types::{CommandId, Xid};
 
 /// Judges tuples for one snapshot.
-pub struct Viewer<'a> {
+pub struct VisibilityChecker<'a> {
     snapshot: &'a Snapshot,
     floor: Xid,
     command: CommandId,
-    last: Option<(Xid, Hint, Sight)>,
+    last: Option<(Xid, Hint, Visibility)>,
     /// Facts learnt about the page being visited: header word, bits.
     hints: SmallVec<[(usize, u64); 16]>,
 }
 
-impl<'a> Viewer<'a> {
+impl<'a> VisibilityChecker<'a> {
     /// A judge with `snapshot`'s view.
     pub fn new(snapshot: &'a Snapshot) -> Self {
-        Viewer {
+        VisibilityChecker {
             snapshot,
             floor: snapshot.floor(),
             command: snapshot.command(),
@@ -35,7 +35,7 @@ impl<'a> Viewer<'a> {
     ///
     /// # Errors
     /// `StatusNotInMemory`: the page is let go of, the status read, and the page visited again,
-    /// by who called ([`Viewer::start_again`]).
+    /// by who called ([`VisibilityChecker::start_again`]).
     pub fn sees(&mut self, offset: usize, header: &TupleHeader) -> EngineResult<bool> {
         Ok(self.inserted(offset, header)? && !self.deleted(offset, header)?)
     }
@@ -50,12 +50,12 @@ impl<'a> Viewer<'a> {
             Hint::Committed if header.xmin < self.floor => return Ok(true),
             _ => {}
         }
-        let sight = self.look(header.xmin, hint)?;
-        if sight.own {
+        let visibility = self.look(header.xmin, hint)?;
+        if visibility.own {
             return Ok(self.commands(header)?.0 < self.command);
         }
-        self.learn(offset, hint, &sight, XMIN_COMMITTED, XMIN_ABORTED);
-        Ok(sight.visible)
+        self.learn(offset, hint, &visibility, XMIN_COMMITTED, XMIN_ABORTED);
+        Ok(visibility.visible)
     }
 
     fn deleted(&mut self, offset: usize, header: &TupleHeader) -> EngineResult<bool> {
@@ -68,12 +68,12 @@ impl<'a> Viewer<'a> {
             Hint::Committed if header.xmax < self.floor => return Ok(true),
             _ => {}
         }
-        let sight = self.look(header.xmax, hint)?;
-        if sight.own {
+        let visibility = self.look(header.xmax, hint)?;
+        if visibility.own {
             return Ok(self.commands(header)?.1 < self.command);
         }
-        self.learn(offset + 8, hint, &sight, XMAX_COMMITTED, XMAX_ABORTED);
-        Ok(sight.visible)
+        self.learn(offset + 8, hint, &visibility, XMAX_COMMITTED, XMAX_ABORTED);
+        Ok(visibility.visible)
     }
 
     /// The inserting and the deleting command of an own tuple.
@@ -87,20 +87,27 @@ impl<'a> Viewer<'a> {
     }
 
     /// A look-up; the last one is remembered, as neighbours often have the same inserter.
-    fn look(&mut self, xid: Xid, hint: Hint) -> EngineResult<Sight> {
-        if let Some((last, with, sight)) = self.last
+    fn look(&mut self, xid: Xid, hint: Hint) -> EngineResult<Visibility> {
+        if let Some((last, with, visibility)) = self.last
             && last == xid
             && with == hint
         {
-            return Ok(sight);
+            return Ok(visibility);
         }
-        let sight = self.snapshot.sight_in_memory(xid, hint)?;
-        self.last = Some((xid, hint, sight));
-        Ok(sight)
+        let visibility = self.snapshot.visibility_in_memory(xid, hint)?;
+        self.last = Some((xid, hint, visibility));
+        Ok(visibility)
     }
 
-    fn learn(&mut self, word: usize, had: Hint, sight: &Sight, committed: u16, aborted: u16) {
-        let bits = match (had, sight.set) {
+    fn learn(
+        &mut self,
+        word: usize,
+        had: Hint,
+        visibility: &Visibility,
+        committed: u16,
+        aborted: u16,
+    ) {
+        let bits = match (had, visibility.set) {
             (Hint::None, Some(Hint::Committed)) => committed,
             (Hint::None, Some(Hint::Aborted)) => aborted,
             _ => return,
@@ -114,7 +121,7 @@ impl<'a> Viewer<'a> {
     }
 
     /// Sets what was learnt, if the page lock can be had for it at once.
-    pub fn leave(&mut self, guard: &mut ReadGuard<'_>) {
+    pub fn apply_hints(&mut self, guard: &mut ReadGuard<'_>) {
         if self.hints.is_empty() {
             return;
         }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use evenkeel_storage::page::PageMut;
 use evenkeel_storage::{
-    ApplyContext, ApplyError, CommitNote, FileId, Lsn, RecordKind, RecordView, StorageClient,
+    ApplyContext, ApplyError, FileId, InsertedRecord, Lsn, RecordKind, RecordView, ResourceManager,
     StoreState,
 };
 
@@ -30,7 +30,7 @@ impl EngineRmgr {
     }
 }
 
-impl StorageClient for EngineRmgr {
+impl ResourceManager for EngineRmgr {
     fn apply(
         &self,
         op: u16,
@@ -49,7 +49,7 @@ impl StorageClient for EngineRmgr {
         redo::strip(page);
     }
 
-    fn completed(&self, notes: &[CommitNote]) {
+    fn completed(&self, notes: &[InsertedRecord]) {
         self.txn.completed(notes);
     }
 

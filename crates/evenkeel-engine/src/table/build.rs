@@ -3,16 +3,17 @@
 use evenkeel_storage::BlockNumber;
 use evenkeel_storage::buffer::ReadGuard;
 
-use super::passes::Pass;
+use super::pass::Pass;
 use super::{Built, IndexDef, KeyKind, Table};
 use crate::btree::TreeBuilder;
 use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HEAP_ONLY, HeapRead, LpState, TupleHeader};
-use crate::heap::prune::{Fate, xmax_hint, xmin_hint};
+use crate::heap::prune::{xmax_hint, xmin_hint};
 use crate::heap::read::{Entry, chain};
 use crate::sort::KeySorter;
 use crate::transaction::Transaction;
 use crate::txn::Horizon;
+use crate::txn::XidAtHorizon;
 use crate::types::Tid;
 
 /// How full the leaves of a new index are, in percent.
@@ -153,17 +154,17 @@ impl Table {
         header: &TupleHeader,
     ) -> EngineResult<Standing> {
         let mut fate = self.fates(horizon);
-        if !header.frozen() && fate(header.xmin, xmin_hint(header))? == Fate::Aborted {
+        if !header.frozen() && fate(header.xmin, xmin_hint(header))? == XidAtHorizon::Aborted {
             return Ok(Standing::Dead);
         }
         if !header.xmax.is_some() {
             return Ok(Standing::Live);
         }
         Ok(match fate(header.xmax, xmax_hint(header))? {
-            Fate::Old => Standing::Dead,
-            Fate::Recent => Standing::Dying,
-            Fate::Running if txn.owns(header.xmax) => Standing::Dying,
-            Fate::Aborted | Fate::Running => Standing::Live,
+            XidAtHorizon::CommittedForAll => Standing::Dead,
+            XidAtHorizon::CommittedLately => Standing::Dying,
+            XidAtHorizon::InProgress if txn.owns(header.xmax) => Standing::Dying,
+            XidAtHorizon::Aborted | XidAtHorizon::InProgress => Standing::Live,
         })
     }
 }

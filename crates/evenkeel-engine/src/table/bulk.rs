@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use evenkeel_storage::buffer::{Ring, Strategy, WriteGuard};
+use evenkeel_storage::buffer::{BufferAccessStrategy, Strategy, WriteGuard};
 use evenkeel_storage::{BlockNumber, RemovalLsn};
 use smallvec::SmallVec;
 
@@ -71,8 +71,8 @@ impl Table {
     }
 
     /// A ring for [`InsertOptions::ring`]: COPY, INSERT … SELECT.
-    pub fn load_ring(&self) -> Arc<Ring> {
-        Ring::bulk_write(self.store().pool())
+    pub fn load_ring(&self) -> Arc<BufferAccessStrategy> {
+        BufferAccessStrategy::bulk_write(self.store().pool())
     }
 
     /// Puts as many of the rows that are not in yet onto one page as fit there.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use evenkeel_storage::FileId;
-use evenkeel_storage::buffer::Ring;
+use evenkeel_storage::buffer::BufferAccessStrategy;
 
 use crate::heap::rows::RowHandle;
 use crate::types::{Tid, Xid};
@@ -152,7 +152,7 @@ pub struct InsertOptions {
     pub freeze: bool,
     /// The frames that the load may take of the pool: one ring for all its batches
     /// ([`Table::load_ring`](super::Table::load_ring)). `None` for few rows.
-    pub ring: Option<Arc<Ring>>,
+    pub ring: Option<Arc<BufferAccessStrategy>>,
 }
 
 /// The order of an index scan.

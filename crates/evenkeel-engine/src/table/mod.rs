@@ -13,7 +13,7 @@ mod insert;
 mod large;
 mod locking;
 pub(crate) mod pages;
-mod passes;
+mod pass;
 mod read;
 mod sample;
 mod space;

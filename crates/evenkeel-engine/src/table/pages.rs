@@ -3,15 +3,16 @@
 
 use evenkeel_storage::buffer::{FrameReservation, Pin, Strategy, WriteGuard};
 use evenkeel_storage::page::PageRead;
-use evenkeel_storage::{BlockNumber, Change, PartFlags, RemovalLsn};
+use evenkeel_storage::{BlockNumber, MiniTransaction, PartFlags, RemovalLsn};
 
 use super::Table;
 use crate::error::{EngineError, EngineResult};
 use crate::heap::check::Sound;
 use crate::heap::layout::{HeapRead, LINE_POINTER_SIZE, tuple_space};
 use crate::heap::ops::{CLEAR_VISIBLE, INIT_PAGE, OP_PRUNE, Prune};
-use crate::heap::prune::{Fate, PlanOptions, plan};
+use crate::heap::prune::{PlanOptions, plan};
 use crate::mutant::Mutant;
+use crate::txn::XidAtHorizon;
 use crate::txn::{Hint, Horizon};
 use crate::types::Xid;
 use crate::vm::{self, ALL_FROZEN, ALL_VISIBLE};
@@ -93,7 +94,7 @@ impl<'a> Locked<'a> {
     }
 
     /// Adds the heap page's part, and the map page's when the visibility ends.
-    pub fn part<'c>(&'c mut self, change: &mut Change<'c>, op: u16, data: &[u8]) {
+    pub fn part<'c>(&'c mut self, change: &mut MiniTransaction<'c>, op: u16, data: &[u8]) {
         let block = self.heap.block();
         let clears = self.heap.all_visible();
         let init = init_flag(&self.heap);
@@ -115,7 +116,7 @@ pub fn init_flag(guard: &WriteGuard<'_>) -> PartFlags {
 
 /// Adds a part that sets and clears bits of a heap block in its map page.
 pub fn map_part<'c>(
-    change: &mut Change<'c>,
+    change: &mut MiniTransaction<'c>,
     map: &'c mut WriteGuard<'_>,
     block: BlockNumber,
     set: u8,
@@ -239,7 +240,7 @@ impl Table {
     ) -> EngineResult<bool> {
         let options = PlanOptions::default();
         let block = heap.block();
-        let mut fates = |xid, hint| Ok(self.db.removal_in_memory(horizon, xid, hint)?.into());
+        let mut fates = |xid, hint| self.db.removal_in_memory(horizon, xid, hint);
         let plan = match plan(heap, block.0, options, &mut fates) {
             Ok(plan) => plan,
             Err(EngineError::StatusNotInMemory { xid }) => {
@@ -265,7 +266,7 @@ impl Table {
     pub(crate) fn fates<'a>(
         &'a self,
         horizon: &'a Horizon,
-    ) -> impl FnMut(Xid, Hint) -> EngineResult<Fate> + 'a {
-        move |xid, hint| Ok(self.db.removal(horizon, xid, hint)?.0.into())
+    ) -> impl FnMut(Xid, Hint) -> EngineResult<XidAtHorizon> + 'a {
+        move |xid, hint| Ok(self.db.removal(horizon, xid, hint)?.0)
     }
 }

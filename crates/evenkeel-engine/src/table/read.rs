@@ -7,7 +7,7 @@ use evenkeel_storage::buffer::{ReadGuard, Strategy};
 use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, Lsn};
 
-use super::passes::Pass;
+use super::pass::Pass;
 use super::young::HeapOrder;
 use super::{Direction, KeyRange, Table};
 use crate::btree::{self, LeafBatch, TreeScan, Visit};
@@ -15,7 +15,7 @@ use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HeapRead, LpState, PAGE_CAPACITY};
 use crate::heap::read::{Entry, Link, find_visible, read_page};
 use crate::heap::rows::{Row, RowBatch, RowHandle};
-use crate::heap::visibility::Viewer;
+use crate::heap::visibility::VisibilityChecker;
 use crate::ticket::CancelFlag;
 use crate::txn::Snapshot;
 use crate::types::Tid;
@@ -133,8 +133,12 @@ enum Found {
 /// Follows an index entry. All versions of a chain that a snapshot may see and that can use the
 /// index share their key (TAB-9), and a slot that was given to another row since the
 /// entry was read holds nothing that the snapshot sees.
-fn visit(tid: Tid, guard: &mut ReadGuard<'_>, viewer: &mut Viewer<'_>) -> EngineResult<Found> {
-    if let Some(link) = find_visible(guard, tid, Entry::Index, viewer)? {
+fn visit(
+    tid: Tid,
+    guard: &mut ReadGuard<'_>,
+    checker: &mut VisibilityChecker<'_>,
+) -> EngineResult<Found> {
+    if let Some(link) = find_visible(guard, tid, Entry::Index, checker)? {
         return Ok(Found::Row(link));
     }
     let dead = guard.is_heap() && guard.line_pointer(tid.slot).state == LpState::Dead;
@@ -242,7 +246,7 @@ impl Table {
         entries: &LeafBatch,
         batch: &mut RowBatch,
     ) -> EngineResult<()> {
-        let mut viewer = Viewer::new(snapshot);
+        let mut checker = VisibilityChecker::new(snapshot);
         let tids = entries.tids();
         let mut dead = Vec::new();
         let mut next = 0;
@@ -252,7 +256,7 @@ impl Table {
             let mut guard = self.heap().read(block)?;
             let mut missed = None;
             while next < tids.len() && tids[next].block == block {
-                let found = match visit(tids[next], &mut guard, &mut viewer) {
+                let found = match visit(tids[next], &mut guard, &mut checker) {
                     Err(EngineError::StatusNotInMemory { xid }) => {
                         missed = Some(xid);
                         break;
@@ -272,7 +276,7 @@ impl Table {
             if let Some(xid) = missed {
                 // With the page let go of; this entry is visited again.
                 drop(guard);
-                viewer.start_again();
+                checker.start_again();
                 self.db.xid_status(xid)?;
             }
         }
@@ -308,13 +312,13 @@ impl Table {
             self.counters().index_read(1, (out.len() - first) as u64);
             return Ok(());
         }
-        let mut viewer = Viewer::new(snapshot);
+        let mut checker = VisibilityChecker::new(snapshot);
         tree.lookup_prefix(snapshot.into(), key, &mut |tid| {
             let _frames = self.reserve_for_reading();
             let (guard, found) = self.retry(|| {
-                viewer.start_again();
+                checker.start_again();
                 let mut guard = self.heap().read(tid.block)?;
-                let found = visit(tid, &mut guard, &mut viewer)?;
+                let found = visit(tid, &mut guard, &mut checker)?;
                 Ok((guard, found))
             })?;
             match found {
@@ -342,12 +346,12 @@ impl Table {
     ) -> EngineResult<()> {
         let _frames = self.reserve_for_reading();
         let before = out.len();
-        let mut viewer = Viewer::new(snapshot);
+        let mut checker = VisibilityChecker::new(snapshot);
         let guard = self.retry(|| {
             out.truncate(before);
-            viewer.start_again();
+            checker.start_again();
             let mut guard = self.heap().read_with(block, strategy)?;
-            read_page(&mut guard, block, &mut viewer, out)?;
+            read_page(&mut guard, block, &mut checker, out)?;
             Ok(guard)
         })?;
         out.read_under(before, snapshot);
@@ -392,11 +396,11 @@ impl Table {
             return Ok(false);
         }
         let _frames = self.reserve_for_reading();
-        let mut viewer = Viewer::new(snapshot);
+        let mut checker = VisibilityChecker::new(snapshot);
         let (guard, found) = self.retry(|| {
-            viewer.start_again();
+            checker.start_again();
             let mut guard = self.heap().read(tid.block)?;
-            let found = find_visible(&mut guard, tid, Entry::Version, &mut viewer)?;
+            let found = find_visible(&mut guard, tid, Entry::Version, &mut checker)?;
             Ok((guard, found))
         })?;
         if let Some(link) = found {

@@ -9,7 +9,7 @@ use evenkeel_storage::page::PageRead;
 use super::Table;
 use crate::cost::{CostAccount, CostBalance};
 use crate::error::EngineResult;
-use crate::heap::fates::HorizonFates;
+use crate::heap::horizon_xids::HorizonXids;
 use crate::heap::layout::{HeapRead, LpState, TupleHeader};
 use crate::heap::prune::{RowState, row_state};
 use crate::stats::{AnalyzePhase, AnalyzeProgress, AnalyzeTask};
@@ -135,7 +135,7 @@ impl Table {
         let blocks = self.blocks();
         let chosen = choose_blocks(blocks, options.rows, &mut random);
         let horizon = self.db.horizon();
-        let mut fates = HorizonFates::new(self.db.system(), &horizon);
+        let mut fates = HorizonXids::new(self.db.system(), &horizon);
         let ring = self.db.vacuum_ring(options.buffer_usage_limit);
         let ring = ring.as_ref();
         let mut cost = CostAccount::open(options.cost.as_deref());
@@ -182,7 +182,7 @@ impl Table {
         &self,
         txn: &Transaction,
         (block, ring): (BlockNumber, Strategy<'_>),
-        fates: &mut HorizonFates<'_>,
+        fates: &mut HorizonXids<'_>,
         reservoir: &mut Reservoir<'_>,
     ) -> EngineResult<()> {
         let mut states = Vec::new();
@@ -210,7 +210,7 @@ impl Table {
 fn page_states<P: PageRead>(
     page: &P,
     txn: &Transaction,
-    fates: &mut HorizonFates<'_>,
+    fates: &mut HorizonXids<'_>,
     out: &mut Vec<Option<RowState>>,
 ) -> EngineResult<()> {
     out.clear();
@@ -232,7 +232,7 @@ fn page_states<P: PageRead>(
 fn state_to(
     txn: &Transaction,
     header: &TupleHeader,
-    fates: &mut HorizonFates<'_>,
+    fates: &mut HorizonXids<'_>,
 ) -> EngineResult<RowState> {
     if header.xmax.is_some() && txn.owns(header.xmax) {
         return Ok(RowState::Dead);

@@ -1,6 +1,6 @@
 //! Updates and deletes.
 
-use evenkeel_storage::{BlockNumber, Change, Fork, RecordKind};
+use evenkeel_storage::{BlockNumber, Fork, MiniTransaction, RecordKind};
 
 use super::large::LargeRefs;
 use super::locking::Judgement;
@@ -515,7 +515,7 @@ impl Table {
 }
 
 /// Adds the payload about a row's old version to the record that updates or deletes it.
-fn add_identity(change: &mut Change<'_>, identity: Option<&[u8]>) {
+fn add_identity(change: &mut MiniTransaction<'_>, identity: Option<&[u8]>) {
     if let Some(identity) = identity {
         change.payload(RecordKind::PAGES, identity);
     }

@@ -5,7 +5,7 @@ use std::ops::Bound;
 
 use evenkeel_storage::BlockNumber;
 
-use super::passes::Pass;
+use super::pass::Pass;
 use super::{Direction, KeyKind, Table};
 use crate::error::EngineResult;
 use crate::heap::rows::RowBatch;
@@ -77,7 +77,9 @@ impl Table {
     pub(super) fn can_read_by(&self, snapshot: &Snapshot, index: usize) -> EngineResult<bool> {
         match self.def.indexes[index].usable_after {
             // Below the floor it has committed, or nobody would know of the index.
-            Some(xid) if xid >= snapshot.floor() => Ok(snapshot.sight(xid, Hint::None)?.visible),
+            Some(xid) if xid >= snapshot.floor() => {
+                Ok(snapshot.visibility(xid, Hint::None)?.visible)
+            }
             _ => Ok(true),
         }
     }

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use evenkeel_io::{Disk, Fault, FaultKind, OpKind, OpenOptions, SimDisk, sample};
 use evenkeel_storage::{
-    CheckpointMode, CommitNote, Lsn, RecordKind, StorageConfig, TornPageProtection,
+    CheckpointMode, InsertedRecord, Lsn, RecordKind, StorageConfig, TornPageProtection,
 };
 use parking_lot::Mutex;
 
 use super::Transaction;
-use crate::txn::known::Known;
-use crate::txn::window::WindowState;
-use crate::txn::{EndHook, Hint, Removal, Snapshot};
+use crate::txn::recent_xids::RecentXidsState;
+use crate::txn::xid_state::XidState;
+use crate::txn::{EndHook, Hint, Snapshot, XidAtHorizon};
 use crate::{
     CommandId, Config, Database, Durability, EngineError, Isolation, LockKey, RowLockMode,
     TableLockMode, Tid, WaitInfo, WaitOn, WaitPolicy, Xid, XidStatus, block_on,
@@ -53,7 +53,7 @@ fn commit_one(db: &Database, durability: Durability) -> Xid {
 }
 
 fn sees(snapshot: &Snapshot, xid: Xid) -> bool {
-    snapshot.sight(xid, Hint::None).unwrap().visible
+    snapshot.visibility(xid, Hint::None).unwrap().visible
 }
 
 /// Waits until the background thread has nothing left to apply.
@@ -87,12 +87,12 @@ fn a_snapshot_sees_what_committed_before_it() {
     assert!(!sees(&after, in_progress));
     assert_eq!(db.xid_status(in_progress).unwrap(), XidStatus::InProgress);
     assert!(running.owns(in_progress));
-    let sight = running
+    let visibility = running
         .snapshot()
         .unwrap()
-        .sight(in_progress, Hint::None)
+        .visibility(in_progress, Hint::None)
         .unwrap();
-    assert!(sight.own && !sight.visible);
+    assert!(visibility.own && !visibility.visible);
     commit(running);
     assert!(!sees(&after, in_progress));
     assert_eq!(db.xid_status(in_progress).unwrap(), XidStatus::Committed);
@@ -358,7 +358,7 @@ fn commits_are_published_in_log_order() {
         }
     });
     let lsn = |xid: &Xid| match db.system().core.window.get(*xid).unwrap() {
-        WindowState::Committed(lsn) => lsn,
+        RecentXidsState::Committed(lsn) => lsn,
         other => panic!("{xid:?} is {other:?}"),
     };
     let xids = published.lock().clone();
@@ -427,20 +427,20 @@ fn a_hint_waits_for_durability() {
     let db = open(&SimDisk::new(1));
     let system = db.system();
     let durable = system.core.publisher.durable_upto();
-    assert_eq!(system.hint(Known::Committed(durable)), None);
+    assert_eq!(system.hint(XidState::Committed(durable)), None);
     let xid = commit_one(&db, Durability::Async);
     db.store().log().flush_all().unwrap();
     let snapshot = begin(&db).snapshot().unwrap();
     // The publisher hears of the flush a little later.
-    eventually(|| snapshot.sight(xid, Hint::None).unwrap().set == Some(Hint::Committed));
-    assert_eq!(snapshot.sight(xid, Hint::Committed).unwrap().set, None);
+    eventually(|| snapshot.visibility(xid, Hint::None).unwrap().set == Some(Hint::Committed));
+    assert_eq!(snapshot.visibility(xid, Hint::Committed).unwrap().set, None);
     // From the floor on a hint does not replace the look-up.
     let mut old = begin(&db);
     let held = old.xid().unwrap();
     let early = begin(&db).snapshot().unwrap();
     let late = commit_one(&db, Durability::Sync);
     assert!(early.floor() <= held);
-    assert!(!early.sight(late, Hint::Committed).unwrap().visible);
+    assert!(!early.visibility(late, Hint::Committed).unwrap().visible);
 }
 
 #[test]
@@ -471,7 +471,7 @@ fn old_snapshots_keep_the_window() {
         assert!(!sees(&early, xid), "{xid:?}");
         assert!(sees(&begin(&db).snapshot().unwrap(), xid), "{xid:?}");
         let removal = db.removal(&db.horizon(), xid, Hint::None).unwrap().0;
-        assert_eq!(removal, Removal::RecentlyDead);
+        assert_eq!(removal, XidAtHorizon::CommittedLately);
     }
     drop(early);
     commit(old);
@@ -480,7 +480,7 @@ fn old_snapshots_keep_the_window() {
     eventually(|| db.txn_statistics().spilled_chunks == 0);
     assert_eq!(
         db.removal(&db.horizon(), last, Hint::None).unwrap().0,
-        Removal::Dead
+        XidAtHorizon::CommittedForAll
     );
     assert!(sees(&begin(&db).snapshot().unwrap(), last));
 }
@@ -498,15 +498,15 @@ fn the_horizon_tells_who_is_dead_to_all() {
     aborting.rollback();
     let horizon = db.horizon();
     let removal = |xid| db.removal(&horizon, xid, Hint::None).unwrap().0;
-    assert_eq!(removal(early), Removal::Dead);
-    assert_eq!(removal(late), Removal::RecentlyDead);
-    assert_eq!(removal(in_progress), Removal::InProgress);
-    assert_eq!(removal(aborted), Removal::Aborted);
+    assert_eq!(removal(early), XidAtHorizon::CommittedForAll);
+    assert_eq!(removal(late), XidAtHorizon::CommittedLately);
+    assert_eq!(removal(in_progress), XidAtHorizon::InProgress);
+    assert_eq!(removal(aborted), XidAtHorizon::Aborted);
     drop(reader);
     let horizon = db.horizon();
     assert_eq!(
         db.removal(&horizon, late, Hint::None).unwrap().0,
-        Removal::Dead
+        XidAtHorizon::CommittedForAll
     );
     assert_eq!(db.recent_horizon(), horizon);
 }
@@ -596,9 +596,9 @@ fn check_statuses(disk: &SimDisk, expected: &[(Xid, bool)]) {
         let db = open(disk);
         let snapshot = begin(&db).snapshot().unwrap();
         for (xid, committed) in expected {
-            let sight = snapshot.sight(*xid, Hint::None).unwrap();
-            assert_eq!(sight.visible, *committed, "{xid:?}");
-            assert!(sight.set.is_some());
+            let visibility = snapshot.visibility(*xid, Hint::None).unwrap();
+            assert_eq!(visibility.visible, *committed, "{xid:?}");
+            assert!(visibility.set.is_some());
         }
         let next = commit_one(&db, Durability::Sync);
         assert!(
@@ -1035,7 +1035,7 @@ fn a_record_noted_out_of_order_stops_the_instance_and_no_commit_is_acknowledged(
     let db = open(&SimDisk::new(77));
     commit_one(&db, Durability::Sync);
     let published = db.system().core.publisher.published();
-    let note = CommitNote {
+    let note = InsertedRecord {
         lsn: Lsn(published.0 - 8),
         end: published,
         xid: 3,

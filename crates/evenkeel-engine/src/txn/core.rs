@@ -7,17 +7,17 @@ use std::sync::{Arc, OnceLock};
 
 use evenkeel_io::Disk;
 use evenkeel_storage::{
-    ApplyError, CommitNote, FileId, Lsn, Poison, RedoHold, StorageError, StoreState,
+    ApplyError, FileId, InsertedRecord, Lsn, Poison, RedoHold, StorageError, StoreState,
 };
 use parking_lot::Mutex;
 
 use super::drops::Drops;
 use super::publisher::{Published, Publisher};
+use super::recent_xids::RecentXids;
 use super::recovery::Recovery;
 use super::running::Running;
 use super::shared::TxnShared;
-use super::slots::Slots;
-use super::window::Window;
+use super::snapshot_registry::SnapshotRegistry;
 use crate::config::Config;
 use crate::error::{EngineError, EngineResult};
 use crate::lock::LockManager;
@@ -27,8 +27,8 @@ use crate::types::Xid;
 /// Everything about transactions that does not need the store.
 pub(crate) struct TxnCore {
     next: AtomicU64,
-    pub(crate) window: Window,
-    pub(crate) slots: Slots,
+    pub(crate) window: RecentXids,
+    pub(crate) slots: SnapshotRegistry,
     pub(crate) publisher: Publisher,
     pub(crate) locks: LockManager,
     pub(crate) recovery: Mutex<Recovery>,
@@ -49,8 +49,8 @@ impl TxnCore {
     pub(crate) fn new(disk: Arc<dyn Disk>, dir: &Path, config: &Config) -> TxnCore {
         TxnCore {
             next: AtomicU64::new(Xid::FIRST.get()),
-            window: Window::new(disk, dir, config.xid_window),
-            slots: Slots::new(),
+            window: RecentXids::new(disk, dir, config.xid_window),
+            slots: SnapshotRegistry::new(),
             publisher: Publisher::new(),
             locks: LockManager::new(),
             recovery: Mutex::default(),
@@ -218,7 +218,7 @@ impl TxnCore {
 
     /// Records that end transactions are complete in memory, in log order. Publishes those that
     /// need not wait for the disk.
-    pub(crate) fn completed(&self, notes: &[CommitNote]) {
+    pub(crate) fn completed(&self, notes: &[InsertedRecord]) {
         match self.publisher.completed(notes, &self.window) {
             Ok(published) => self.finish(published),
             Err(disorder) => {

@@ -1,31 +1,31 @@
 //! The state of all transactions: ids, snapshots, commit order, visibility, recovery.
 //!
-//! Principal entry points: [`Snapshot::sight`], [`Horizon`]. A session's own transaction is a
+//! Principal entry points: [`Snapshot::visibility`], [`Horizon`]. A session's own transaction is a
 //! [`crate::Transaction`]. The rules are in the README beside this file.
 
 pub(crate) mod core;
 mod drops;
-pub(crate) mod known;
-mod own;
+mod own_xids;
 mod publisher;
+pub(crate) mod recent_xids;
 pub mod record;
 pub(crate) mod recovery;
 mod running;
 pub(crate) mod shared;
-mod slots;
 mod snapshot;
+mod snapshot_registry;
 mod spans;
 mod spill;
 pub(crate) mod system;
 mod varint;
-pub(crate) mod window;
+pub(crate) mod xid_state;
 
-pub use known::Hint;
-pub use own::OwnXids;
+pub use own_xids::OwnXids;
 pub use running::Running;
 pub use shared::EndHook;
-pub use snapshot::{Sight, Snapshot};
-pub use system::{Horizon, Removal};
+pub use snapshot::{Snapshot, Visibility};
+pub use system::{Horizon, XidAtHorizon};
+pub use xid_state::Hint;
 
 /// Counts since the database was opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

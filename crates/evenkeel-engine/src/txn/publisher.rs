@@ -4,14 +4,14 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use evenkeel_storage::{CommitNote, Lsn, StorageError};
+use evenkeel_storage::{InsertedRecord, Lsn, StorageError};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use smallvec::SmallVec;
 
+use super::recent_xids::RecentXids;
 use super::record;
 use super::shared::TxnShared;
-use super::slots::View;
-use super::window::Window;
+use super::snapshot_registry::View;
 use crate::types::Xid;
 
 const ENDING_SHARDS: u64 = 16;
@@ -143,8 +143,8 @@ impl Publisher {
     /// it cannot do under the queue's lock: the pending commits are failed under that.
     pub(crate) fn completed(
         &self,
-        notes: &[CommitNote],
-        window: &Window,
+        notes: &[InsertedRecord],
+        window: &RecentXids,
     ) -> Result<Published, OutOfOrder> {
         let mut queue = self.queue.lock();
         for note in notes {
@@ -170,13 +170,13 @@ impl Publisher {
     }
 
     /// Records that start below `upto` are durable.
-    pub(crate) fn durable(&self, upto: Lsn, window: &Window) -> Published {
+    pub(crate) fn durable(&self, upto: Lsn, window: &RecentXids) -> Published {
         let mut queue = self.queue.lock();
         self.durable.fetch_max(upto.0, Ordering::Release);
         self.publish(&mut queue, window)
     }
 
-    fn publish(&self, queue: &mut MutexGuard<'_, Queue>, window: &Window) -> Published {
+    fn publish(&self, queue: &mut MutexGuard<'_, Queue>, window: &RecentXids) -> Published {
         let durable = self.durable_upto();
         let was_idle = queue.applying.is_empty();
         let mut published = Published::new();
@@ -220,7 +220,7 @@ impl Publisher {
         published
     }
 
-    fn advance_floor_locked(&self, window: &Window) -> Xid {
+    fn advance_floor_locked(&self, window: &RecentXids) -> Xid {
         let old = Xid::new(self.floor.load(Ordering::Relaxed));
         let floor = window.decided_until(old, self.published());
         debug_assert!(floor >= old, "the floor moved back from {old} to {floor}");
@@ -231,7 +231,7 @@ impl Publisher {
     }
 
     /// After an abort, which no record's order publishes: the floor may move.
-    pub(crate) fn advance_floor(&self, window: &Window) {
+    pub(crate) fn advance_floor(&self, window: &RecentXids) {
         let _queue = self.queue.lock();
         self.advance_floor_locked(window);
     }
@@ -331,7 +331,7 @@ mod tests {
 
     struct Log {
         publisher: Publisher,
-        window: Window,
+        window: RecentXids,
         locks: LockManager,
         lsn: u64,
     }
@@ -341,13 +341,18 @@ mod tests {
             let disk = Arc::new(SimDisk::new(1));
             Log {
                 publisher: Publisher::new(),
-                window: Window::new(disk, Path::new("/"), 1 << 14),
+                window: RecentXids::new(disk, Path::new("/"), 1 << 14),
                 locks: LockManager::new(),
                 lsn: 1 << 16,
             }
         }
 
-        fn end(&mut self, xid: u64, kind: evenkeel_storage::RecordKind, flags: u8) -> CommitNote {
+        fn end(
+            &mut self,
+            xid: u64,
+            kind: evenkeel_storage::RecordKind,
+            flags: u8,
+        ) -> InsertedRecord {
             self.lsn += 64;
             self.window.prepare(xid).unwrap();
             let txn = Arc::new(TxnShared::new(self.locks.new_owner()));
@@ -358,7 +363,7 @@ mod tests {
                 self.window.abort(Xid::new(xid));
             }
             self.publisher.will_end(Xid::new(xid), &txn);
-            CommitNote {
+            InsertedRecord {
                 lsn: Lsn(self.lsn),
                 end: Lsn(self.lsn + 64),
                 xid,
@@ -367,7 +372,7 @@ mod tests {
             }
         }
 
-        fn completed(&self, notes: &[CommitNote]) -> Vec<Lsn> {
+        fn completed(&self, notes: &[InsertedRecord]) -> Vec<Lsn> {
             let published = self.publisher.completed(notes, &self.window);
             lsns(&published.expect("in the log's order"))
         }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use evenkeel_storage::{FileId, RedoHold};
 use parking_lot::Mutex;
 
-use super::own::OwnXids;
+use super::own_xids::OwnXids;
 use crate::lock::HeldLocks;
 use crate::ticket::TicketCell;
 

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use evenkeel_storage::Lsn;
 
-use super::known::{Hint, Known};
-use super::own::OwnXids;
-use super::slots::{SlotIndex, View};
+use super::own_xids::OwnXids;
+use super::snapshot_registry::{SlotIndex, View};
 use super::system::TxnSystem;
+use super::xid_state::{Hint, XidState};
 use crate::error::{EngineError, EngineResult};
 use crate::mutant::Mutant;
 use crate::types::{CommandId, Xid, XidStatus};
 
 /// A snapshot's verdict on an id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Sight {
+pub struct Visibility {
     /// The id's changes are visible. Never set for the transaction's own ids.
     pub visible: bool,
     /// The id is the transaction's own: command ids decide.
@@ -138,31 +138,31 @@ impl Snapshot {
     /// # Errors
     /// If the id's status has to be read and cannot be.
     #[inline]
-    pub fn sight(&self, xid: Xid, hint: Hint) -> EngineResult<Sight> {
+    pub fn visibility(&self, xid: Xid, hint: Hint) -> EngineResult<Visibility> {
         match self.sight_by_hint(xid, hint) {
-            Some(sight) => Ok(sight),
+            Some(visibility) => Ok(visibility),
             None => self.sight_slow(xid, hint, TxnSystem::known),
         }
     }
 
-    /// [`Snapshot::sight`] for who has locked a page: it reads none.
+    /// [`Snapshot::visibility`] for who has locked a page: it reads none.
     ///
     /// # Errors
     /// `StatusNotInMemory`.
     #[inline]
-    pub(crate) fn sight_in_memory(&self, xid: Xid, hint: Hint) -> EngineResult<Sight> {
+    pub(crate) fn visibility_in_memory(&self, xid: Xid, hint: Hint) -> EngineResult<Visibility> {
         match self.sight_by_hint(xid, hint) {
-            Some(sight) => Ok(sight),
+            Some(visibility) => Ok(visibility),
             None => self.sight_slow(xid, hint, TxnSystem::known_in_memory),
         }
     }
 
     #[inline]
-    fn sight_by_hint(&self, xid: Xid, hint: Hint) -> Option<Sight> {
+    fn sight_by_hint(&self, xid: Xid, hint: Hint) -> Option<Visibility> {
         match hint {
-            Hint::Aborted => Some(Sight::of(XidStatus::Aborted, None)),
+            Hint::Aborted => Some(Visibility::of(XidStatus::Aborted, None)),
             Hint::Committed if xid < self.held.view.floor => {
-                Some(Sight::of(XidStatus::Committed, None))
+                Some(Visibility::of(XidStatus::Committed, None))
             }
             Hint::Committed | Hint::None => None,
         }
@@ -172,14 +172,14 @@ impl Snapshot {
         &self,
         xid: Xid,
         hint: Hint,
-        known: impl FnOnce(&TxnSystem, Xid) -> EngineResult<Known>,
-    ) -> EngineResult<Sight> {
+        known: impl FnOnce(&TxnSystem, Xid) -> EngineResult<XidState>,
+    ) -> EngineResult<Visibility> {
         let HeldView {
             system, own, view, ..
         } = &*self.held;
         if xid >= view.floor && own.contains(xid) {
             let status = XidStatus::InProgress;
-            return Ok(Sight {
+            return Ok(Visibility {
                 visible: false,
                 own: true,
                 status,
@@ -197,27 +197,27 @@ impl Snapshot {
                 true => XidStatus::Committed,
                 false => XidStatus::InProgress,
             };
-            return Ok(Sight::of(status, None));
+            return Ok(Visibility::of(status, None));
         }
         let known = known(system, xid)?;
         let status = match known {
-            Known::Aborted => XidStatus::Aborted,
-            Known::Older => XidStatus::Committed,
-            Known::Committed(lsn) if lsn <= view.lsn => XidStatus::Committed,
-            Known::Committed(_) | Known::InProgress => XidStatus::InProgress,
+            XidState::Aborted => XidStatus::Aborted,
+            XidState::Older => XidStatus::Committed,
+            XidState::Committed(lsn) if lsn <= view.lsn => XidStatus::Committed,
+            XidState::Committed(_) | XidState::InProgress => XidStatus::InProgress,
         };
         let set = if hint == Hint::None {
             system.hint(known)
         } else {
             None
         };
-        Ok(Sight::of(status, set))
+        Ok(Visibility::of(status, set))
     }
 }
 
-impl Sight {
-    fn of(status: XidStatus, set: Option<Hint>) -> Sight {
-        Sight {
+impl Visibility {
+    fn of(status: XidStatus, set: Option<Hint>) -> Visibility {
+        Visibility {
             visible: status == XidStatus::Committed,
             own: false,
             status,

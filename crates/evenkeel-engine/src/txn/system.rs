@@ -9,10 +9,10 @@ use evenkeel_storage::{Lsn, RemovalLsn, Store};
 use parking_lot::Mutex;
 
 use super::core::TxnCore;
-use super::known::{Hint, Known};
 use super::publisher::Applied;
-use super::slots::View;
-use super::window::WindowState;
+use super::recent_xids::RecentXidsState;
+use super::snapshot_registry::View;
+use super::xid_state::{Hint, XidState};
 use crate::config::Config;
 use crate::error::{EngineError, EngineResult};
 use crate::mutant::Mutant;
@@ -50,12 +50,12 @@ pub struct Horizon(View);
 
 /// A horizon's verdict on an id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Removal {
+pub enum XidAtHorizon {
     /// Committed, and every snapshot sees it so: what it deleted is dead, what it made can be
     /// frozen.
-    Dead,
+    CommittedForAll,
     /// Committed, but some snapshot may not see it.
-    RecentlyDead,
+    CommittedLately,
     /// Not decided.
     InProgress,
     /// Rolled back.
@@ -113,7 +113,7 @@ impl TxnSystem {
     }
 
     /// The state of an id.
-    pub(crate) fn known(&self, xid: Xid) -> EngineResult<Known> {
+    pub(crate) fn known(&self, xid: Xid) -> EngineResult<XidState> {
         let state = self.core.window.get(xid)?;
         self.known_by(xid, state, || self.status.get(xid))
     }
@@ -122,7 +122,7 @@ impl TxnSystem {
     ///
     /// # Errors
     /// `StatusNotInMemory`.
-    pub(crate) fn known_in_memory(&self, xid: Xid) -> EngineResult<Known> {
+    pub(crate) fn known_in_memory(&self, xid: Xid) -> EngineResult<XidState> {
         let missing = EngineError::StatusNotInMemory { xid };
         let state = self.core.window.get_in_memory(xid).ok_or(missing)?;
         self.known_by(xid, state, || {
@@ -134,37 +134,37 @@ impl TxnSystem {
     fn known_by(
         &self,
         xid: Xid,
-        state: WindowState,
+        state: RecentXidsState,
         below: impl FnOnce() -> EngineResult<StatusBits>,
-    ) -> EngineResult<Known> {
+    ) -> EngineResult<XidState> {
         if !xid.is_normal() {
             return Ok(if xid == Xid::FROZEN {
-                Known::Older
+                XidState::Older
             } else {
-                Known::Aborted
+                XidState::Aborted
             });
         }
         Ok(match state {
-            WindowState::InProgress => Known::InProgress,
-            WindowState::Aborted => Known::Aborted,
-            WindowState::Committed(lsn) => Known::Committed(lsn),
-            WindowState::Below => match below()? {
-                StatusBits::Committed => Known::Older,
+            RecentXidsState::InProgress => XidState::InProgress,
+            RecentXidsState::Aborted => XidState::Aborted,
+            RecentXidsState::Committed(lsn) => XidState::Committed(lsn),
+            RecentXidsState::Below => match below()? {
+                StatusBits::Committed => XidState::Older,
                 // Below the window all is decided: who did not commit was lost in a crash.
-                StatusBits::Aborted | StatusBits::Unknown => Known::Aborted,
+                StatusBits::Aborted | StatusBits::Unknown => XidState::Aborted,
             },
         })
     }
 
     /// The hint that states what is known, if it is a fact for good (TXN-4).
-    pub(crate) fn hint(&self, known: Known) -> Option<Hint> {
+    pub(crate) fn hint(&self, known: XidState) -> Option<Hint> {
         match known {
-            Known::Aborted => Some(Hint::Aborted),
-            Known::Older => Some(Hint::Committed),
-            Known::Committed(lsn) => {
+            XidState::Aborted => Some(Hint::Aborted),
+            XidState::Older => Some(Hint::Committed),
+            XidState::Committed(lsn) => {
                 (lsn < self.core.publisher.durable_upto()).then_some(Hint::Committed)
             }
-            Known::InProgress => None,
+            XidState::InProgress => None,
         }
     }
 
@@ -181,12 +181,14 @@ impl TxnSystem {
         Ok(self.status_of(self.known_in_memory(xid)?))
     }
 
-    fn status_of(&self, known: Known) -> XidStatus {
+    fn status_of(&self, known: XidState) -> XidStatus {
         match known {
-            Known::Aborted => XidStatus::Aborted,
-            Known::Older => XidStatus::Committed,
-            Known::Committed(lsn) if lsn <= self.core.publisher.published() => XidStatus::Committed,
-            Known::Committed(_) | Known::InProgress => XidStatus::InProgress,
+            XidState::Aborted => XidStatus::Aborted,
+            XidState::Older => XidStatus::Committed,
+            XidState::Committed(lsn) if lsn <= self.core.publisher.published() => {
+                XidStatus::Committed
+            }
+            XidState::Committed(_) | XidState::InProgress => XidStatus::InProgress,
         }
     }
 
@@ -226,7 +228,7 @@ impl TxnSystem {
         horizon: &Horizon,
         xid: Xid,
         hint: Hint,
-    ) -> EngineResult<(Removal, Option<Hint>)> {
+    ) -> EngineResult<(XidAtHorizon, Option<Hint>)> {
         if let Some(removal) = self.removal_by_hint(horizon, xid, hint) {
             return Ok((removal, None));
         }
@@ -244,7 +246,7 @@ impl TxnSystem {
         horizon: &Horizon,
         xid: Xid,
         hint: Hint,
-    ) -> EngineResult<Removal> {
+    ) -> EngineResult<XidAtHorizon> {
         match self.removal_by_hint(horizon, xid, hint) {
             Some(removal) => Ok(removal),
             None => Ok(self.removal_of(horizon, self.known_in_memory(xid)?)),
@@ -252,13 +254,13 @@ impl TxnSystem {
     }
 
     /// The verdict by the hint, with the span of the id's chunk if the id is not below the floor.
-    fn removal_by_hint(&self, horizon: &Horizon, xid: Xid, hint: Hint) -> Option<Removal> {
+    fn removal_by_hint(&self, horizon: &Horizon, xid: Xid, hint: Hint) -> Option<XidAtHorizon> {
         match hint {
-            Hint::Aborted => Some(Removal::Aborted),
-            Hint::Committed if xid < horizon.floor() => Some(Removal::Dead),
+            Hint::Aborted => Some(XidAtHorizon::Aborted),
+            Hint::Committed if xid < horizon.floor() => Some(XidAtHorizon::CommittedForAll),
             Hint::Committed => {
                 let is_dead = self.core.window.committed_by(xid, horizon.lsn())?;
-                is_dead.then_some(Removal::Dead)
+                is_dead.then_some(XidAtHorizon::CommittedForAll)
             }
             Hint::None => None,
         }
@@ -272,7 +274,7 @@ impl TxnSystem {
             && (hint < horizon.floor()
                 || matches!(
                     self.removal_in_memory(horizon, hint, Hint::None),
-                    Ok(Removal::Dead | Removal::Aborted)
+                    Ok(XidAtHorizon::CommittedForAll | XidAtHorizon::Aborted)
                 ))
     }
 
@@ -292,15 +294,15 @@ impl TxnSystem {
         }
     }
 
-    fn removal_of(&self, horizon: &Horizon, known: Known) -> Removal {
+    fn removal_of(&self, horizon: &Horizon, known: XidState) -> XidAtHorizon {
         match known {
-            Known::Aborted => Removal::Aborted,
-            Known::Older => Removal::Dead,
-            Known::Committed(lsn) if lsn <= horizon.lsn() => Removal::Dead,
-            Known::Committed(lsn) if lsn <= self.core.publisher.published() => {
-                Removal::RecentlyDead
+            XidState::Aborted => XidAtHorizon::Aborted,
+            XidState::Older => XidAtHorizon::CommittedForAll,
+            XidState::Committed(lsn) if lsn <= horizon.lsn() => XidAtHorizon::CommittedForAll,
+            XidState::Committed(lsn) if lsn <= self.core.publisher.published() => {
+                XidAtHorizon::CommittedLately
             }
-            Known::Committed(_) | Known::InProgress => Removal::InProgress,
+            XidState::Committed(_) | XidState::InProgress => XidAtHorizon::InProgress,
         }
     }
 
@@ -412,7 +414,7 @@ impl TxnSystem {
         if !xid.is_normal() || xid >= self.core.next_xid() {
             return Ok(None);
         }
-        if let WindowState::Committed(lsn) = self.core.window.get(xid)?
+        if let RecentXidsState::Committed(lsn) = self.core.window.get(xid)?
             && lsn <= self.core.publisher.published()
         {
             // It is on its way to the page.

@@ -6,7 +6,7 @@
 
 mod dead;
 mod run;
-mod tail;
+mod truncate;
 
 use std::sync::Arc;
 use std::time::Duration;

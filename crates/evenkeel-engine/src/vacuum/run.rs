@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_storage::buffer::Ring;
+use evenkeel_storage::buffer::BufferAccessStrategy;
 use evenkeel_storage::page::PageRead;
 use evenkeel_storage::wal::LogUsage;
 use evenkeel_storage::{BlockNumber, Lsn, PartFlags, RemovalLsn};
@@ -18,10 +18,10 @@ use crate::cost::CostAccount;
 use crate::database::Database;
 use crate::error::EngineResult;
 use crate::heap::check::Sound;
-use crate::heap::fates::HorizonFates;
+use crate::heap::horizon_xids::HorizonXids;
 use crate::heap::layout::{HeapRead, PAGE_CAPACITY};
 use crate::heap::ops::{OP_PRUNE, SET_VISIBLE};
-use crate::heap::prune::{Fates, Plan, PlanOptions, oldest, plan};
+use crate::heap::prune::{Plan, PlanOptions, XidsAtHorizon, oldest, plan};
 use crate::mutant::Mutant;
 use crate::stats::Running;
 use crate::table::Table;
@@ -85,7 +85,7 @@ impl Table {
             removal: Lsn::ZERO,
             log: LogUsage::of_this_thread(),
         };
-        let mut fates = HorizonFates::new(self.db().system(), &horizon);
+        let mut fates = HorizonXids::new(self.db().system(), &horizon);
         vacuum.scan(blocks, &mut fates)?;
         vacuum.clean_at_end(blocks, &mut fates)?;
         let mut stats = vacuum.finish()?;
@@ -106,7 +106,7 @@ struct Vacuum<'a> {
     progress: &'a mut dyn FnMut(&VacuumProgress),
     at: VacuumProgress,
     stats: VacuumStats,
-    ring: Option<Arc<Ring>>,
+    ring: Option<Arc<BufferAccessStrategy>>,
     cost: CostAccount<'a>,
     dead: DeadItems,
     oldest: Xid,
@@ -144,7 +144,7 @@ impl Vacuum<'_> {
     }
 
     /// The first pass, with a round of cleaning whenever memory is full.
-    fn scan(&mut self, blocks: u32, fates: &mut HorizonFates<'_>) -> EngineResult<()> {
+    fn scan(&mut self, blocks: u32, fates: &mut HorizonXids<'_>) -> EngineResult<()> {
         let mut bits = Vec::new();
         let mut chosen = Vec::new();
         for first in (0..blocks).step_by(WINDOW as usize) {
@@ -199,7 +199,7 @@ impl Vacuum<'_> {
         }
     }
 
-    fn scan_page(&mut self, block: BlockNumber, fates: &mut HorizonFates<'_>) -> EngineResult<()> {
+    fn scan_page(&mut self, block: BlockNumber, fates: &mut HorizonXids<'_>) -> EngineResult<()> {
         self.stats.pages_scanned += 1;
         let Some(done) = self.work_on(block, &[], fates)? else {
             // Extended and never used, or its filler is about to lay it out.
@@ -234,7 +234,7 @@ impl Vacuum<'_> {
         &mut self,
         block: BlockNumber,
         reap: &[u16],
-        fates: &mut HorizonFates<'_>,
+        fates: &mut HorizonXids<'_>,
     ) -> EngineResult<Option<Done>> {
         self.table.store().admit()?;
         let resident = self.table.heap().pin_resident(block).is_some();
@@ -257,7 +257,7 @@ impl Vacuum<'_> {
         &self,
         block: BlockNumber,
         reap: &[u16],
-        fates: &mut HorizonFates<'_>,
+        fates: &mut HorizonXids<'_>,
     ) -> EngineResult<Option<Done>> {
         let _frames = self.table.reserve_frames();
         let map = self.table.vm().pin(block)?;
@@ -329,7 +329,7 @@ impl Vacuum<'_> {
         heap: &impl PageRead,
         block: BlockNumber,
         reap: &[u16],
-        fates: &mut dyn Fates,
+        fates: &mut dyn XidsAtHorizon,
     ) -> EngineResult<Plan> {
         let mut options = PlanOptions {
             thorough: true,
@@ -348,7 +348,7 @@ impl Vacuum<'_> {
     }
 
     /// The last round of cleaning, unless it does not pay or is not wanted.
-    fn clean_at_end(&mut self, blocks: u32, fates: &mut HorizonFates<'_>) -> EngineResult<()> {
+    fn clean_at_end(&mut self, blocks: u32, fates: &mut HorizonXids<'_>) -> EngineResult<()> {
         let few = u64::from(self.stats.dead_pages) * BYPASS_SHARE < u64::from(blocks)
             && self.dead.bytes() < BYPASS_BYTES
             && self.stats.index_rounds == 0;
@@ -370,7 +370,7 @@ impl Vacuum<'_> {
     }
 
     /// Removes the index entries of the dead rows found so far, then frees their slots.
-    fn clean(&mut self, fates: &mut HorizonFates<'_>) -> EngineResult<()> {
+    fn clean(&mut self, fates: &mut HorizonXids<'_>) -> EngineResult<()> {
         if self.dead.is_empty() {
             return Ok(());
         }

@@ -6,12 +6,12 @@ mod bits;
 mod casts;
 mod comparisons;
 mod datetime;
+mod evenkeel;
 mod formatting;
 mod json;
 mod names;
 mod numbers;
 mod operators;
-mod own;
 mod patterns;
 mod strings;
 mod system;
@@ -24,7 +24,7 @@ pub use unbuilt::is_unbuilt;
 
 use crate::aggregate::{AGGREGATES, WINDOW_FUNCTIONS};
 use crate::proc::{OperatorDef, Proc};
-use crate::sets::{JSON_SETS, RECORDS, SETS, SYSTEM_SETS};
+use crate::set_returning::{JSON_SETS, RECORDS, SETS, SYSTEM_SETS};
 
 /// A row a function: oid, mode, name, arguments, result, body, and what is not as usual. The modes
 /// are `pure`, `stable` and `volatile`; a `…_lenient` function sees NULL.
@@ -120,7 +120,7 @@ static TABLES: &[&[Proc]] = &[
     formatting::ROWS,
     json::ROWS,
     numbers::ROWS,
-    own::ROWS,
+    evenkeel::ROWS,
     patterns::ROWS,
     strings::ROWS,
     system::ROWS,

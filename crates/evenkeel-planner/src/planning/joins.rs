@@ -28,14 +28,14 @@ const FUZZ: f64 = 1.01;
 
 /// The orders and the haste that the query above wishes for.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wish {
+pub(super) struct UsefulOrders {
     /// Orders that would save a sort.
     pub(super) orders: Vec<Vec<OrderKey>>,
     /// The first rows may be all that is read.
     pub(super) fast_start: bool,
 }
 
-impl Wish {
+impl UsefulOrders {
     /// Whether an order that begins with this key is of use.
     pub(super) fn wants(&self, key: &OrderKey) -> bool {
         self.orders.iter().flatten().any(|wish| {
@@ -82,7 +82,7 @@ pub(super) struct Search<'u> {
     needs: Vec<Mask>,
     /// Semijoins whose right side may be made distinct and joined like any other.
     pub(super) distinct: Vec<bool>,
-    pub(super) wish: &'u Wish,
+    pub(super) wish: &'u UsefulOrders,
     pub(super) best: HashMap<Mask, Paths>,
     /// Paths of the right sides of special joins.
     pub(super) special: HashMap<usize, Paths>,
@@ -144,7 +144,7 @@ impl Statement<'_> {
         &mut self,
         unit: &Unit,
         pushed: &[Clause],
-        wish: &Wish,
+        wish: &UsefulOrders,
         loops: f64,
     ) -> PlanResult<Paths> {
         self.check_cancel()?;
@@ -225,7 +225,7 @@ impl Statement<'_> {
         &self,
         unit: &'u Unit,
         pushed: &[Clause],
-        wish: &'u Wish,
+        wish: &'u UsefulOrders,
         loops: f64,
     ) -> Search<'u> {
         let mut clauses = unit.clauses.clone();
@@ -291,7 +291,7 @@ impl Statement<'_> {
                 self.leaf_paths(*rel, &restricting, search.wish, search.loops)?
             }
             ItemKind::Full { left, right, on } => {
-                let none = Wish::default();
+                let none = UsefulOrders::default();
                 let left = self.unit_paths(left, &[], &none, search.loops)?;
                 let right = self.unit_paths(right, &[], &none, search.loops)?;
                 let filter: Vec<Clause> = restricting.into_iter().cloned().collect();
@@ -303,7 +303,8 @@ impl Statement<'_> {
             }
             ItemKind::Special { unit, on, .. } => {
                 let filter: Vec<Clause> = restricting.into_iter().cloned().collect();
-                let right = self.unit_paths(unit, &filter, &Wish::default(), search.loops)?;
+                let right =
+                    self.unit_paths(unit, &filter, &UsefulOrders::default(), search.loops)?;
                 vec![self.distinct_right(&right, on, &unit.rels)?]
             }
         };
@@ -428,7 +429,7 @@ fn is_never_true(expr: &Expr) -> bool {
 }
 
 /// A path without the part of its order that nobody wishes for.
-fn useful(one: PathRef, wish: &Wish) -> PathRef {
+fn useful(one: PathRef, wish: &UsefulOrders) -> PathRef {
     if one.order.is_empty() || one.order.iter().any(|key| wish.wants(key)) {
         return one;
     }

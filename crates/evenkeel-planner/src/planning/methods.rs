@@ -10,7 +10,7 @@ use crate::plan::{AggregateStrategy, Estimate, JoinType};
 
 use super::cost::{PAGE, disabled, filter_cost, path, rows};
 use super::hashing;
-use super::joins::{Mask, Search, Wish, add_path, cheapest, join_rows, join_type};
+use super::joins::{Mask, Search, UsefulOrders, add_path, cheapest, join_rows, join_type};
 use super::path::{ExprRef, PathKind, PathRef};
 use super::problem::{Clause, ItemKind, SpecialKind};
 use super::rels::Rels;
@@ -101,7 +101,7 @@ impl Statement<'_> {
         let join = join_type(*kind);
         let alone = right.outside().is_empty();
         if alone && !search.special.contains_key(&number) {
-            let paths = self.unit_paths(right, &[], &Wish::default(), 1.0)?;
+            let paths = self.unit_paths(right, &[], &UsefulOrders::default(), 1.0)?;
             search.special.insert(number, paths);
         }
         let inners = search.special.get(&number).cloned().unwrap_or_default();
@@ -199,7 +199,7 @@ impl Statement<'_> {
             return Ok(known.clone());
         }
         let loops = outer.estimate.rows;
-        let none = Wish::default();
+        let none = UsefulOrders::default();
         let found = match &search.unit.items[number].kind {
             ItemKind::Leaf(rel) => {
                 let mut clauses = search.restricting(number);

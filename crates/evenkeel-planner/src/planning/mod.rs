@@ -24,7 +24,7 @@ mod push;
 mod rels;
 mod scans;
 mod select;
-mod sets;
+mod set_operations;
 mod settings;
 mod statement;
 mod tree;

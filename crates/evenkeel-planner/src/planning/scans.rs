@@ -11,7 +11,7 @@ use crate::plan::Estimate;
 use crate::relation::{Index, Relation, RelationKind};
 
 use super::cost::{disabled, filter_cost, pages_fetched, path, rows};
-use super::joins::Wish;
+use super::joins::UsefulOrders;
 use super::number::{NUMBERED, numbered};
 use super::ops::{self, Comparison};
 use super::path::{IndexMatch, OrderKey, PathKind, PathRef};
@@ -34,7 +34,7 @@ impl Statement<'_> {
         &mut self,
         rel: usize,
         clauses: &[&Clause],
-        wish: &Wish,
+        wish: &UsefulOrders,
         loops: f64,
     ) -> PlanResult<Paths> {
         match self.rels[rel].source.clone() {
@@ -153,7 +153,7 @@ impl Statement<'_> {
         rel: usize,
         relation: &Relation,
         clauses: &[&Clause],
-        wish: &Wish,
+        wish: &UsefulOrders,
         loops: f64,
     ) -> Paths {
         let inside = Rels::one(rel);
@@ -206,7 +206,7 @@ impl Statement<'_> {
         relation: &Relation,
         index: &Index,
         clauses: &[&Clause],
-        wish: &Wish,
+        wish: &UsefulOrders,
     ) -> Vec<(IndexMatch, bool)> {
         let keys = match_index(rel, relation, index, clauses);
         if relation.kind != RelationKind::Table {

@@ -11,7 +11,7 @@ use crate::plan::{AggregateStrategy, Estimate};
 
 use super::cost::{disabled, filter_cost, keys_met, path, rows};
 use super::extremes;
-use super::joins::{Wish, add_path};
+use super::joins::{UsefulOrders, add_path};
 use super::number::NUMBERED;
 use super::ops;
 use super::path::{ExprRef, OrderKey, PathKind, PathRef, same};
@@ -164,7 +164,7 @@ impl Statement<'_> {
         planned.collect()
     }
 
-    fn wish(&self, query: &Query) -> Wish {
+    fn wish(&self, query: &Query) -> UsefulOrders {
         let mut orders = Vec::new();
         if query.grouped {
             if query.grouping_sets.is_empty() {
@@ -191,7 +191,7 @@ impl Statement<'_> {
         if !order.is_empty() {
             orders.push(order);
         }
-        Wish {
+        UsefulOrders {
             orders,
             fast_start: query.limit.is_some() && !query.grouped,
         }

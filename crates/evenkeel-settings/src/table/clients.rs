@@ -101,7 +101,7 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
                 "off",
                 "whether transactions that do not say so only read",
             )
-            .told(),
+            .reported(),
             session(
                 "idle_in_transaction_session_timeout",
                 Kind::Integer(0, MOST, Unit::Milliseconds),
@@ -134,14 +134,14 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
                 "\"$user\", public",
                 "the schemas that names without one are looked up in",
             )
-            .told(),
+            .reported(),
             internal(
                 "session_authorization",
                 Kind::Text(Form::Any),
                 "",
                 "the role that logged in",
             )
-            .told(),
+            .reported(),
             session(
                 "statement_timeout",
                 Kind::Integer(0, MOST, Unit::Milliseconds),
@@ -180,7 +180,7 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
                 "UTF8",
                 "the client's character set",
             )
-            .told()
+            .reported()
             .not_in_files(),
             session(
                 "DateStyle",
@@ -188,7 +188,7 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
                 "ISO, MDY",
                 "how dates are written, and in which order their fields are read",
             )
-            .told(),
+            .reported(),
             session(
                 "extra_float_digits",
                 Kind::Integer(-15, 3, Unit::None),
@@ -201,7 +201,7 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
                 "postgres",
                 "how intervals are written",
             )
-            .told(),
+            .reported(),
             session(
                 "lc_messages",
                 Kind::Text(Form::Any),
@@ -236,7 +236,7 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
                 "UTC",
                 "the zone that times are read and written in",
             )
-            .told(),
+            .reported(),
         ],
     ),
     (
@@ -257,7 +257,7 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
                 "",
                 "the client's name for itself, shown in pg_stat_activity",
             )
-            .told()
+            .reported()
             .not_in_files(),
             session(
                 "log_statement",

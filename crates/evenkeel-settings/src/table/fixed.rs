@@ -26,7 +26,7 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
                 "on",
                 "a backslash in a string literal is a backslash",
             )
-            .told(),
+            .reported(),
         ],
     ),
     (
@@ -44,21 +44,21 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
                 "off",
                 "whether the server follows another",
             )
-            .told(),
+            .reported(),
             internal(
                 "integer_datetimes",
                 Kind::Bool,
                 "on",
                 "that times are counted in microseconds",
             )
-            .told(),
+            .reported(),
             internal(
                 "is_superuser",
                 Kind::Bool,
                 "on",
                 "whether the role may do everything",
             )
-            .told(),
+            .reported(),
             internal(
                 "lc_collate",
                 Kind::Text(Form::Any),
@@ -83,14 +83,14 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
                 "UTF8",
                 "the character set of all stored text",
             )
-            .told(),
+            .reported(),
             internal(
                 "server_version",
                 Kind::Text(Form::Any),
                 super::SERVER_VERSION,
                 "the PostgreSQL version whose dialect this is",
             )
-            .told(),
+            .reported(),
             internal(
                 "server_version_num",
                 Kind::Integer(180_000, 180_000, Unit::None),

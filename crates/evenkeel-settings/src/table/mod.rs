@@ -64,7 +64,7 @@ pub struct Setting {
     /// Its effect.
     pub effect: &'static str,
     /// Clients are told of its changes.
-    pub is_told: bool,
+    pub is_reported: bool,
     in_files: bool,
     used: Use,
 }
@@ -82,7 +82,7 @@ const fn setting(
         default,
         context,
         effect,
-        is_told: false,
+        is_reported: false,
         in_files: !matches!(context, Context::Internal),
         used: Use::Full,
     }
@@ -112,9 +112,9 @@ contexts! {
 }
 
 impl Setting {
-    const fn told(self) -> Setting {
+    const fn reported(self) -> Setting {
         Setting {
-            is_told: true,
+            is_reported: true,
             ..self
         }
     }

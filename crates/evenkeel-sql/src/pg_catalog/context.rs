@@ -1,11 +1,11 @@
-//! From the session's variables to a [`Snapshot`].
+//! From the session's variables to a [`CatalogView`].
 
 use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
-use super::snapshot::{
-    Check, Column, Constraint, Extension, Index, KeyPart, MadeRows, Sizes, Snapshot, Table,
+use super::view::{
+    CatalogView, Check, Column, Constraint, Extension, Index, KeyPart, MadeRows, Sizes, Table,
 };
 use crate::catalog::{CatalogState, IndexInfo, Relation, SequenceInfo, TableInfo};
 use crate::functions::SessionVars;
@@ -22,10 +22,10 @@ type Objects = (
 );
 
 /// The snapshot of a session.
-pub fn of_session(vars: &SessionVars) -> Snapshot {
+pub fn of_session(vars: &SessionVars) -> CatalogView {
     let (tables, sequences, extensions, made) = objects(&vars.catalog);
     let schemas = vars.catalog.schemas();
-    Snapshot {
+    CatalogView {
         user: vars.user.clone(),
         database: vars.database.clone(),
         backend_pid: vars.backend_pid,

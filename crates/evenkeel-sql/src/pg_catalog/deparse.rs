@@ -5,7 +5,7 @@ use evenkeel_planner::parser::parse_expr;
 
 use super::builtin;
 use super::quote::quote_ident;
-use super::snapshot::{Constraint, Index, KeyPart, Table};
+use super::view::{Constraint, Index, KeyPart, Table};
 use crate::parser::parse::type_of;
 use crate::types::SqlType;
 

@@ -6,7 +6,7 @@ use evenkeel_planner::ast::KeyAction;
 
 use super::deparse::column_name;
 use super::rows::{Cell, Rows, flag, number, oid, text};
-use super::snapshot::{Column, Snapshot, Table};
+use super::view::{CatalogView, Column, Table};
 use crate::catalog::{ForeignKeyInfo, action_code};
 use crate::error::SqlResult;
 use crate::types::Datum;
@@ -31,7 +31,7 @@ fn attnums(attnums: &[i16]) -> Datum {
     text(format!("{{{}}}", numbers.join(",")))
 }
 
-fn table_of<'s>(snapshot: &'s Snapshot, key: &ForeignKeyInfo) -> Option<&'s Table> {
+fn table_of<'s>(snapshot: &'s CatalogView, key: &ForeignKeyInfo) -> Option<&'s Table> {
     snapshot.tables.iter().find(|table| table.oid == key.parent)
 }
 
@@ -63,7 +63,7 @@ pub fn complete(key: &ForeignKeyInfo, row: &mut Vec<Cell>) {
 }
 
 /// A foreign key as `pg_get_constraintdef` spells it.
-pub fn definition(snapshot: &Snapshot, table: &Table, key: &ForeignKeyInfo) -> String {
+pub fn definition(snapshot: &CatalogView, table: &Table, key: &ForeignKeyInfo) -> String {
     let names = |table: &Table, columns: &[i16]| {
         let positions = columns.iter().filter_map(|attnum| numbered(table, *attnum));
         let names = positions.map(|(at, _)| column_name(table, at));
@@ -101,13 +101,13 @@ pub fn definition(snapshot: &Snapshot, table: &Table, key: &ForeignKeyInfo) -> S
 }
 
 /// Whether a table has foreign keys or is referred to: PostgreSQL has triggers then.
-pub fn has_triggers(snapshot: &Snapshot, table: &Table) -> bool {
+pub fn has_triggers(snapshot: &CatalogView, table: &Table) -> bool {
     let refers = |other: &Table| other.foreign_keys.iter().any(|key| key.parent == table.oid);
     !table.foreign_keys.is_empty() || snapshot.tables.iter().any(refers)
 }
 
 /// Catalog, schema and name of a constraint, under a prefix's names.
-fn named(snapshot: &Snapshot, table: &Table, names: [&'static str; 3], name: &str) -> [Cell; 3] {
+fn named(snapshot: &CatalogView, table: &Table, names: [&'static str; 3], name: &str) -> [Cell; 3] {
     [
         (names[0], text(&snapshot.database)),
         (names[1], text(&*table.schema)),
@@ -124,7 +124,7 @@ const UNIQUE: [&str; 3] = [
 const TABLE: [&str; 3] = ["table_catalog", "table_schema", "table_name"];
 
 /// `referential_constraints`
-pub fn referential(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn referential(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for key in &table.foreign_keys {
             let mut row = named(snapshot, table, CONSTRAINT, &key.name).to_vec();
@@ -146,7 +146,7 @@ pub fn referential(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// Rows of `key_column_usage`.
-pub fn key_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn key_columns(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for key in &table.foreign_keys {
             let parent = table_of(snapshot, key);
@@ -176,7 +176,7 @@ pub fn key_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// Rows of `constraint_column_usage`: the columns that are referred to.
-pub fn used_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn used_columns(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for key in &table.foreign_keys {
             let Some(parent) = table_of(snapshot, key) else {

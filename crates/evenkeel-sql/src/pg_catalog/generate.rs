@@ -7,15 +7,15 @@ use evenkeel_exec::VirtualRows;
 
 use super::relations::{self, RelationDef};
 use super::rows::Rows;
-use super::snapshot::Snapshot;
-use super::{foreign_keys, globals, information, objects, sequences, statistics};
+use super::view::CatalogView;
+use super::{foreign_keys, information, relation_rows, sequences, shared_rows, statistics};
 use crate::error::SqlResult;
 use crate::types::{Datum, SqlType, TypeContext};
 
 /// Adds rows that are the same for all.
 type Common = fn(&mut Rows) -> SqlResult<()>;
 /// Adds rows that the catalog or the session tells.
-type Session = fn(&Snapshot, &mut Rows) -> SqlResult<()>;
+type Session = fn(&CatalogView, &mut Rows) -> SqlResult<()>;
 
 /// Source of a relation's rows.
 struct Generator {
@@ -116,42 +116,50 @@ fn generators() -> Vec<Generator> {
 
 fn catalogs() -> Vec<Generator> {
     vec![
-        both("pg_class", objects::system_classes, |snapshot, rows| {
-            objects::classes(snapshot, rows)?;
-            sequences::classes(snapshot, rows)
-        }),
+        both(
+            "pg_class",
+            relation_rows::system_classes,
+            |snapshot, rows| {
+                relation_rows::classes(snapshot, rows)?;
+                sequences::classes(snapshot, rows)
+            },
+        ),
         both(
             "pg_attribute",
-            objects::system_attributes,
+            relation_rows::system_attributes,
             |snapshot, rows| {
-                objects::attributes(snapshot, rows)?;
+                relation_rows::attributes(snapshot, rows)?;
                 sequences::attributes(snapshot, rows)
             },
         ),
-        session(PG, "pg_attrdef", objects::defaults),
+        session(PG, "pg_attrdef", relation_rows::defaults),
         state("pg_depend", sequences::dependencies),
         session(PG, "pg_sequence", sequences::sequences),
         session(PG, "pg_sequences", sequences::sequences_view),
-        state("pg_index", objects::indexes),
-        state("pg_constraint", objects::constraints),
-        session(PG, "pg_tables", objects::tables_view),
-        session(PG, "pg_indexes", objects::indexes_view),
-        session(PG, "pg_stats", objects::column_statistics),
-        fixed("pg_type", globals::types),
-        fixed("pg_proc", globals::procs),
-        fixed("pg_am", globals::access_methods),
-        fixed("pg_tablespace", globals::tablespaces),
-        fixed("pg_collation", globals::collations),
-        fixed("pg_language", globals::languages),
-        state("pg_namespace", globals::namespaces),
-        session(PG, "pg_database", globals::databases),
-        session(PG, "pg_roles", globals::roles),
-        session(PG, "pg_user", globals::users),
-        session(PG, "pg_extension", globals::extensions),
-        session(PG, "pg_available_extensions", globals::available_extensions),
-        session(PG, "pg_description", globals::descriptions),
-        session(PG, "pg_settings", globals::settings),
-        session(PG, "pg_file_settings", globals::file_settings),
+        state("pg_index", relation_rows::indexes),
+        state("pg_constraint", relation_rows::constraints),
+        session(PG, "pg_tables", relation_rows::tables_view),
+        session(PG, "pg_indexes", relation_rows::indexes_view),
+        session(PG, "pg_stats", relation_rows::column_statistics),
+        fixed("pg_type", shared_rows::types),
+        fixed("pg_proc", shared_rows::procs),
+        fixed("pg_am", shared_rows::access_methods),
+        fixed("pg_tablespace", shared_rows::tablespaces),
+        fixed("pg_collation", shared_rows::collations),
+        fixed("pg_language", shared_rows::languages),
+        state("pg_namespace", shared_rows::namespaces),
+        session(PG, "pg_database", shared_rows::databases),
+        session(PG, "pg_roles", shared_rows::roles),
+        session(PG, "pg_user", shared_rows::users),
+        session(PG, "pg_extension", shared_rows::extensions),
+        session(
+            PG,
+            "pg_available_extensions",
+            shared_rows::available_extensions,
+        ),
+        session(PG, "pg_description", shared_rows::descriptions),
+        session(PG, "pg_settings", shared_rows::settings),
+        session(PG, "pg_file_settings", shared_rows::file_settings),
         session(
             INFO,
             "information_schema_catalog_name",
@@ -199,7 +207,7 @@ impl Generator {
     fn own(
         &self,
         def: &'static RelationDef,
-        snapshot: &Snapshot,
+        snapshot: &CatalogView,
     ) -> SqlResult<Option<VirtualRows>> {
         let Some(session) = self.session else {
             return Ok(None);
@@ -223,7 +231,7 @@ type Row = Vec<Datum>;
 ///
 /// # Errors
 /// XX000 for a generator that does not fit its relation.
-pub fn rows(def: &'static RelationDef, snapshot: &Snapshot) -> SqlResult<Vec<VirtualRows>> {
+pub fn rows(def: &'static RelationDef, snapshot: &CatalogView) -> SqlResult<Vec<VirtualRows>> {
     let Some(generator) = generator(def.schema, def.name) else {
         return Ok(Vec::new());
     };

@@ -3,11 +3,11 @@
 use super::builtin;
 use super::deparse::format_type;
 use super::foreign_keys;
-use super::objects;
+use super::relation_rows;
 use super::relations;
 use super::rows::{Cell, Rows, maybe_text, number, text};
 use super::sequences;
-use super::snapshot::{Column, Snapshot, Table};
+use super::view::{CatalogView, Column, Table};
 use crate::error::SqlResult;
 use crate::types::{Datum, IntervalMod, SqlType};
 
@@ -21,17 +21,17 @@ fn yes_or_no(value: bool) -> Datum {
 }
 
 /// `information_schema_catalog_name`
-pub fn catalog_name(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn catalog_name(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     rows.push([("catalog_name", text(&snapshot.database))])
 }
 
 /// `enabled_roles`
-pub fn enabled_roles(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn enabled_roles(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     rows.push([("role_name", text(&snapshot.user))])
 }
 
 /// `schemata`
-pub fn schemata(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn schemata(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for (_, name) in &snapshot.schemas {
         rows.push([
             ("catalog_name", text(&snapshot.database)),
@@ -43,7 +43,7 @@ pub fn schemata(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `tables`
-pub fn tables(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn tables(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let mut row = |schema: &str, name: &str, kind: &str, writable: bool| {
         rows.push([
             ("table_catalog", text(&snapshot.database)),
@@ -73,7 +73,7 @@ pub fn tables(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `columns`
-pub fn columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn columns(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for column in &table.columns {
             let not_null = column.not_null.is_some();
@@ -104,7 +104,7 @@ pub fn columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 fn column_row(
-    snapshot: &Snapshot,
+    snapshot: &CatalogView,
     schema: &str,
     table: &str,
     (column, not_null): (&Column, bool),
@@ -115,7 +115,7 @@ fn column_row(
     let default = column
         .default
         .as_deref()
-        .map(|text| objects::shown_default(snapshot, text, column.ty));
+        .map(|text| relation_rows::shown_default(snapshot, text, column.ty));
     let mut row = vec![
         ("table_catalog", text(&snapshot.database)),
         ("table_schema", text(schema)),
@@ -207,7 +207,7 @@ fn measures(ty: SqlType, row: &mut Vec<Cell>) {
 }
 
 /// The three names of a table.
-fn table_names(snapshot: &Snapshot, table: &Table) -> [Cell; 3] {
+fn table_names(snapshot: &CatalogView, table: &Table) -> [Cell; 3] {
     [
         ("table_catalog", text(&snapshot.database)),
         ("table_schema", text(&*table.schema)),
@@ -216,7 +216,7 @@ fn table_names(snapshot: &Snapshot, table: &Table) -> [Cell; 3] {
 }
 
 /// The three names of a constraint.
-fn constraint_names(snapshot: &Snapshot, table: &Table, name: &str) -> [Cell; 3] {
+fn constraint_names(snapshot: &CatalogView, table: &Table, name: &str) -> [Cell; 3] {
     [
         ("constraint_catalog", text(&snapshot.database)),
         ("constraint_schema", text(&*table.schema)),
@@ -225,7 +225,7 @@ fn constraint_names(snapshot: &Snapshot, table: &Table, name: &str) -> [Cell; 3]
 }
 
 /// `check_constraints`
-pub fn check_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn check_constraints(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for check in &table.checks {
             let names = constraint_names(snapshot, table, &check.name);
@@ -242,7 +242,7 @@ pub fn check_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> 
 }
 
 /// `table_constraints`
-pub fn table_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn table_constraints(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for (constraint, _) in table.not_null() {
             let names = constraint_names(snapshot, table, &constraint.name);
@@ -314,7 +314,7 @@ pub fn table_constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> 
 }
 
 /// `key_column_usage`
-pub fn key_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn key_columns(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     each_key_column(snapshot, |names, at| {
         rows.push(
             names
@@ -326,7 +326,7 @@ pub fn key_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `constraint_column_usage`
-pub fn constraint_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn constraint_columns(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     each_key_column(snapshot, |names, _| rows.push(names))?;
     for table in snapshot.tables.iter() {
         let not_null = table.not_null();
@@ -347,7 +347,7 @@ pub fn constraint_columns(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()>
 }
 
 fn each_key_column(
-    snapshot: &Snapshot,
+    snapshot: &CatalogView,
     mut row: impl FnMut(Vec<Cell>, usize) -> SqlResult<()>,
 ) -> SqlResult<()> {
     for table in snapshot.tables.iter() {

@@ -8,16 +8,16 @@ mod deparse;
 mod foreign_keys;
 pub mod functions;
 mod generate;
-mod globals;
 mod information;
 mod keys;
-mod objects;
 pub mod quote;
+mod relation_rows;
 mod relations;
 mod rows;
 mod sequences;
-mod snapshot;
+mod shared_rows;
 mod statistics;
+mod view;
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::functions::SessionVars;
 pub use context::of_session as snapshot_of;
 pub use keys::{CatalogKey, of as keys_of};
 pub use relations::{RelationDef, all as relations, find as relation};
-pub use snapshot::Snapshot;
+pub use view::CatalogView;
 
 /// All rows of a catalog relation as of now.
 ///

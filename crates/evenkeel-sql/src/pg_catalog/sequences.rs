@@ -2,9 +2,9 @@
 //! them in `pg_class`, `pg_attribute` and `pg_depend`.
 
 use super::deparse::format_type;
-use super::objects::{attribute, class};
+use super::relation_rows::{attribute, class};
 use super::rows::{Cell, Rows, flag, number, oid, text};
-use super::snapshot::{Snapshot, default_sequence};
+use super::view::{CatalogView, default_sequence};
 use crate::catalog::{Identity, SequenceInfo};
 use crate::error::SqlResult;
 use crate::types::{Datum, SqlType};
@@ -15,7 +15,7 @@ const CLASS: u32 = 1259;
 const ATTRDEF: u32 = 2604;
 
 /// `pg_class` rows.
-pub fn classes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn classes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for sequence in snapshot.sequences.iter() {
         let mut row = class(sequence.oid, &sequence.name, sequence.schema_oid, "S");
         row.extend([
@@ -30,7 +30,7 @@ pub fn classes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_attribute` rows.
-pub fn attributes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn attributes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for sequence in snapshot.sequences.iter() {
         let columns = [
             ("last_value", SqlType::Int8),
@@ -47,7 +47,7 @@ pub fn attributes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_sequence`
-pub fn sequences(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn sequences(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for sequence in snapshot.sequences.iter() {
         let rule = &sequence.rule;
         rows.push([
@@ -65,7 +65,7 @@ pub fn sequences(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// The last number that was given out.
-fn last_value(snapshot: &Snapshot, sequence: &SequenceInfo) -> SqlResult<Datum> {
+fn last_value(snapshot: &CatalogView, sequence: &SequenceInfo) -> SqlResult<Datum> {
     let catalog = snapshot.catalog.as_ref();
     let Some(database) = catalog.and_then(|catalog| catalog.database()) else {
         return Ok(Datum::Null);
@@ -77,7 +77,7 @@ fn last_value(snapshot: &Snapshot, sequence: &SequenceInfo) -> SqlResult<Datum> 
 }
 
 /// `pg_sequences`
-pub fn sequences_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn sequences_view(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for sequence in snapshot.sequences.iter() {
         let rule = &sequence.rule;
         rows.push([
@@ -98,7 +98,7 @@ pub fn sequences_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `information_schema.sequences`: those that are no identity's.
-pub fn information(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn information(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let free = snapshot.sequences.iter();
     for sequence in free.filter(|sequence| sequence.identity.is_none()) {
         let rule = &sequence.rule;
@@ -126,7 +126,7 @@ pub fn information(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// The cells of an identity in `information_schema.columns`.
-pub fn identity_cells(snapshot: &Snapshot, identity: (Identity, u32)) -> Vec<Cell> {
+pub fn identity_cells(snapshot: &CatalogView, identity: (Identity, u32)) -> Vec<Cell> {
     let (kind, sequence) = identity;
     let mut cells = vec![
         ("is_identity", text("YES")),
@@ -150,7 +150,7 @@ pub fn identity_cells(snapshot: &Snapshot, identity: (Identity, u32)) -> Vec<Cel
 }
 
 /// `pg_depend`: a sequence on its column, a default on its column and on its sequence.
-pub fn dependencies(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn dependencies(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let mut depend = |of: (u32, u32), on: (u32, i32), class: u32, kind: &'static str| {
         rows.push([
             ("classid", oid(of.0)),
@@ -189,7 +189,7 @@ pub fn dependencies(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// The sequence that belongs to a column.
-pub fn serial_sequence(snapshot: &Snapshot, table: u32, attnum: i16) -> Option<&SequenceInfo> {
+pub fn serial_sequence(snapshot: &CatalogView, table: u32, attnum: i16) -> Option<&SequenceInfo> {
     let owned = |sequence: &&std::sync::Arc<SequenceInfo>| sequence.owner == Some((table, attnum));
     snapshot
         .sequences

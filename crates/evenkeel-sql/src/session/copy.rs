@@ -14,7 +14,7 @@ use super::run::Timeout;
 use super::{Block, Session, StatementResult};
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState, lock_error};
-use crate::exec::copy::{CopyIn, CopyShape, Defaults, TextWriter};
+use crate::exec::copy::{CopyReceiver, CopyShape, Defaults, TextWriter};
 use crate::exec::{CopyOutStream, StatementCx};
 use crate::parser::names::{split_name, undefined_table};
 use crate::parser::options::CopyOptions;
@@ -24,7 +24,7 @@ use crate::protocol::CopyFormat;
 
 /// Takes the data of COPY FROM STDIN.
 pub struct CopyInSink {
-    copy: Box<CopyIn>,
+    copy: Box<CopyReceiver>,
     /// How many row events there were before it.
     events: usize,
     /// Whether the transaction ends with the COPY.
@@ -189,7 +189,7 @@ impl Session {
             ring: Some(table.table.load_ring()),
         };
         let cancel = self.cancel.clone();
-        let copy = Box::new(CopyIn::new(
+        let copy = Box::new(CopyReceiver::new(
             table, columns, made, shape, options, cx, cancel,
         ));
         let autocommit = self.tx.block == Block::Implicit && !self.in_batch;

@@ -7,6 +7,7 @@
 mod alter;
 mod alter_rows;
 pub mod api;
+mod backend_entry;
 mod columns;
 mod commands;
 mod copy;
@@ -20,7 +21,6 @@ mod foreign_key_ddl;
 mod foreign_keys;
 mod like;
 mod maintenance;
-mod registered;
 mod rename;
 mod retype;
 mod run;
@@ -48,8 +48,8 @@ use crate::planner::compile::Compiled;
 use crate::protocol::{Format, Notice, Oid, TransactionStatus};
 use crate::settings::{Effective, Settings};
 use api::{CancelHandle, Prepared, SessionParams};
+use backend_entry::BackendEntry;
 use cursors::SqlCursor;
-use registered::Registered;
 use run::{Arguments, Source};
 use transaction::{Block, TxState, now_micros};
 
@@ -94,10 +94,10 @@ pub struct Session {
     in_batch: bool,
     statement_start: i64,
     notices: Vec<Notice>,
-    told: Vec<(&'static str, String)>,
-    /// The settings' generation that `told` is of.
+    reported_params: Vec<(&'static str, String)>,
+    /// The settings' generation that `reported_params` is of.
     told_at: u64,
-    registered: Registered,
+    backend_entry: BackendEntry,
     sql_prepared: HashMap<String, Arc<Prepared>>,
     cursors: HashMap<String, SqlCursor>,
     /// The text of the statement under way, for PREPARE to take its part of.
@@ -120,9 +120,9 @@ impl Session {
         resources.synchronize_seqscans(effective.synchronize_seqscans);
         let cancel = CancelFlag::default();
         let seed = seed(&engine, &params, &settings, &effective, &resources, &cancel);
-        let registered = Registered::new(&engine, &params, &settings, &cancel);
+        let backend_entry = BackendEntry::new(&engine, &params, &settings, &cancel);
         let environment = engine.environment(&params.user, &effective);
-        let told = settings.reported();
+        let reported_params = settings.reported();
         Ok(Session {
             seen: settings.generation(),
             told_at: settings.generation(),
@@ -133,14 +133,14 @@ impl Session {
             seed,
             environment,
             tx: TxState::new(),
-            registered,
+            backend_entry,
             cancel,
             parsed: false,
             failed: FailFlag::default(),
             in_batch: false,
             statement_start: 0,
             notices: Vec::new(),
-            told,
+            reported_params,
             sql_prepared: HashMap::new(),
             cursors: HashMap::new(),
             current_text: Arc::from(""),
@@ -178,7 +178,8 @@ impl Session {
         } else {
             self.begin_statement();
         }
-        self.registered.runs(&prepared.text, self.statement_start);
+        self.backend_entry
+            .runs(&prepared.text, self.statement_start);
         let arguments = Arguments::Wire {
             values: params,
             formats: param_formats,
@@ -218,7 +219,7 @@ impl Session {
     pub fn wait_for_client(&mut self) -> TransactionStatus {
         self.parsed = false;
         let status = self.tx.status();
-        self.registered.waits(status);
+        self.backend_entry.waits(status);
         status
     }
 
@@ -243,7 +244,7 @@ impl Session {
 
     /// Raised when another session wants this one to end (`pg_terminate_backend`).
     pub fn end_flag(&self) -> Arc<EndFlag> {
-        self.registered.end_flag()
+        self.backend_entry.end_flag()
     }
 
     /// The session's memory, for what its connection holds.
@@ -272,10 +273,10 @@ impl Session {
         let now = self.settings.reported();
         let changed = now
             .iter()
-            .zip(&self.told)
+            .zip(&self.reported_params)
             .filter(|(now, before)| now != before);
         let changed = changed.map(|(now, _)| now.clone()).collect();
-        self.told = now;
+        self.reported_params = now;
         changed
     }
 
@@ -380,7 +381,7 @@ impl Session {
             return Ok(());
         }
         self.effective = Effective::of(&self.settings, &self.params.user)?;
-        self.registered.call_itself(&self.settings);
+        self.backend_entry.call_itself(&self.settings);
         let effective = &self.effective;
         self.resources
             .limit(effective.work_mem, effective.temp_file_limit);

@@ -68,7 +68,7 @@ impl Session {
             let statements: VecDeque<_> = statements.into_iter().collect();
             let empty = statements.is_empty();
             query.left = Some(statements);
-            self.registered.runs(&query.text, self.statement_start);
+            self.backend_entry.runs(&query.text, self.statement_start);
             if empty {
                 return Ok(Some(StatementResult::Empty));
             }

@@ -169,7 +169,7 @@ impl Session {
         let mut txn = self.engine.database().begin(self.tx.isolation)?;
         txn.set_cancel_flag(self.cancel.clone());
         txn.set_memory(&self.resources.memory);
-        self.registered.begins(self.tx.started, &txn);
+        self.backend_entry.begins(self.tx.started, &txn);
         self.tx.txn = Some(txn);
         self.limit_waits();
         Ok(())
@@ -436,7 +436,7 @@ impl Session {
 
     fn end(&mut self, committed: bool) {
         self.tx.block = Block::Idle;
-        self.registered.ends();
+        self.backend_entry.ends();
         // Committed catalog changes were published with the commit (CAT-3).
         if std::mem::take(&mut self.tx.ddl_used) {
             self.tx.ddl = DdlLog::default();

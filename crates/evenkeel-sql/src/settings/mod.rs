@@ -23,7 +23,7 @@ type Values = BTreeMap<Arc<str>, Arc<str>>;
 
 /// A setting that `set_config` asked for.
 #[derive(Debug, Clone)]
-pub struct Wish {
+pub struct PendingSetConfig {
     /// The setting.
     pub name: String,
     /// Its value.
@@ -38,7 +38,7 @@ pub struct Wish {
 pub struct SettingsView {
     layers: Layers,
     configuration: Arc<Configuration>,
-    wishes: Arc<Mutex<Vec<Wish>>>,
+    pending: Arc<Mutex<Vec<PendingSetConfig>>>,
 }
 
 /// The values of a session, by where they come from. A name is that of the table, or an
@@ -107,10 +107,10 @@ fn shown(name: &str, value: &str) -> String {
 impl SettingsAccess for SettingsView {
     fn get(&self, name: &str) -> Option<String> {
         let name = key(name);
-        let wished = self.wishes.lock();
-        let last = wished.iter().rev().find(|wish| wish.name == *name);
+        let wished = self.pending.lock();
+        let last = wished.iter().rev().find(|pending| pending.name == *name);
         let value = match last {
-            Some(wish) => &wish.value,
+            Some(pending) => &pending.value,
             None => self.layers.value(&name)?,
         };
         Some(shown(&name, value))
@@ -119,7 +119,7 @@ impl SettingsAccess for SettingsView {
     fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
         let name = key(name).into_owned();
         let value = of_session(&name, value)?;
-        self.wishes.lock().push(Wish {
+        self.pending.lock().push(PendingSetConfig {
             name: name.clone(),
             value: value.clone(),
             local,
@@ -144,12 +144,12 @@ impl SettingsAccess for SettingsView {
 
 impl SettingsView {
     /// Takes the `set_config()` calls made since the last call.
-    pub fn take_wishes(&self) -> Vec<Wish> {
-        let mut wishes = self.wishes.lock();
-        if wishes.is_empty() {
+    pub fn take_wishes(&self) -> Vec<PendingSetConfig> {
+        let mut pending = self.pending.lock();
+        if pending.is_empty() {
             Vec::new()
         } else {
-            std::mem::take(&mut wishes)
+            std::mem::take(&mut pending)
         }
     }
 
@@ -282,7 +282,7 @@ impl Settings {
         SettingsView {
             layers: self.layers.clone(),
             configuration: Arc::clone(&self.configuration),
-            wishes: Arc::default(),
+            pending: Arc::default(),
         }
     }
 
@@ -382,8 +382,9 @@ impl Settings {
 
     /// The settings that clients are told of, under the names they know them by.
     pub fn reported(&self) -> Vec<(&'static str, String)> {
-        let told = table().filter(|setting| setting.is_told);
-        told.map(|setting| (setting.name, self.text(setting.name)))
+        let reported = table().filter(|setting| setting.is_reported);
+        reported
+            .map(|setting| (setting.name, self.text(setting.name)))
             .collect()
     }
 

@@ -2,10 +2,10 @@
 
 use super::entry::Place;
 use super::fork::ForkHandle;
+use super::frame_state::PinRefused;
 use super::load::{Fill, Loader};
 use super::pin::{Pin, ReadGuard, WriteGuard};
-use super::ring::Strategy;
-use super::word::PinRefused;
+use super::strategy::Strategy;
 use crate::error::{StorageError, StorageResult};
 use crate::ids::BlockNumber;
 use crate::page::PageBytes;

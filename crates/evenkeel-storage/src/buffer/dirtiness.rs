@@ -1,7 +1,7 @@
 //! How far back the log is needed for a frame: the LSNs of its oldest unwritten changes.
 
+use super::frame_state::{Flag, FrameState};
 use super::latch::Latch;
-use super::word::{Flag, Word};
 use crate::ids::Lsn;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -48,42 +48,42 @@ impl Dirtiness {
 
     /// The word by which the loader of a page shows it, with its pin: DIRTY from the start if redo
     /// has changed it, by changes from `first` on. The frame is the caller's alone.
-    pub(crate) fn loaded(&self, first: Option<Lsn>) -> Word {
+    pub(crate) fn loaded(&self, first: Option<Lsn>) -> FrameState {
         let Some(first) = first else {
-            return Word::loaded(1);
+            return FrameState::loaded(1);
         };
         self.first_dirtied.store(first.0, Ordering::Release);
-        Word::loaded(1).with(Flag::DIRTY)
+        FrameState::loaded(1).with(Flag::DIRTY)
     }
 
     /// Turns DIRTY into WRITING, with `lsn` as what the copy holds the redo point at. The caller
     /// holds share-exclusive and the pool's `transitions`.
-    pub(crate) fn begin_write(&self, latch: &Latch, lsn: Lsn) -> Option<Word> {
+    pub(crate) fn begin_write(&self, latch: &Latch, lsn: Lsn) -> Option<FrameState> {
         debug_assert!(
             latch.load().has_one_holder(),
             "a write-out of a page that may be changing: {:?}",
             latch.load()
         );
         self.writing.store(lsn.0, Ordering::Release);
-        latch.try_update(Word::write_begun)
+        latch.try_update(FrameState::write_begun)
     }
 
     /// Marks a clean page WRITING that is written once more: its copy has no change that the
     /// home does not have. Locks as for [`Dirtiness::begin_write`].
-    pub(crate) fn begin_rewrite(&self, latch: &Latch) -> Option<Word> {
+    pub(crate) fn begin_rewrite(&self, latch: &Latch) -> Option<FrameState> {
         debug_assert!(
             latch.load().has_one_holder(),
             "a write-out of a page that may be changing: {:?}",
             latch.load()
         );
         self.writing.store(Lsn::MAX.0, Ordering::Release);
-        latch.try_update(Word::rewrite_begun)
+        latch.try_update(FrameState::rewrite_begun)
     }
 
     /// Ends a write-out after its home write has completed and been counted. The caller holds
     /// the pool's `transitions`. `None` when no write-out was under way.
-    pub(crate) fn end_write(latch: &Latch) -> Option<Word> {
-        latch.try_update(Word::write_ended)
+    pub(crate) fn end_write(latch: &Latch) -> Option<FrameState> {
+        latch.try_update(FrameState::write_ended)
     }
 
     /// LSN of the oldest change that no write-out has copied; valid only while DIRTY.

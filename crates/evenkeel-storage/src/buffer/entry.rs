@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::frame_state::{FrameState, Mode, PinRefused};
 use super::latch::Latch;
 use super::waiters::WaitTable;
-use super::word::{Mode, PinRefused, Word};
 use crate::ids::FrameId;
 use crate::sync::{AtomicU32, Ordering, Parker};
 
@@ -57,7 +57,7 @@ impl Entry {
         &self,
         latch_of: impl FnOnce(FrameId) -> &'f Latch,
     ) -> Result<FrameId, PinRefused> {
-        self.pin_by(latch_of, Word::pinned)
+        self.pin_by(latch_of, FrameState::pinned)
     }
 
     /// As [`Entry::pin`], without making the page hotter: for who has a ring.
@@ -66,14 +66,14 @@ impl Entry {
         &self,
         latch_of: impl FnOnce(FrameId) -> &'f Latch,
     ) -> Result<FrameId, PinRefused> {
-        self.pin_by(latch_of, Word::pinned_quietly)
+        self.pin_by(latch_of, FrameState::pinned_quietly)
     }
 
     #[inline]
     fn pin_by<'f>(
         &self,
         latch_of: impl FnOnce(FrameId) -> &'f Latch,
-        transition: impl Fn(Word) -> Result<Word, PinRefused>,
+        transition: impl Fn(FrameState) -> Result<FrameState, PinRefused>,
     ) -> Result<FrameId, PinRefused> {
         let Place::Frame(id) = self.load() else {
             return Err(PinRefused::NotValid);
@@ -124,7 +124,7 @@ impl Entry {
     ///
     /// Never without that pin: an evictor could win the frame before the entry names it, and the
     /// entry would then name a frame that another page gets (BUF-3).
-    pub(crate) fn show(&self, latch: &Latch, word: Word, frame: FrameId, table: &WaitTable) {
+    pub(crate) fn show(&self, latch: &Latch, word: FrameState, frame: FrameId, table: &WaitTable) {
         latch.publish(word);
         self.end_load(Some(frame), table);
     }

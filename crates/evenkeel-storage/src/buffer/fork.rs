@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::entry::{Entry, Place};
 use super::fork_pages::ForkPages;
+use super::frame_state::{FrameState, PinRefused};
 use super::latch::Latch;
 use super::load::{Flight, Reader};
 use super::pool_core::PoolCore;
 use super::prefetch::{Prefetcher, Request};
-use super::ring::{Ring, Strategy};
 use super::stats::{Counters, ForkStats, Hits};
-use super::word::{PinRefused, Word};
+use super::strategy::{BufferAccessStrategy, Strategy};
 use crate::error::{StorageError, StorageResult};
 use crate::files::ForkFiles;
 use crate::ids::{BlockNumber, FileId, Fork, FrameId};
@@ -158,7 +158,7 @@ impl ForkHandle {
         &self,
         prefetcher: &Prefetcher,
         blocks: Range<u32>,
-        ring: Option<Arc<Ring>>,
+        ring: Option<Arc<BufferAccessStrategy>>,
         position: Option<Arc<AtomicU32>>,
     ) {
         prefetcher.ask(Request {
@@ -313,7 +313,7 @@ impl ForkHandle {
     /// Discards the page of `entry` in frame `id`, if it is still that page and nobody uses it.
     fn discard_own(&self, entry: &Entry, id: FrameId) -> bool {
         let latch = &self.core.frame(id).latch;
-        if latch.update(Word::pinned_quietly).is_err() {
+        if latch.update(FrameState::pinned_quietly).is_err() {
             return false;
         }
         // The pin holds the page in the frame from here on.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::dirtiness::Dirtiness;
 use super::fork_pages::ForkPages;
+use super::frame_state::FrameState;
 use super::latch::Latch;
-use super::word::Word;
 use crate::ids::{BlockNumber, PageId};
 
 /// The pool's metadata of one frame; the page itself is in the arena.
@@ -39,7 +39,7 @@ unsafe impl Send for Frame {}
 impl Frame {
     pub(crate) fn new() -> Self {
         Frame {
-            latch: Latch::new(Word::FREE),
+            latch: Latch::new(FrameState::FREE),
             dirtiness: Dirtiness::new(),
             owner: UnsafeCell::new(None),
         }

@@ -3,8 +3,8 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use super::frame_state::{Asker, Flag, FrameState, Mode, PinRefused};
 use super::waiters::WaitTable;
-use super::word::{Asker, Flag, Mode, PinRefused, Word};
 use crate::sync::{AtomicU64, Ordering, Parker, SPINS, spin_loop};
 
 /// A frame's word.
@@ -16,17 +16,17 @@ use crate::sync::{AtomicU64, Ordering, Parker, SPINS, spin_loop};
 pub(crate) struct Latch(AtomicU64);
 
 impl Latch {
-    pub(crate) fn new(word: Word) -> Self {
+    pub(crate) fn new(word: FrameState) -> Self {
         Latch(AtomicU64::new(word.0))
     }
 
     #[inline]
-    pub(crate) fn load(&self) -> Word {
-        Word(self.0.load(Ordering::Acquire))
+    pub(crate) fn load(&self) -> FrameState {
+        FrameState(self.0.load(Ordering::Acquire))
     }
 
     /// Publishes a page in a frame that is the caller's alone.
-    pub(crate) fn publish(&self, word: Word) {
+    pub(crate) fn publish(&self, word: FrameState) {
         self.0.store(word.0, Ordering::Release);
     }
 
@@ -34,9 +34,9 @@ impl Latch {
     #[inline]
     pub(crate) fn update<E>(
         &self,
-        transition: impl Fn(Word) -> Result<Word, E>,
-    ) -> Result<(Word, Word), E> {
-        let mut word = Word(self.0.load(Ordering::Relaxed));
+        transition: impl Fn(FrameState) -> Result<FrameState, E>,
+    ) -> Result<(FrameState, FrameState), E> {
+        let mut word = FrameState(self.0.load(Ordering::Relaxed));
         loop {
             let next = transition(word)?;
             match self.swap(word, next) {
@@ -48,18 +48,21 @@ impl Latch {
 
     /// As [`Latch::update`], for transitions that may not be allowed.
     #[inline]
-    pub(crate) fn try_update(&self, transition: impl Fn(Word) -> Option<Word>) -> Option<Word> {
+    pub(crate) fn try_update(
+        &self,
+        transition: impl Fn(FrameState) -> Option<FrameState>,
+    ) -> Option<FrameState> {
         self.update(|word| transition(word).ok_or(()))
             .ok()
             .map(|(before, _)| before)
     }
 
     #[inline]
-    fn swap(&self, from: Word, to: Word) -> Result<(), Word> {
+    fn swap(&self, from: FrameState, to: FrameState) -> Result<(), FrameState> {
         self.0
             .compare_exchange_weak(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed)
             .map(|_| ())
-            .map_err(Word)
+            .map_err(FrameState)
     }
 
     /// Pins and, if nothing is in the way, takes the share lock in the same step. Says whether
@@ -186,7 +189,12 @@ impl Latch {
     }
 
     #[inline]
-    fn release(&self, mode: Mode, table: &WaitTable, transition: impl Fn(Word) -> Word) {
+    fn release(
+        &self,
+        mode: Mode,
+        table: &WaitTable,
+        transition: impl Fn(FrameState) -> FrameState,
+    ) {
         let Ok((_, after)) = self.update::<Infallible>(|word| Ok(transition(word)));
         if after.should_wake(mode) {
             self.wake(table);

@@ -7,11 +7,11 @@ use evenkeel_io::{IoBuf, IoCompletion, IoOp};
 use super::entry::{Entry, Place};
 use super::fork_pages::ForkPages;
 use super::frame::Owner;
+use super::frame_state::FrameState;
 use super::owed::{PageRedo, Start};
 use super::pool_core::PoolCore;
-use super::ring::{Ring, Strategy};
 use super::stats::Counters;
-use super::word::Word;
+use super::strategy::{BufferAccessStrategy, Strategy};
 use crate::error::{StorageError, StorageResult};
 use crate::ids::{BlockNumber, Fork, FrameId, Lsn};
 use crate::page::checksum::{self, Verdict};
@@ -230,7 +230,12 @@ impl Loader<'_> {
 
     /// Wins the entry of a page that is not in the pool, if a frame is free for it. A page that is
     /// owed changes is left to redo.
-    fn claim_ahead(&self, block: BlockNumber, ring: Option<&Arc<Ring>>, by: Reader) -> Claim {
+    fn claim_ahead(
+        &self,
+        block: BlockNumber,
+        ring: Option<&Arc<BufferAccessStrategy>>,
+        by: Reader,
+    ) -> Claim {
         let entry = self.fork.array.get_or_grow(block);
         if entry.load() != Place::Empty || !entry.begin_load() {
             return Claim::Resident;
@@ -293,7 +298,7 @@ enum Claim {
 pub(crate) struct Flight {
     core: Arc<PoolCore>,
     fork: Arc<ForkPages>,
-    ring: Option<Arc<Ring>>,
+    ring: Option<Arc<BufferAccessStrategy>>,
     first: u32,
     frames: Vec<FrameId>,
 }
@@ -307,7 +312,7 @@ impl Flight {
         fork: &Arc<ForkPages>,
         blocks: &mut std::ops::Range<u32>,
         most: usize,
-        ring: Option<&Arc<Ring>>,
+        ring: Option<&Arc<BufferAccessStrategy>>,
         by: Reader,
     ) -> Option<Flight> {
         blocks.end = blocks.end.min(fork.len());
@@ -458,7 +463,7 @@ impl Loading<'_> {
         let frame = self.loader.core.frame(id);
         let fork = Arc::clone(self.loader.fork);
         debug_assert!(
-            frame.latch.load() == Word::FREE,
+            frame.latch.load() == FrameState::FREE,
             "page {} shown in a frame in use: {:?}",
             fork.page_id(block),
             frame.latch.load()

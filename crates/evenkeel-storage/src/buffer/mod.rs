@@ -2,35 +2,35 @@
 
 mod access;
 mod arena;
+mod clean_queue;
 mod damaged;
 mod dirtiness;
 mod entry;
 mod fork;
 mod fork_pages;
 mod frame;
+mod frame_state;
 mod latch;
 mod load;
-mod offers;
 mod owed;
 mod pin;
 mod pool;
 mod pool_core;
 mod prefetch;
 mod read_ahead;
-mod ring;
 mod stats;
+mod strategy;
 mod touch;
 mod waiters;
-mod word;
 
 pub(crate) use self::{
     damaged::{Damage, DamagedPages},
+    frame_state::MAX_USAGE,
     load::Flight,
     owed::{PageRedo, Start},
     pool::Copied,
     pool_core::{Candidate, PoolCore},
     touch::TouchAhead,
-    word::MAX_USAGE,
 };
 pub use self::{
     fork::ForkHandle,
@@ -39,8 +39,8 @@ pub use self::{
     pool_core::FrameReservation,
     prefetch::ReadAheadOptions,
     read_ahead::ReadAhead,
-    ring::{Ring, Strategy},
     stats::{ForkStats, PoolStats},
+    strategy::{BufferAccessStrategy, Strategy},
 };
 
 #[cfg(test)]

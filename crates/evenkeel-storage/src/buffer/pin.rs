@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 use super::fork::ForkHandle;
 use super::frame::Frame;
-use super::word::{Flag, Mode};
+use super::frame_state::{Flag, Mode};
 use crate::ids::{BlockNumber, Fork, FrameId, Lsn, PageId};
 use crate::page::{PAGE_SIZE, PageBytes, PageMut, PageRead};
 
@@ -314,7 +314,7 @@ impl Drop for HintGuard<'_> {
 }
 
 /// A page under the exclusive lock. Its content changes only through a log record
-/// ([`Change`](crate::store::Change)), save for advice ([`WriteGuard::unlogged`]).
+/// ([`MiniTransaction`](crate::store::Change)), save for advice ([`WriteGuard::unlogged`]).
 #[derive(Debug)]
 pub struct WriteGuard<'a> {
     /// Dropped with the lock, in one step.

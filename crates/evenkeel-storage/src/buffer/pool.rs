@@ -13,13 +13,13 @@ use super::dirtiness::Dirtiness;
 use super::fork::ForkHandle;
 use super::fork_pages::ForkPages;
 use super::frame::{Frame, Owner};
+use super::frame_state::{Flag, FrameState, Mode};
 use super::owed::OwedPages;
 use super::pin::WriteGuard;
 use super::pool_core::{FrameReservation, PoolCore};
 use super::prefetch::{Prefetcher, ReadAheadOptions};
-use super::ring::{BULK_READ, BULK_WRITE, Ring};
 use super::stats::{Counters, PoolStats};
-use super::word::{Flag, Mode, Word};
+use super::strategy::{BULK_READ, BULK_WRITE, BufferAccessStrategy};
 use crate::error::StorageResult;
 use crate::files::{FileSpace, ForkFiles};
 use crate::ids::{BlockNumber, FileId, Fork, FrameId, Lsn, PageId};
@@ -210,7 +210,7 @@ impl BufferPool {
     /// The page in a frame now.
     pub(crate) fn identity(&self, id: FrameId) -> Option<PageId> {
         let frame = self.core.frame(id);
-        frame.latch.update(Word::pinned_quietly).ok()?;
+        frame.latch.update(FrameState::pinned_quietly).ok()?;
         // SAFETY: pinned.
         let page = unsafe { frame.owner() }.map(Owner::page_id);
         frame.latch.unpin();
@@ -248,7 +248,7 @@ impl BufferPool {
         log: &dyn LogFlush,
     ) -> Option<Copied> {
         let frame = self.core.frame(id);
-        frame.latch.update(Word::pinned_quietly).ok()?;
+        frame.latch.update(FrameState::pinned_quietly).ok()?;
         // SAFETY: pinned until the end of this function.
         let owner = unsafe { frame.owner() };
         let copied = owner
@@ -387,7 +387,8 @@ impl BufferPool {
                 Some(())
             }
             None => {
-                let clean = |word: Word| Some(word.without(Flag::DIRTY).without(Flag::HINT_DIRTY));
+                let clean =
+                    |word: FrameState| Some(word.without(Flag::DIRTY).without(Flag::HINT_DIRTY));
                 frame.latch.try_update(clean)?;
                 None
             }
@@ -499,23 +500,23 @@ impl Drop for BufferPool {
 }
 
 /// Rings for the bulk operations that there are.
-impl Ring {
+impl BufferAccessStrategy {
     /// For reading what is too large to keep.
     #[must_use]
-    pub fn bulk_read(pool: &BufferPool) -> Arc<Ring> {
-        Ring::new(&pool.core, BULK_READ, IoContext::BulkRead)
+    pub fn bulk_read(pool: &BufferPool) -> Arc<BufferAccessStrategy> {
+        BufferAccessStrategy::new(&pool.core, BULK_READ, IoContext::BulkRead)
     }
 
     /// For filling new pages: COPY, an index being built.
     #[must_use]
-    pub fn bulk_write(pool: &BufferPool) -> Arc<Ring> {
-        Ring::new(&pool.core, BULK_WRITE, IoContext::BulkWrite)
+    pub fn bulk_write(pool: &BufferPool) -> Arc<BufferAccessStrategy> {
+        BufferAccessStrategy::new(&pool.core, BULK_WRITE, IoContext::BulkWrite)
     }
 
     /// For vacuum, of `vacuum_buffer_usage_limit` bytes; with 0 it may use the whole pool.
     #[must_use]
-    pub fn vacuum(pool: &BufferPool, bytes: u64) -> Option<Arc<Ring>> {
-        (bytes > 0).then(|| Ring::new(&pool.core, bytes, IoContext::Vacuum))
+    pub fn vacuum(pool: &BufferPool, bytes: u64) -> Option<Arc<BufferAccessStrategy>> {
+        (bytes > 0).then(|| BufferAccessStrategy::new(&pool.core, bytes, IoContext::Vacuum))
     }
 }
 

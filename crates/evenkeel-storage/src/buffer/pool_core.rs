@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::arena::Arena;
+use super::clean_queue::{CleanQueue, Stopwatch};
 use super::damaged::DamagedPages;
 use super::entry::MAX_FRAMES;
 use super::frame::{Frame, Owner};
-use super::offers::{Offers, Stopwatch};
+use super::frame_state::{Flag, FrameState};
 use super::owed::OwedPages;
 use super::stats::Counters;
 use super::waiters::WaitTable;
-use super::word::{Flag, Word};
 use crate::error::{StorageError, StorageResult};
 use crate::gaps::Gap;
 use crate::ids::{FrameId, Lsn, PageId};
@@ -37,7 +37,7 @@ pub(crate) struct PoolCore {
     pub(crate) poison: Arc<Poison>,
     hand: AtomicUsize,
     reserve: Reserve,
-    offers: Offers,
+    offers: CleanQueue,
     /// The log that pages wait for, once there is one.
     log: OnceLock<Arc<dyn LogFlush>>,
     permits: Permits,
@@ -118,7 +118,7 @@ impl PoolCore {
                 alarm: Condvar::new(),
                 called: AtomicBool::new(false),
             },
-            offers: Offers::default(),
+            offers: CleanQueue::default(),
             log: OnceLock::new(),
             awaiting: AtomicUsize::new(0),
             io,
@@ -215,7 +215,7 @@ impl PoolCore {
         debug_assert!(
             frames
                 .iter()
-                .all(|id| self.frame(*id).latch.load() == Word::FREE),
+                .all(|id| self.frame(*id).latch.load() == FrameState::FREE),
             "a frame with a page given back as free"
         );
         self.reserve.free.lock().extend_from_slice(frames);
@@ -311,7 +311,7 @@ impl PoolCore {
 
     /// Evicts a clean page nobody has pinned; afterwards the frame is the caller's.
     pub(crate) fn evict(&self, id: FrameId) -> bool {
-        let cold = |word: Word| {
+        let cold = |word: FrameState| {
             if word.usage() == 0 {
                 word.evicted()
             } else {
@@ -341,12 +341,12 @@ impl PoolCore {
         if word.has(Flag::UNWRITTEN) {
             return Reuse::Unwritten;
         }
-        if frame.latch.update(Word::pinned_quietly).is_err() {
+        if frame.latch.update(FrameState::pinned_quietly).is_err() {
             return Reuse::Left;
         }
         // SAFETY: pinned.
         let same = unsafe { frame.owner() }.is_some_and(|owner| owner.page_id() == page);
-        if same && frame.latch.try_update(Word::reused).is_some() {
+        if same && frame.latch.try_update(FrameState::reused).is_some() {
             self.empty(id);
             Counters::add(&self.counters.reuses, 1);
             self.io.counts(IoObject::Relation, context).reused(1);
@@ -427,7 +427,12 @@ impl PoolCore {
     /// Takes the page out of a frame that may be dirty but is not being written. The caller has
     /// pinned it; if nobody else has, the frame is the caller's afterwards, and the pin is gone.
     pub(crate) fn discard(&self, id: FrameId) -> bool {
-        if self.frame(id).latch.try_update(Word::discarded).is_none() {
+        if self
+            .frame(id)
+            .latch
+            .try_update(FrameState::discarded)
+            .is_none()
+        {
             return false;
         }
         self.empty(id);

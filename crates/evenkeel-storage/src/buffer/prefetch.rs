@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use super::fork_pages::ForkPages;
 use super::load::{Flight, Reader as By};
 use super::pool_core::PoolCore;
-use super::ring::Ring;
+use super::strategy::BufferAccessStrategy;
 use crate::stats::BackendType;
 
 /// Requests waiting beyond this number are forgotten.
@@ -42,7 +42,7 @@ pub(super) struct Request {
     pub(super) core: Arc<PoolCore>,
     pub(super) fork: Arc<ForkPages>,
     pub(super) blocks: Range<u32>,
-    pub(super) ring: Option<Arc<Ring>>,
+    pub(super) ring: Option<Arc<BufferAccessStrategy>>,
     /// How far the pass is that will need them: what is behind it is not read any more.
     pub(super) position: Option<Arc<AtomicU32>>,
     /// On whose account.

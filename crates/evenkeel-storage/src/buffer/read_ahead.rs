@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::fork::ForkHandle;
-use super::ring::Ring;
+use super::strategy::BufferAccessStrategy;
 
 /// Blocks that a pass asks for at first; a pass that goes on asks for more and more.
 const FIRST_WINDOW: u32 = 4;
@@ -24,13 +24,13 @@ pub struct ReadAhead {
     /// Reads of the fork that had waited for the device when it last asked.
     device_reads: Option<u64>,
     position: Arc<AtomicU32>,
-    ring: Option<Arc<Ring>>,
+    ring: Option<Arc<BufferAccessStrategy>>,
 }
 
 impl ReadAhead {
     /// For a pass that goes up to before block `end`.
     #[must_use]
-    pub fn new(end: u32, ring: Option<Arc<Ring>>) -> ReadAhead {
+    pub fn new(end: u32, ring: Option<Arc<BufferAccessStrategy>>) -> ReadAhead {
         ReadAhead {
             end,
             asked: 0,

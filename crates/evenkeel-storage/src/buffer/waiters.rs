@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::word::Mode;
+use super::frame_state::Mode;
 use crate::sync::{Mutex, MutexGuard, Parker, lock};
 
 /// Queues of waiting threads, hashed by what they wait for.

@@ -315,7 +315,7 @@ fn take(core: &Core, due: &Due, shared: &Shared, memory: &mut Memory) -> Storage
         core.writer.write_everything()?;
     }
     let target = core.announce_redo_point();
-    // When this is back the client has been told of every notified record before the target, so
+    // When this is back the manager has been told of every notified record before the target, so
     // its floor accounts for them (CKPT-2).
     core.log.flush(target)?;
     let floor = client_floor(core, shared, target)?;
@@ -402,18 +402,18 @@ fn sync(core: &Core) -> StorageResult<(SyncPass, ManifestPosition)> {
     Ok((pass, position))
 }
 
-/// The client's floor. Where only the target may become the redo point, and not what lies a
-/// little before it, the client is given time to let the floor pass it.
+/// The manager's floor. Where only the target may become the redo point, and not what lies a
+/// little before it, the manager is given time to let the floor pass it.
 fn client_floor(core: &Core, shared: &Shared, target: Lsn) -> StorageResult<Option<Lsn>> {
     let begun = Instant::now();
     loop {
-        let floor = core.client.redo_floor();
+        let floor = core.manager.redo_floor();
         let is_behind = floor.is_some_and(|floor| floor < target);
         if !(is_behind && core.log.has_images()) || shared.gives_up(begun) {
             return Ok(floor);
         }
         core.poison.check()?;
-        core.client.raise_redo_floor();
+        core.manager.raise_redo_floor();
         std::thread::sleep(Duration::from_millis(1));
     }
 }
@@ -466,7 +466,7 @@ fn move_redo_point(
     };
     let incarnation = core.control.incarnation_at(redo);
     // After the redo point was chosen, so both are at least as new as every record before it.
-    let payload = core.client.checkpoint_payload();
+    let payload = core.manager.checkpoint_payload();
     let next = Control {
         redo,
         images,

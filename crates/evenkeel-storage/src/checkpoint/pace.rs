@@ -268,7 +268,7 @@ impl GapSearch {
 
 /// Sets the price of log, such that it grows no faster than bounds that must hold allow.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Brake {
+pub(super) struct WriteThrottle {
     /// Nanoseconds per byte.
     price: f64,
     /// Bytes per second.
@@ -276,7 +276,7 @@ pub(super) struct Brake {
     last: Option<(Duration, u64)>,
 }
 
-impl Brake {
+impl WriteThrottle {
     /// Least time between two looks.
     const TICK: Duration = Duration::from_millis(20);
     /// A byte never costs more: 8 KiB are then 8 seconds.

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::limits::Limits;
-use super::pace::{Bounds, Brake, Flushes, Pacer, Place, Urgency};
+use super::pace::{Bounds, Flushes, Pacer, Place, Urgency, WriteThrottle};
 use super::requests::Shared;
 use crate::core::Core;
 use crate::ids::Lsn;
@@ -21,7 +21,7 @@ const LEAST_RATE: f64 = 1.0 / 64.0;
 /// The state that the checkpointer keeps from cycle to cycle.
 pub(super) struct Memory {
     pub(super) pacer: Pacer,
-    pub(super) brake: Brake,
+    pub(super) brake: WriteThrottle,
     pub(super) limits: Limits,
     pub(super) started: Instant,
     /// Seconds that the syncs of the last cycle took.
@@ -38,7 +38,7 @@ impl Memory {
     pub(super) fn new() -> Memory {
         Memory {
             pacer: Pacer::default(),
-            brake: Brake::default(),
+            brake: WriteThrottle::default(),
             limits: Limits::default(),
             started: Instant::now(),
             sync: 0.0,

@@ -13,7 +13,6 @@ use evenkeel_io::Disk;
 use parking_lot::RwLock;
 
 use crate::buffer::BufferPool;
-use crate::client::{ApplyContext, StorageClient, StoreState};
 use crate::config::{StorageConfig, Tuning};
 use crate::control::{Control, State};
 pub(crate) use crate::core::control_state::ControlState;
@@ -27,6 +26,7 @@ use crate::poison::Poison;
 use crate::quarantine::Quarantine;
 use crate::record::files::{OpenFile, encode_open_files};
 use crate::record::{HEADER_LEN, RecordBuilder, RecordKind, RemovalLsn, aligned};
+use crate::resource_manager::{ApplyContext, ResourceManager, StoreState};
 use crate::stats::{IoStats, Watchdog};
 use crate::wal::Log;
 use crate::writeout::Writer;
@@ -40,7 +40,7 @@ pub(crate) struct Core {
     pub(crate) config: StorageConfig,
     /// The part of `config` that may have changed since.
     pub(crate) tuning: RwLock<Tuning>,
-    pub(crate) client: Arc<dyn StorageClient>,
+    pub(crate) manager: Arc<dyn ResourceManager>,
     pub(crate) poison: Arc<Poison>,
     pub(crate) log: Arc<Log>,
     pub(crate) pool: Arc<BufferPool>,
@@ -147,7 +147,7 @@ impl Core {
         records.reduce(Lsn::min)
     }
 
-    /// Logs the client's state. Returns how much log it takes, in bytes.
+    /// Logs the manager's state. Returns how much log it takes, in bytes.
     pub(crate) fn log_state(&self, open: &OpenCreations) -> u64 {
         let files = open.files().map(|open| (open.file, open.xid));
         let state = StoreState {
@@ -155,7 +155,7 @@ impl Core {
             next_file: self.control.next_file(),
             files: files.collect(),
         };
-        let records = self.client.state_records(state).into_iter();
+        let records = self.manager.state_records(state).into_iter();
         let lengths = records.map(|(kind, payload)| {
             self.log_payload(0, kind, &payload);
             aligned(HEADER_LEN + payload.len()) as u64

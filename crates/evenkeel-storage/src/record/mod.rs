@@ -40,13 +40,13 @@ pub const MAX_RECORD: usize = 1 << 20;
 /// Records start at multiples of this.
 pub const ALIGN: usize = 8;
 
-/// Set on a record whose completion the client wants to hear of, in log order.
+/// Set on a record whose completion the manager wants to hear of, in log order.
 pub const FLAG_NOTIFY: u8 = 1;
 /// Set on a record with a [`RemovalLsn`].
 pub const FLAG_REMOVAL: u8 = 2;
 /// Flags of storage's own that this program knows.
 const KNOWN_FLAGS: u8 = FLAG_NOTIFY | FLAG_REMOVAL;
-/// Bits of a record's flags that are the client's own.
+/// Bits of a record's flags that are the manager's own.
 pub const CLIENT_FLAGS: u8 = 0xF0;
 
 /// Length rounded up to where the next record starts.
@@ -79,7 +79,7 @@ impl RecordKind {
     /// Files created by transactions that had not ended when a checkpoint began: each file's
     /// number and its transaction's.
     pub const OPEN_FILES: RecordKind = RecordKind(8);
-    /// The first number a client may use.
+    /// The first number a manager may use.
     pub const FIRST_CLIENT: u8 = 16;
     /// A record that only changes pages.
     pub const PAGES: RecordKind = RecordKind(Self::FIRST_CLIENT);

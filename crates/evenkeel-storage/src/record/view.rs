@@ -69,7 +69,7 @@ pub struct PartView<'a> {
     pub page: PageId,
     /// Its properties.
     pub flags: PartFlags,
-    /// The operation, in the client's numbering.
+    /// The operation, in the manager's numbering.
     pub op: u16,
     /// LSN the page had before.
     pub prev_lsn: Lsn,

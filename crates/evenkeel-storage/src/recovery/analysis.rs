@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use evenkeel_io::Disk;
 
 use super::lists::{LONGEST, PageLists, Share};
-use crate::client::StorageClient;
 use crate::config::StorageConfig;
 use crate::control::Control;
 use crate::error::{ApplyError, StorageError, StorageResult};
@@ -17,6 +16,7 @@ use crate::gaps::Gaps;
 use crate::ids::{FileId, Fork, Lsn, PageId};
 use crate::record::files::{decode_file, decode_files, decode_open_files, decode_truncate};
 use crate::record::{FieldReader, PartFlags, RecordKind, RecordView};
+use crate::resource_manager::ResourceManager;
 use crate::wal::SegmentLayout;
 use crate::wal::reader::{KeptLog, LogReader};
 
@@ -180,7 +180,11 @@ impl Analysis {
         lasting.map(|(lsn, _)| *lsn).min()
     }
 
-    fn record(&mut self, client: &dyn StorageClient, record: &RecordView<'_>) -> StorageResult<()> {
+    fn record(
+        &mut self,
+        manager: &dyn ResourceManager,
+        record: &RecordView<'_>,
+    ) -> StorageResult<()> {
         let lsn = record.lsn();
         self.lists.keeps_all |= record.kind() == RecordKind::RESULT;
         add_parts(&mut self.lists, record);
@@ -190,23 +194,23 @@ impl Analysis {
             reason: error.to_string(),
         };
         match record.kind() {
-            kind if !kind.is_storage() => client.replayed(record).map_err(failed)?,
+            kind if !kind.is_storage() => manager.replayed(record).map_err(failed)?,
             RecordKind::FILE_CREATE => {
                 let file = decode_file(record.payload()).map_err(failed)?;
                 self.created.push((lsn, file));
-                client.file_created(file, record.xid());
+                manager.file_created(file, record.xid());
             }
             // The file was on disk, and its directory entry synced, before the redo point passed
             // the record of its creation.
             RecordKind::OPEN_FILES => {
                 for open in decode_open_files(record.payload()) {
                     self.created.push((lsn, open.file));
-                    client.file_created(open.file, open.xid);
+                    manager.file_created(open.file, open.xid);
                 }
             }
             RecordKind::FILE_DROP => {
                 for file in decode_files(record.payload()) {
-                    client.file_dropped(file);
+                    manager.file_dropped(file);
                 }
             }
             _ => {}
@@ -262,13 +266,13 @@ impl AnalysisMemory {
     }
 }
 
-/// Reads the log from the redo point to its end, and tells the client of its records, and `pages`
+/// Reads the log from the redo point to its end, and tells the manager of its records, and `pages`
 /// now and then how many pages there are so far. Changes nothing on disk.
 pub(crate) fn analyse(
     disk: &Arc<dyn Disk>,
     layout: &SegmentLayout,
     control: &Control,
-    client: &dyn StorageClient,
+    manager: &dyn ResourceManager,
     memory: AnalysisMemory,
     pages: &dyn Fn(usize),
 ) -> StorageResult<Analysis> {
@@ -299,10 +303,10 @@ pub(crate) fn analyse(
         }
         if !record.kind().is_storage() {
             let unknown = |what| StorageError::UnknownRecord { lsn, what };
-            client.knows(&record).map_err(unknown)?;
+            manager.knows(&record).map_err(unknown)?;
         }
         analysis.scan.note(&record)?;
-        analysis.record(client, &record)?;
+        analysis.record(manager, &record)?;
         if !analysis.scan.records.is_multiple_of(OFTEN) {
             continue;
         }

@@ -1,10 +1,10 @@
 //! Applying the log's changes to one page.
 
-use crate::client::{ApplyContext, StorageClient, apply_part};
 use crate::error::{ApplyError, StorageError, StorageResult};
 use crate::ids::{Lsn, PageId};
 use crate::page::{CHECKSUM_OFFSET, PageBuf, PageBytes, PageMut, PageRead};
 use crate::record::{PartFlags, PartView, image};
+use crate::resource_manager::{ApplyContext, ResourceManager, apply_part};
 
 use super::analysis::is_whole;
 
@@ -21,7 +21,7 @@ pub(super) struct Applied {
 
 /// A page to which changes are applied, in the order of the log.
 pub(super) struct Applier<'a> {
-    client: &'a dyn StorageClient,
+    manager: &'a dyn ResourceManager,
     page_id: PageId,
     page: PageMut<'a>,
     done: Applied,
@@ -29,12 +29,12 @@ pub(super) struct Applier<'a> {
 
 impl<'a> Applier<'a> {
     pub(super) fn new(
-        client: &'a dyn StorageClient,
+        manager: &'a dyn ResourceManager,
         page_id: PageId,
         bytes: &'a mut PageBytes,
     ) -> Applier<'a> {
         Applier {
-            client,
+            manager,
             page_id,
             page: PageMut::new(bytes),
             done: Applied::default(),
@@ -92,7 +92,7 @@ impl<'a> Applier<'a> {
         };
         before
             .and_then(|data| {
-                apply_part(self.client, part.op, part.flags, &mut self.page, data, &cx)
+                apply_part(self.manager, part.op, part.flags, &mut self.page, data, &cx)
             })
             .map_err(|error| self.failed(lsn, &error))?;
         self.done.applied += 1;
@@ -110,7 +110,7 @@ impl<'a> Applier<'a> {
             lsn,
             page_id: self.page_id,
         };
-        let applied = self.client.apply(op, &mut self.page, data, &cx);
+        let applied = self.manager.apply(op, &mut self.page, data, &cx);
         applied.map_err(|error| self.failed(lsn, &error))
     }
 
@@ -127,7 +127,7 @@ impl<'a> Applier<'a> {
         image::restore(part.data, expected.bytes_mut())
             .map_err(|error| self.failed(lsn, &error))?;
         for page in [&mut found, &mut expected] {
-            self.client.mask(&mut page.page_mut());
+            self.manager.mask(&mut page.page_mut());
             page.page_mut().put_u32(CHECKSUM_OFFSET, 0);
         }
         let bytes = expected.bytes().iter().zip(found.bytes());

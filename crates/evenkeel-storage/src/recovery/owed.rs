@@ -240,7 +240,7 @@ impl Owed {
                 reason,
             });
         }
-        let mut applier = Applier::new(&*self.core.client, page, bytes);
+        let mut applier = Applier::new(&*self.core.manager, page, bytes);
         let mut scratch = SCRATCH.take();
         let mut entries = self.lists.entries(list).skip(skip);
         let result = loop {
@@ -280,7 +280,7 @@ impl Owed {
             if owed.kind != EntryKind::Late {
                 return Ok(());
             }
-            let mut applier = Applier::new(&*self.core.client, page, bytes);
+            let mut applier = Applier::new(&*self.core.manager, page, bytes);
             applier.late(owed.lsn, owed.op, owed.data)
         })
     }

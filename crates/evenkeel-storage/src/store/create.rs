@@ -10,7 +10,6 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::buffer::{BufferPool, PoolCore, ReadAheadOptions, TouchAhead};
 use crate::checkpoint::Checkpointer;
-use crate::client::StorageClient;
 use crate::config::{StorageConfig, TornPageProtection};
 use crate::control::{CONTROL_FILE, CREATING_FILE, Control, ControlFile, State, not_a_database};
 use crate::core::{ControlState, Core, Holds, RedoHold, SpaceReserve};
@@ -23,6 +22,7 @@ use crate::poison::Poison;
 use crate::quarantine::Quarantine;
 use crate::record::{Incarnation, LOG_VERSION};
 use crate::recovery::{self, Analysis, AnalysisMemory, LogScan, Opening, Recovery, RecoveryStats};
+use crate::resource_manager::ResourceManager;
 use crate::stats::{BackendType, IoStats, Usage, Watchdog};
 use crate::store::{FIRST_FREE_FILE, LOCK_FILE, Store};
 use crate::wal::{Log, LogFlush, LogStart, SegmentLayout};
@@ -163,9 +163,9 @@ impl Store {
         disk: Arc<dyn Disk>,
         dir: &Path,
         config: StorageConfig,
-        client: Arc<dyn StorageClient>,
+        manager: Arc<dyn ResourceManager>,
     ) -> StorageResult<Arc<Store>> {
-        open(disk, dir, config, client)
+        open(disk, dir, config, manager)
     }
 }
 
@@ -189,7 +189,7 @@ fn open(
     disk: Arc<dyn Disk>,
     dir: &Path,
     mut config: StorageConfig,
-    client: Arc<dyn StorageClient>,
+    manager: Arc<dyn ResourceManager>,
 ) -> StorageResult<Arc<Store>> {
     config.validate()?;
     let _who = BackendType::Startup.enter();
@@ -201,7 +201,7 @@ fn open(
     config.wal_segment_size = found.segment_size;
     config.validate()?;
     let layout = log_layout(dir, &found);
-    client
+    manager
         .restore_payload(&found.payload)
         .map_err(|error| StorageError::Config(format!("control payload: {error}")))?;
     let (begun, usage) = (Instant::now(), Usage::begin());
@@ -210,7 +210,7 @@ fn open(
     let frames = PoolCore::new(config.frames(), Arc::clone(&poison), Arc::clone(&io))?;
     let touching = TouchAhead::start(&frames);
     let pages = |count| touching.want(count);
-    let mut analysis = recovery::analyse(&disk, &layout, &found, &*client, memory, &pages)?;
+    let mut analysis = recovery::analyse(&disk, &layout, &found, &*manager, memory, &pages)?;
     let scan_time = begun.elapsed();
     let fresh = needs_fresh_segment(&config, &control, &analysis.scan);
     let mut plan = plan(disk.as_ref(), &layout, &config, &found, &mut analysis.scan)?;
@@ -220,7 +220,7 @@ fn open(
     control.note_boot(disk.boot_id())?;
     plan.choose_access(disk.as_ref(), dir, &mut config)?;
     let stats = stats_of(&analysis.scan, scan_time, found.state);
-    plan.start.announced.floor = client.floor_after(analysis.scan.next_xid);
+    plan.start.announced.floor = manager.floor_after(analysis.scan.next_xid);
     let has_images = !plan.start.images_from.is_zero();
     let opened = Opened {
         control,
@@ -229,7 +229,7 @@ fn open(
         poison,
         frames,
     };
-    let core = build((disk, io), dir, config, client, &layout, opened)?;
+    let core = build((disk, io), dir, config, manager, &layout, opened)?;
     let opening = Opening {
         core: &core,
         layout: &layout,
@@ -385,7 +385,7 @@ fn build(
     (disk, io): (Arc<dyn Disk>, Arc<IoStats>),
     dir: &Path,
     config: StorageConfig,
-    client: Arc<dyn StorageClient>,
+    manager: Arc<dyn ResourceManager>,
     layout: &SegmentLayout,
     Opened {
         mut control,
@@ -432,7 +432,7 @@ fn build(
         dir: dir.to_owned(),
         tuning: RwLock::new(config.tuning()),
         config,
-        client,
+        manager,
         poison,
         log,
         pool,
@@ -492,9 +492,9 @@ fn finish(
     core.mark_running(has_images)?;
     core.pool.files().manifest().compare(true);
     let (recovery, created) = Recovery::begin(opening, analysis, stats)?;
-    // Until the client has dropped those whose transaction did not commit.
+    // Until the manager has dropped those whose transaction did not commit.
     let hold = created.map(|lsn| core.holds.hold(|| lsn));
-    core.log.set_client(Arc::clone(&core.client));
+    core.log.set_manager(Arc::clone(&core.manager));
     // Before statements, and segments that are made ahead for them, can have the space.
     core.reserve.take();
     core.log.segments().make_ahead(true);

@@ -1,13 +1,13 @@
 //! Pages that are set aside as damaged: what can be done about them.
 
 use crate::buffer::ForkHandle;
-use crate::client::ApplyContext;
 use crate::error::{StorageError, StorageResult};
 use crate::ids::{Lsn, PageId};
 use crate::page::PageBuf;
 use crate::page::checksum::{self, Verdict};
 use crate::quarantine::{self, DamagedPage, EntryKind, Kept, Owed};
 use crate::record::PartFlags;
+use crate::resource_manager::ApplyContext;
 use crate::retry;
 use crate::store::Store;
 
@@ -126,7 +126,10 @@ impl Store {
                 page_id: page,
             };
             let mut target = image.page_mut();
-            let applied = self.core.client.apply(owed.op, &mut target, owed.data, &cx);
+            let applied = self
+                .core
+                .manager
+                .apply(owed.op, &mut target, owed.data, &cx);
             applied.map_err(|error| StorageError::Redo {
                 lsn: owed.lsn,
                 page: Some(page),

@@ -1,8 +1,8 @@
 //! The facade of storage: open a database, change pages, manage files, take checkpoints.
 
-mod change;
 mod create;
 mod damaged;
+mod mini_transaction;
 mod ops;
 
 use std::path::Path;
@@ -15,7 +15,6 @@ use parking_lot::Mutex;
 use crate::buffer::BufferPool;
 use crate::checkpoint::Checkpointer;
 pub use crate::checkpoint::{CheckpointMode, CheckpointStats};
-pub use crate::client::{ApplyContext, CommitNote, StorageClient, StoreState};
 use crate::config::StorageConfig;
 use crate::control::Control;
 use crate::core::Core;
@@ -24,12 +23,13 @@ use crate::error::StorageResult;
 use crate::ids::Lsn;
 use crate::poison::Poison;
 use crate::recovery::{Recovery, RecoveryStats};
+pub use crate::resource_manager::{ApplyContext, InsertedRecord, ResourceManager, StoreState};
 use crate::stats::IoStats;
-pub use crate::store::change::Change;
+pub use crate::store::mini_transaction::MiniTransaction;
 use crate::wal::Log;
 use crate::writeout::Writer;
 
-/// Files below this number are created with numbers of the client's choice.
+/// Files below this number are created with numbers of the manager's choice.
 pub const FIRST_FREE_FILE: u64 = 16_384;
 /// Name of the lock file.
 pub const LOCK_FILE: &str = "evenkeel.pid";
@@ -39,7 +39,7 @@ pub struct Store {
     core: Arc<Core>,
     checkpointer: Checkpointer,
     recovery: Recovery,
-    /// Keeps what recovery told of files from being forgotten before the client has acted on it.
+    /// Keeps what recovery told of files from being forgotten before the manager has acted on it.
     recovery_hold: Mutex<Option<RedoHold>>,
     /// The log has a gap where its damage was given up, and the redo point is before it.
     is_gap_ahead: AtomicBool,
@@ -121,7 +121,7 @@ impl Store {
         self.core.control.page_cache_held_nothing()
     }
 
-    /// The client's own part of the control block, as last written.
+    /// The manager's own part of the control block, as last written.
     #[must_use]
     pub fn control_payload(&self) -> Vec<u8> {
         self.core.control.current().payload
@@ -173,16 +173,16 @@ impl Store {
         self.core.log.admit()
     }
 
-    /// The client's [`StorageClient::removal_bound`].
+    /// The manager's [`ResourceManager::removal_bound`].
     #[must_use]
     pub fn removal_bound(&self) -> Lsn {
-        self.core.client.removal_bound()
+        self.core.manager.removal_bound()
     }
 
     /// Begins a change by transaction `xid` (0 for none).
     #[inline]
-    pub fn change(&self, xid: u64) -> Change<'_> {
-        Change::new(&self.core, xid)
+    pub fn change(&self, xid: u64) -> MiniTransaction<'_> {
+        MiniTransaction::new(&self.core, xid)
     }
 }
 

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use crate::buffer::WriteGuard;
 use crate::checkpoint::CheckpointMode;
-use crate::client::{ApplyContext, apply_part};
 use crate::config::Tuning;
 use crate::core::RedoHold;
 use crate::error::{StorageError, StorageResult};
@@ -15,6 +14,7 @@ use crate::mutant::Mutant;
 use crate::page::PageRead;
 use crate::record::files::encode_file;
 use crate::record::{PartFlags, RecordKind, RecordView, RemovalLsn};
+use crate::resource_manager::{ApplyContext, apply_part};
 use crate::store::Store;
 use crate::wal::reader::LogReader;
 
@@ -33,10 +33,10 @@ impl Store {
         self.core.holds.hold(|| self.core.log.insert_lsn())
     }
 
-    /// Logs the client's state ([`StorageClient::state_records`]): to be called at intervals
+    /// Logs the manager's state ([`ResourceManager::state_records`]): to be called at intervals
     /// while there is activity, for readers of the log that do not begin at a redo point.
     ///
-    /// [`StorageClient::state_records`]: crate::store::StorageClient::state_records
+    /// [`ResourceManager::state_records`]: crate::store::ResourceManager::state_records
     ///
     /// # Errors
     /// As [`Store::admit`].
@@ -54,7 +54,7 @@ impl Store {
 
     /// Creates a file for transaction `xid`. If recovery starts before the hold is dropped it
     /// reports the file through
-    /// [`StorageClient::file_created`](crate::store::StorageClient::file_created), so the
+    /// [`ResourceManager::file_created`](crate::store::ResourceManager::file_created), so the
     /// transaction keeps the hold until it has ended.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Store {
     }
 
     /// Reads again, in log order, what recovery replayed, from the redo point or from wherever it
-    /// is by now: for state that is too large to be kept while recovery runs. The client's floor
+    /// is by now: for state that is too large to be kept while recovery runs. The manager's floor
     /// keeps what it needs.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Store {
                 Ok(None) => None,
                 Err(error) => Some(error),
             };
-            // A checkpoint may have given up the log here: the client's floor was no obstacle.
+            // A checkpoint may have given up the log here: the manager's floor was no obstacle.
             let now = self.control();
             if now.redo > lsn {
                 let (disk, start) = (Arc::clone(&self.core.disk), (now.redo, now.incarnation));
@@ -125,13 +125,13 @@ impl Store {
         Ok(())
     }
 
-    /// To be called once the client has dropped the files that recovery reported and that no
+    /// To be called once the manager has dropped the files that recovery reported and that no
     /// committed transaction has. Until then the redo point does not pass their creation.
     ///
     /// Where the damaged end of the log was given up, a checkpoint moves the redo point behind the
-    /// gap before this returns. Before, the client's floor and the reported creations keep it in
+    /// gap before this returns. Before, the manager's floor and the reported creations keep it in
     /// front; afterwards commits are acknowledged, which a start that gives up the log from the
-    /// gap on once more would lose. So the client's floor must be gone by now (REC-12).
+    /// gap on once more would lose. So the manager's floor must be gone by now (REC-12).
     ///
     /// # Errors
     /// When that checkpoint fails, or could not move the redo point so far.
@@ -221,10 +221,10 @@ impl Store {
     }
 
     /// Applies to a page what records from `first` to `last` say of it without having a part for
-    /// it: in recovery the client hears of them through
-    /// [`StorageClient::replayed`](crate::store::StorageClient::replayed). The operation must be
-    /// idempotent, since it may be applied twice. Until then the client's `redo_floor` has to hold
-    /// the redo point at or below `first`.
+    /// it: in recovery the resource manager hears of them through
+    /// [`ResourceManager::replayed`](crate::store::ResourceManager::replayed). The operation must
+    /// be idempotent, since it may be applied twice. Until then the manager's `redo_floor` has to
+    /// hold the redo point at or below `first`.
     ///
     /// # Errors
     /// [`StorageError::Internal`], and the instance is poisoned, when it cannot be applied.
@@ -241,9 +241,9 @@ impl Store {
         };
         guard.mark_dirty(first);
         let before = guard.lsn();
-        let client = self.core.client.as_ref();
+        let manager = self.core.manager.as_ref();
         apply_part(
-            client,
+            manager,
             op,
             PartFlags::NONE,
             &mut guard.page_mut(),
@@ -289,7 +289,7 @@ impl Store {
         Ok(())
     }
 
-    /// To be called before what a client writes at the end: on a full disk the space that was kept
+    /// To be called before what a manager writes at the end: on a full disk the space that was kept
     /// for that is used from here on, and no log is made ahead of use.
     pub fn prepare_shutdown(&self) {
         self.core.log.segments().make_ahead(false);

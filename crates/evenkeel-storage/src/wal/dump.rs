@@ -46,14 +46,14 @@ pub fn damage(control: &Control, reader: &mut LogReader) -> StorageResult<Option
     }
 }
 
-/// The client's names of its kinds of records and its operations, and what its payloads say.
+/// The manager's names of its kinds of records and its operations, and what its payloads say.
 #[derive(Clone, Copy)]
 pub struct Names {
     /// Name of a record's kind.
     pub record: fn(RecordKind) -> String,
     /// Name of a part's operation.
     pub operation: fn(u16) -> String,
-    /// The content of the payload of a record of the client's kinds.
+    /// The content of the payload of a record of the manager's kinds.
     pub payload: fn(&RecordView<'_>) -> Option<String>,
 }
 

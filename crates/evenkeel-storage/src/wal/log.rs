@@ -8,7 +8,6 @@ use std::time::Duration;
 use parking_lot::{Condvar, Mutex};
 use smallvec::SmallVec;
 
-use crate::client::{CommitNote, StorageClient};
 use crate::error::{StorageError, StorageResult};
 use crate::gaps::Gaps;
 use crate::ids::{Lsn, PageId};
@@ -16,16 +15,17 @@ use crate::invariant;
 use crate::page::{LSN_OFFSET, PageBytes, PageMut};
 use crate::poison::Poison;
 use crate::record::{ALIGN, PartFlags, RecordBuilder, RecordKind, aligned, completion_mark, image};
+use crate::resource_manager::{InsertedRecord, ResourceManager};
 use crate::wal::backpressure::{Backpressure, Wait};
+use crate::wal::buffers::{Reservation, WalBuffers};
 use crate::wal::latency::FlushLatency;
 use crate::wal::log_flush::LogFlush;
-use crate::wal::ring::{Reservation, Ring};
 use crate::wal::segments::Segments;
 use crate::wal::usage;
 
 /// The redo point that was announced last, and its cycle's number, modulo 8.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cycle {
+pub(crate) struct RedoEpoch {
     /// A page whose LSN is not beyond this has no image in the log since; [`Lsn::ZERO`] in a
     /// cycle without images.
     pub redo: Lsn,
@@ -64,7 +64,7 @@ pub(super) fn micros(time: Duration) -> u64 {
 
 /// The log of an open store.
 pub struct Log {
-    pub(super) ring: Ring,
+    pub(super) ring: WalBuffers,
     pub(super) incarnation: u64,
     /// Where there is no log before this run's.
     pub(super) gaps: Gaps,
@@ -81,7 +81,7 @@ pub struct Log {
     pub(super) requested: AtomicU64,
     pub(super) segments: Arc<Segments>,
     pub(super) poison: Arc<Poison>,
-    pub(super) client: OnceLock<Arc<dyn StorageClient>>,
+    pub(super) manager: OnceLock<Arc<dyn ResourceManager>>,
     /// The flusher sleeps, and for how long: see [`Log::sleep_flusher`].
     pub(super) asleep: AtomicBool,
     pub(super) quiet: AtomicBool,
@@ -100,10 +100,10 @@ pub struct Log {
 }
 
 impl Log {
-    /// From now on `client` is told of completed and durable records.
-    pub(crate) fn set_client(&self, client: Arc<dyn StorageClient>) {
-        // A second call would be a second store on one log; the first client stays.
-        let _ = self.client.set(client);
+    /// From now on `manager` is told of completed and durable records.
+    pub(crate) fn set_manager(&self, manager: Arc<dyn ResourceManager>) {
+        // A second call would be a second store on one log; the first manager stays.
+        let _ = self.manager.set(manager);
     }
 
     /// Where the next record will be reserved.
@@ -184,7 +184,7 @@ impl Log {
     pub(crate) fn append_in<F: FnOnce(Lsn)>(
         &self,
         record: &mut RecordBuilder,
-        cycle: Cycle,
+        cycle: RedoEpoch,
         before_complete: F,
     ) -> Result<Lsn, F> {
         let crc = record.seal(self.durable_lsn());
@@ -229,10 +229,10 @@ impl Log {
 
     /// The present cycle.
     #[inline]
-    pub(crate) fn cycle(&self) -> Cycle {
+    pub(crate) fn cycle(&self) -> RedoEpoch {
         let cycle = self.cycle.load(Ordering::SeqCst);
         let number = cycle & (ALIGN as u64 - 1);
-        Cycle {
+        RedoEpoch {
             redo: Lsn(cycle - number),
             // Below 8.
             number: number as u8,
@@ -252,11 +252,11 @@ impl Log {
     }
 
     /// Appends the image of a page to `out`, compressed if so configured, without the hints that
-    /// the client strips.
+    /// the manager strips.
     pub(crate) fn encode_image(&self, page: &PageBytes, out: &mut Vec<u8>) {
         let mut stripped = *page;
-        if let Some(client) = self.client.get() {
-            client.strip(&mut PageMut::new(&mut stripped));
+        if let Some(manager) = self.manager.get() {
+            manager.strip(&mut PageMut::new(&mut stripped));
         }
         image::encode(&stripped, self.images.compress, out);
     }
@@ -328,12 +328,12 @@ impl Log {
         self.wake_flusher();
     }
 
-    /// Finds out how far the log is complete and tells the client of notified records, each
+    /// Finds out how far the log is complete and tells the manager of notified records, each
     /// once, in log order. Returns the position up to which everything is complete.
     pub fn advance_completed(&self) -> Lsn {
-        let mut notes: SmallVec<[CommitNote; 16]> = SmallVec::new();
+        let mut notes: SmallVec<[InsertedRecord; 16]> = SmallVec::new();
         let walked = self.ring.walk(|done| {
-            notes.push(CommitNote {
+            notes.push(InsertedRecord {
                 lsn: done.lsn,
                 end: done.end,
                 xid: done.xid,
@@ -341,8 +341,8 @@ impl Log {
                 flags: done.flags,
             });
         });
-        if let (false, Some(client)) = (notes.is_empty(), self.client.get()) {
-            client.completed(&notes);
+        if let (false, Some(manager)) = (notes.is_empty(), self.manager.get()) {
+            manager.completed(&notes);
         }
         let completed = walked.completed;
         drop(walked);
@@ -393,8 +393,8 @@ impl Log {
         }
     }
 
-    /// Asks that the record that starts at `lsn` be made durable, without waiting; the client
-    /// hears of it through [`StorageClient::durable`].
+    /// Asks that the record that starts at `lsn` be made durable, without waiting; the manager
+    /// hears of it through [`ResourceManager::durable`].
     #[inline]
     pub fn request_flush(&self, lsn: Lsn) {
         self.requested.fetch_max(lsn.0 + 1, Ordering::SeqCst);
@@ -477,8 +477,8 @@ impl Log {
             "the log would be acknowledged up to {upto}, and is complete up to {completed}"
         );
         self.durable.store(upto.0, Ordering::SeqCst);
-        if let Some(client) = self.client.get() {
-            client.durable(upto);
+        if let Some(manager) = self.manager.get() {
+            manager.durable(upto);
         }
         if self.waiters.load(Ordering::SeqCst) > 0 {
             drop(self.durable_lock.lock());

@@ -1,6 +1,7 @@
 //! The write-ahead log. See README.md for the rules.
 
 mod backpressure;
+mod buffers;
 pub mod dump;
 mod flusher;
 mod latency;
@@ -9,7 +10,6 @@ mod log;
 mod log_flush;
 mod open;
 pub mod reader;
-mod ring;
 mod segments;
 mod unused;
 pub(crate) mod usage;

@@ -14,12 +14,12 @@ use crate::mutant::Mutant;
 use crate::poison::Poison;
 use crate::record::{Incarnation, RecordBuilder, RecordKind, aligned, completion_mark};
 use crate::wal::backpressure::Backpressure;
+use crate::wal::buffers::WalBuffers;
 use crate::wal::flusher::Flusher;
 use crate::wal::latency::FlushLatency;
 use crate::wal::layout::SegmentLayout;
 use crate::wal::log::{ImageOptions, Log, LogStats, micros};
 use crate::wal::reader;
-use crate::wal::ring::Ring;
 use crate::wal::segments::{Place, SegmentOptions, Segments};
 use crate::wal::writer::LogWriter;
 
@@ -76,7 +76,7 @@ impl Log {
         let before = config.torn_page_protection == TornPageProtection::FullPageWrites;
         let ring_size = usize::try_from(config.wal_buffers).unwrap_or(usize::MAX);
         let log = Arc::new(Log {
-            ring: Ring::new(ring_size, begin),
+            ring: WalBuffers::new(ring_size, begin),
             incarnation: start.announced.incarnation,
             gaps,
             max_record: config.max_record(),
@@ -93,7 +93,7 @@ impl Log {
             requested: AtomicU64::new(0),
             segments,
             poison: Arc::clone(poison),
-            client: OnceLock::new(),
+            manager: OnceLock::new(),
             asleep: AtomicBool::new(false),
             quiet: AtomicBool::new(false),
             wake_lock: Mutex::new(false),

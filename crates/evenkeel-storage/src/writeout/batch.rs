@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use evenkeel_io::{IoOp, IoQueue};
 
-use super::area::{Area, Slots};
+use super::doublewrite::{BatchSlots, DoublewriteBuffer};
 use super::format::{BatchEntry, BatchHeader, MAX_BATCH};
 use super::spacing::{FullSpeed, Piece, WritePace};
 use super::staging::Staging;
@@ -28,7 +28,7 @@ pub(super) struct Shared {
     pub(super) pool: Arc<BufferPool>,
     pub(super) log: Arc<dyn LogFlush>,
     /// `None` when the operator vouches for atomic page writes, or the log has images.
-    pub(super) area: Option<Area>,
+    pub(super) area: Option<DoublewriteBuffer>,
     /// Pages that are torn are restored from the log: the area is not needed any more.
     pub(super) images_cover: AtomicBool,
     /// Whether clean pages may be written again to close gaps.
@@ -46,7 +46,7 @@ pub(super) struct Counters {
 }
 
 /// The means to write one batch at a time.
-pub(super) struct Lane {
+pub(super) struct BatchWriter {
     staging: Staging,
     queue: Box<dyn IoQueue>,
     copied: Vec<Copied>,
@@ -91,14 +91,19 @@ impl Shared {
     }
 }
 
-impl Lane {
-    pub(super) fn new(shared: &Shared, batch: usize, flush_after: u64, awaited: bool) -> Lane {
+impl BatchWriter {
+    pub(super) fn new(
+        shared: &Shared,
+        batch: usize,
+        flush_after: u64,
+        awaited: bool,
+    ) -> BatchWriter {
         let limit = shared
             .area
             .as_ref()
-            .map_or(MAX_BATCH, Area::max_batch)
+            .map_or(MAX_BATCH, DoublewriteBuffer::max_batch)
             .min(MAX_BATCH);
-        Lane {
+        BatchWriter {
             staging: Staging::new(batch.min(limit)),
             queue: shared.pool.files().disk().queue(QUEUE_DEPTH),
             copied: Vec::new(),
@@ -128,7 +133,7 @@ impl Lane {
         self.write_spaced(shared, due, None, wait, &mut FullSpeed)
     }
 
-    /// As [`Lane::write`], spaced by `pace`, and without those that nothing changed before
+    /// As [`BatchWriter::write`], spaced by `pace`, and without those that nothing changed before
     /// `target` any more.
     pub(super) fn write_spaced(
         &mut self,
@@ -160,7 +165,7 @@ impl Lane {
     /// Waits until the device has taken what was handed to it.
     ///
     /// # Errors
-    /// As [`Lane::write`]: what it did not take is lost.
+    /// As [`BatchWriter::write`]: what it did not take is lost.
     pub(super) fn settle(&mut self, shared: &Shared) -> StorageResult<()> {
         if self.on_device.is_empty() {
             return Ok(());
@@ -332,7 +337,7 @@ impl Lane {
     }
 
     /// Makes the images durable in the double-write area.
-    fn protect(&mut self, area: &Area) -> StorageResult<Slots> {
+    fn protect(&mut self, area: &DoublewriteBuffer) -> StorageResult<BatchSlots> {
         let slots = area.take(self.copied.len())?;
         let entries = (0..self.copied.len())
             .map(|image| {

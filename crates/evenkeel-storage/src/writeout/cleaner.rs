@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::batch::{Lane, Shared};
+use super::batch::{BatchWriter, Shared};
 use crate::buffer::{Candidate, PoolCore};
 use crate::error::{StorageError, StorageResult};
 use crate::ids::{FrameId, PageId};
@@ -46,7 +46,7 @@ impl Cleaner {
     ) -> StorageResult<Cleaner> {
         let control = Arc::new(Control::default());
         let mut worker = Worker {
-            lane: Lane::new(&shared, batch, flush_after, true),
+            lane: BatchWriter::new(&shared, batch, flush_after, true),
             demand: Demand::new(shared.pool.core()),
             shared: Arc::clone(&shared),
             control: Arc::clone(&control),
@@ -83,7 +83,7 @@ impl Cleaner {
 struct Worker {
     shared: Arc<Shared>,
     control: Arc<Control>,
-    lane: Lane,
+    lane: BatchWriter,
     demand: Demand,
 }
 

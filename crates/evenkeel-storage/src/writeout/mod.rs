@@ -1,9 +1,9 @@
 //! Writing pages home: the one writer behind both the cleaner and checkpoints, and the
 //! double-write area. See this directory's README for the rules.
 
-mod area;
 mod batch;
 mod cleaner;
+mod doublewrite;
 mod format;
 mod restore;
 mod spacing;

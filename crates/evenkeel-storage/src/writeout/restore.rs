@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use evenkeel_io::{AlignedBuf, File, IoError, IoErrorKind, OpenOptions};
 
-use super::area::{area_path, read_header, write_header};
+use super::doublewrite::{area_path, read_header, write_header};
 use super::format::{BatchHeader, FileHeader};
 use crate::buffer::{BufferPool, ForkHandle};
 use crate::error::StorageResult;

@@ -9,7 +9,7 @@ use evenkeel_io::{Disk, Fault, FaultKind, OpKind, OpenOptions, Outcome, SimDisk,
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::area::{area_path, read_header};
+use super::doublewrite::{area_path, read_header};
 use super::{Piece, WritePace};
 use crate::config::TornPageProtection::{self, DoubleWrite, Off};
 use crate::error::{StorageError, StorageResult};

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::area::{Area, LEAST_SLOTS};
-use super::batch::{Counters, Lane, Shared};
+use super::batch::{BatchWriter, Counters, Shared};
 use super::cleaner::Cleaner;
+use super::doublewrite::{DoublewriteBuffer, LEAST_SLOTS};
 use super::restore::{self, RestoreStats};
 use super::spacing::{FullSpeed, Piece, Told, WritePace};
 use crate::buffer::BufferPool;
@@ -116,7 +116,7 @@ pub struct WriterStats {
 /// Writes pages home. Threads that use pages never do.
 pub struct Writer {
     shared: Arc<Shared>,
-    checkpoint: Mutex<Lane>,
+    checkpoint: Mutex<BatchWriter>,
     cleaner: Cleaner,
     restored: RestoreStats,
     leave_one_out: bool,
@@ -145,9 +145,14 @@ impl Writer {
                 let files = pool.files();
                 let slots = options.area_pages.max(LEAST_SLOTS);
                 if !restored.needs_other() {
-                    Area::allocate_other(&**files.disk(), &options.dir, 1 - number, slots)?;
+                    DoublewriteBuffer::allocate_other(
+                        &**files.disk(),
+                        &options.dir,
+                        1 - number,
+                        slots,
+                    )?;
                 }
-                let mut area = Area::activate(
+                let mut area = DoublewriteBuffer::activate(
                     &**files.disk(),
                     &options.dir,
                     number,
@@ -175,7 +180,7 @@ impl Writer {
             ),
             counters: Counters::default(),
         });
-        let checkpoint = Mutex::new(Lane::new(&shared, batch, options.flush_after, false));
+        let checkpoint = Mutex::new(BatchWriter::new(&shared, batch, options.flush_after, false));
         let cleaner = Cleaner::start(Arc::clone(&shared), batch, options.cleaner_flush_after)?;
         Ok(Arc::new(Writer {
             shared,
@@ -204,7 +209,7 @@ impl Writer {
         match &self.shared.area {
             Some(area) if !before => {
                 let retired = area.retire().map_err(StorageError::from);
-                Lane::poison_on_error(&self.shared, retired)
+                BatchWriter::poison_on_error(&self.shared, retired)
             }
             _ => Ok(()),
         }
@@ -255,7 +260,8 @@ impl Writer {
     #[must_use]
     pub fn is_awaited(&self) -> bool {
         let area = self.shared.area.as_ref();
-        self.shared.pool.core().is_awaiting_writes() || area.is_some_and(Area::is_awaited)
+        self.shared.pool.core().is_awaiting_writes()
+            || area.is_some_and(DoublewriteBuffer::is_awaited)
     }
 
     fn write_all(

@@ -13,6 +13,8 @@
 mod dirtiness;
 #[path = "../../src/buffer/entry.rs"]
 mod entry;
+#[path = "../../src/buffer/frame_state.rs"]
+mod frame_state;
 #[path = "../../src/ids.rs"]
 mod ids;
 #[path = "../../src/buffer/latch.rs"]
@@ -25,8 +27,6 @@ mod sync;
 #[path = "../../src/buffer/waiters.rs"]
 mod waiters;
 mod wal;
-#[path = "../../src/buffer/word.rs"]
-mod word;
 
 use loom::cell::UnsafeCell;
 use loom::sync::Arc;
@@ -34,11 +34,11 @@ use loom::sync::atomic::{AtomicU64, Ordering};
 use loom::thread;
 
 use entry::{Entry, Place};
+use frame_state::{Asker, Flag, FrameState, Mode};
 use ids::FrameId;
 use latch::Latch;
 use sync::Parker;
 use waiters::WaitTable;
-use word::{Asker, Flag, Mode, Word};
 
 /// One frame, its page, and what it takes to wait for it.
 struct Model {
@@ -55,7 +55,7 @@ unsafe impl Sync for Model {}
 unsafe impl Send for Model {}
 
 impl Model {
-    fn new(word: Word) -> Arc<Model> {
+    fn new(word: FrameState) -> Arc<Model> {
         Arc::new(Model {
             latch: Latch::new(word),
             table: WaitTable::new(1),
@@ -74,7 +74,7 @@ impl Model {
     }
 
     fn pin(&self) {
-        assert!(self.latch.update(Word::pinned).is_ok());
+        assert!(self.latch.update(FrameState::pinned).is_ok());
     }
 
     fn locked(&self, mode: Mode, work: impl FnOnce(&Model)) {
@@ -96,7 +96,7 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 #[test]
 fn exclusive_lockers_lose_no_wake_up() {
     check(3, || {
-        let model = Model::new(Word::loaded(0));
+        let model = Model::new(FrameState::loaded(0));
         let threads: Vec<_> = (0..2)
             .map(|_| {
                 let model = Arc::clone(&model);
@@ -119,7 +119,7 @@ fn exclusive_lockers_lose_no_wake_up() {
 #[test]
 fn share_share_exclusive_and_exclusive_exclude_as_the_table_says() {
     check(3, || {
-        let model = Model::new(Word::loaded(0));
+        let model = Model::new(FrameState::loaded(0));
         let (reader, copier) = (Arc::clone(&model), Arc::clone(&model));
         let reader = thread::spawn(move || {
             reader.locked(Mode::Share, |m| {
@@ -154,7 +154,7 @@ fn an_exclusive_waiter_is_not_passed_for_ever() {
     const OVERTAKEN: u64 = 1;
     const DONE: u64 = 2;
     check(2, || {
-        let model = Model::new(Word::loaded(0));
+        let model = Model::new(FrameState::loaded(0));
         let state = Arc::new(AtomicU64::new(0));
         // To begin with, one thread shares and an exclusive locker is in the queue.
         let waiter = std::sync::Arc::new(Parker::new());
@@ -193,7 +193,7 @@ fn an_exclusive_waiter_is_not_passed_for_ever() {
 #[test]
 fn a_pin_and_an_eviction_never_both_win() {
     check(3, || {
-        let model = Model::new(Word::loaded(0));
+        let model = Model::new(FrameState::loaded(0));
         let frame = FrameId(0);
         model.write(100);
         assert!(model.entries[0].begin_load());
@@ -201,14 +201,14 @@ fn a_pin_and_an_eviction_never_both_win() {
 
         let evictor = Arc::clone(&model);
         let evictor = thread::spawn(move || {
-            if evictor.latch.try_update(Word::evicted).is_none() {
+            if evictor.latch.try_update(FrameState::evicted).is_none() {
                 return;
             }
             evictor.entries[0].clear();
             // The frame is this thread's: it loads block 1 into it.
             assert!(evictor.entries[1].begin_load());
             evictor.write(101);
-            evictor.latch.publish(Word::loaded(0));
+            evictor.latch.publish(FrameState::loaded(0));
             evictor.entries[1].end_load(Some(frame), &evictor.table);
         });
         for (block, content) in [(0, 100), (1, 101)] {
@@ -234,20 +234,20 @@ fn a_pin_and_an_eviction_never_both_win() {
 #[test]
 fn a_page_shown_is_not_evicted_before_its_entry_names_it() {
     check(3, || {
-        let model = Model::new(Word::FREE);
+        let model = Model::new(FrameState::FREE);
         let frame = FrameId(0);
         assert!(model.entries[0].begin_load());
         model.write(100);
         let loader = Arc::clone(&model);
         let loader = thread::spawn(move || {
-            loader.entries[0].show(&loader.latch, Word::loaded(1), frame, &loader.table);
+            loader.entries[0].show(&loader.latch, FrameState::loaded(1), frame, &loader.table);
             loader.latch.unpin();
         });
-        if model.latch.try_update(Word::evicted).is_some() {
+        if model.latch.try_update(FrameState::evicted).is_some() {
             model.entries[0].clear();
             assert!(model.entries[1].begin_load());
             model.write(101);
-            model.entries[1].show(&model.latch, Word::loaded(1), frame, &model.table);
+            model.entries[1].show(&model.latch, FrameState::loaded(1), frame, &model.table);
             model.latch.unpin();
         }
         loader.join().unwrap();
@@ -266,18 +266,23 @@ fn a_ring_takes_a_page_from_nobody() {
         model.entries[0].clear();
         assert!(model.entries[1].begin_load());
         model.write(content);
-        model.entries[1].show(&model.latch, Word::loaded(1), FrameId(0), &model.table);
+        model.entries[1].show(
+            &model.latch,
+            FrameState::loaded(1),
+            FrameId(0),
+            &model.table,
+        );
         model.latch.unpin();
     }
     check(3, || {
-        let model = Model::new(Word::loaded(0));
+        let model = Model::new(FrameState::loaded(0));
         model.write(100);
         assert!(model.entries[0].begin_load());
         model.entries[0].end_load(Some(FrameId(0)), &model.table);
 
         let evictor = Arc::clone(&model);
         let evictor = thread::spawn(move || {
-            if evictor.latch.try_update(Word::evicted).is_some() {
+            if evictor.latch.try_update(FrameState::evicted).is_some() {
                 match evictor.read() {
                     100 => refill(&evictor, 101),
                     // The ring was first, and its next page is evicted.
@@ -287,11 +292,11 @@ fn a_ring_takes_a_page_from_nobody() {
         });
         let ring = Arc::clone(&model);
         let ring = thread::spawn(move || {
-            if ring.latch.update(Word::pinned_quietly).is_err() {
+            if ring.latch.update(FrameState::pinned_quietly).is_err() {
                 return;
             }
             // The page itself stands for its identity here.
-            if ring.read() == 100 && ring.latch.try_update(Word::reused).is_some() {
+            if ring.read() == 100 && ring.latch.try_update(FrameState::reused).is_some() {
                 refill(&ring, 101);
             } else {
                 ring.latch.unpin();
@@ -317,7 +322,7 @@ fn a_page_is_loaded_once_and_its_waiters_are_woken() {
         loop {
             match entry.load() {
                 Place::Frame(_) => {
-                    if model.latch.update(Word::pinned).is_ok() {
+                    if model.latch.update(FrameState::pinned).is_ok() {
                         let value = model.read();
                         model.latch.unpin();
                         return value;
@@ -327,7 +332,7 @@ fn a_page_is_loaded_once_and_its_waiters_are_woken() {
                 Place::Empty => {
                     if entry.begin_load() {
                         model.write(model.read() + 1);
-                        model.latch.publish(Word::loaded(0));
+                        model.latch.publish(FrameState::loaded(0));
                         entry.end_load(Some(FrameId(0)), &model.table);
                     }
                 }
@@ -335,7 +340,7 @@ fn a_page_is_loaded_once_and_its_waiters_are_woken() {
         }
     }
     check(3, || {
-        let model = Model::new(Word::FREE);
+        let model = Model::new(FrameState::FREE);
         let other = Arc::clone(&model);
         let other = thread::spawn(move || assert_eq!(fetch(&other), 1));
         assert_eq!(fetch(&model), 1);
@@ -347,7 +352,7 @@ fn a_page_is_loaded_once_and_its_waiters_are_woken() {
 #[test]
 fn a_failed_load_strands_nobody() {
     check(3, || {
-        let model = Model::new(Word::FREE);
+        let model = Model::new(FrameState::FREE);
         assert!(model.entries[0].begin_load());
         let waiter = Arc::clone(&model);
         let waiter = thread::spawn(move || {
@@ -365,7 +370,7 @@ fn a_failed_load_strands_nobody() {
 #[test]
 fn a_hint_is_written_or_still_owed() {
     check(3, || {
-        let model = Model::new(Word::loaded(0).with(Flag::DIRTY));
+        let model = Model::new(FrameState::loaded(0).with(Flag::DIRTY));
         let hinter = Arc::clone(&model);
         let hinter = thread::spawn(move || {
             hinter.pin();
@@ -382,7 +387,7 @@ fn a_hint_is_written_or_still_owed() {
         let mut copy = None;
         model.pin();
         if model.latch.try_lock(Mode::ShareExclusive) {
-            if model.latch.try_update(Word::write_begun).is_some() {
+            if model.latch.try_update(FrameState::write_begun).is_some() {
                 copy = Some(model.read());
             }
             model.latch.unlock(Mode::ShareExclusive, &model.table);
@@ -404,7 +409,7 @@ fn a_hint_is_written_or_still_owed() {
 #[test]
 fn a_change_during_the_write_out_is_not_forgotten() {
     check(3, || {
-        let model = Model::new(Word::loaded(0).with(Flag::DIRTY));
+        let model = Model::new(FrameState::loaded(0).with(Flag::DIRTY));
         model.write(1);
         let changer = Arc::clone(&model);
         let changer = thread::spawn(move || {
@@ -415,7 +420,7 @@ fn a_change_during_the_write_out_is_not_forgotten() {
         });
         let mut copy = 0;
         model.locked(Mode::ShareExclusive, |m| {
-            if m.latch.try_update(Word::write_begun).is_some() {
+            if m.latch.try_update(FrameState::write_begun).is_some() {
                 copy = m.read();
             }
         });
@@ -431,7 +436,7 @@ fn a_change_during_the_write_out_is_not_forgotten() {
 #[test]
 fn pin_and_share_in_one_step_respects_an_exclusive_lock() {
     check(3, || {
-        let model = Model::new(Word::loaded(0));
+        let model = Model::new(FrameState::loaded(0));
         let reader = Arc::clone(&model);
         let reader = thread::spawn(move || {
             let shared = reader.latch.pin_and_share().unwrap();
@@ -452,7 +457,7 @@ fn pin_and_share_in_one_step_respects_an_exclusive_lock() {
 #[test]
 fn hint_words_are_seen_whole() {
     check(3, || {
-        let model = Model::new(Word::loaded(0));
+        let model = Model::new(FrameState::loaded(0));
         let other = Arc::clone(&model);
         let other = thread::spawn(move || {
             other.pin();

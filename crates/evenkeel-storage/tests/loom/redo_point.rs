@@ -6,13 +6,13 @@ use loom::thread;
 
 use crate::check;
 use crate::dirtiness::Dirtiness;
+use crate::frame_state::{Flag, FrameState, Mode};
 use crate::ids::Lsn;
 use crate::latch::Latch;
 use crate::record::HEADER_LEN;
 use crate::sync::{Mutex, lock};
 use crate::waiters::WaitTable;
-use crate::wal::ring::Ring;
-use crate::word::{Flag, Mode, Word};
+use crate::wal::buffers::WalBuffers;
 
 /// One frame with its page, its home, and the log.
 struct Model {
@@ -21,7 +21,7 @@ struct Model {
     table: WaitTable,
     /// As `PoolCore::transitions`.
     transitions: Mutex<()>,
-    log: Ring,
+    log: WalBuffers,
     /// The newest record that the page has, and that its home has.
     page: AtomicU64,
     home: AtomicU64,
@@ -30,25 +30,25 @@ struct Model {
 impl Model {
     fn new() -> Arc<Model> {
         Arc::new(Model {
-            latch: Latch::new(Word::loaded(0)),
+            latch: Latch::new(FrameState::loaded(0)),
             dirtiness: Dirtiness::new(),
             table: WaitTable::new(1),
             transitions: Mutex::new(()),
-            log: Ring::new(8 * HEADER_LEN, Lsn(64)),
+            log: WalBuffers::new(8 * HEADER_LEN, Lsn(64)),
             page: AtomicU64::new(0),
             home: AtomicU64::new(0),
         })
     }
 
     fn locked<T>(&self, mode: Mode, work: impl FnOnce() -> T) -> T {
-        assert!(self.latch.update(Word::pinned).is_ok());
+        assert!(self.latch.update(FrameState::pinned).is_ok());
         self.latch.lock(mode, &self.table);
         let done = work();
         self.latch.unlock_and_unpin(mode, &self.table);
         done
     }
 
-    /// As `Change::commit`: dirty, then the record, then the page.
+    /// As `MiniTransaction::commit`: dirty, then the record, then the page.
     fn change(&self) {
         self.locked(Mode::Exclusive, || {
             self.dirtiness.mark(&self.latch, self.log.inserted());

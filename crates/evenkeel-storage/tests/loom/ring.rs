@@ -6,11 +6,11 @@ use loom::thread;
 use crate::check;
 use crate::ids::Lsn;
 use crate::record::{FLAG_NOTIFY, HEADER_LEN};
-use crate::wal::ring::Ring;
+use crate::wal::buffers::WalBuffers;
 
 /// A record of a header alone, whose transaction id is `xid`. (Its kind and flags are the bytes
 /// 24 and 25, of which the first 8 are the mark.)
-pub fn put(ring: &Ring, xid: u64) -> Lsn {
+pub fn put(ring: &WalBuffers, xid: u64) -> Lsn {
     let mut body = [0; HEADER_LEN - 8];
     body[..8].copy_from_slice(&xid.to_le_bytes());
     body[17] = FLAG_NOTIFY;
@@ -26,7 +26,7 @@ fn mark() -> u64 {
 }
 
 /// Walks and drains once; returns the ids of the records that came out.
-fn drain(ring: &Ring, from: &mut Lsn) -> Vec<u64> {
+fn drain(ring: &WalBuffers, from: &mut Lsn) -> Vec<u64> {
     let mut seen = Vec::new();
     let completed = ring.walk(|note| seen.push((note.lsn, note.xid))).completed;
     let mut ids = Vec::new();
@@ -49,7 +49,7 @@ fn drain(ring: &Ring, from: &mut Lsn) -> Vec<u64> {
 #[test]
 fn records_come_out_whole_while_others_insert() {
     check(3, || {
-        let ring = Arc::new(Ring::new(2 * HEADER_LEN, Lsn(64)));
+        let ring = Arc::new(WalBuffers::new(2 * HEADER_LEN, Lsn(64)));
         let writers: Vec<_> = [1, 2]
             .map(|xid| {
                 let ring = Arc::clone(&ring);
@@ -71,7 +71,7 @@ fn records_come_out_whole_while_others_insert() {
 #[test]
 fn space_that_is_drained_is_used_again() {
     check(3, || {
-        let ring = Arc::new(Ring::new(2 * HEADER_LEN, Lsn(64)));
+        let ring = Arc::new(WalBuffers::new(2 * HEADER_LEN, Lsn(64)));
         let mut at = Lsn(64);
         put(&ring, 1);
         put(&ring, 2);
@@ -87,7 +87,7 @@ fn space_that_is_drained_is_used_again() {
 #[test]
 fn nobody_waits_in_a_closed_ring() {
     check(3, || {
-        let ring = Arc::new(Ring::new(2 * HEADER_LEN, Lsn(64)));
+        let ring = Arc::new(WalBuffers::new(2 * HEADER_LEN, Lsn(64)));
         put(&ring, 1);
         put(&ring, 2);
         let writer = Arc::clone(&ring);

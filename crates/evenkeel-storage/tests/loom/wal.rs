@@ -1,6 +1,6 @@
 //! The parts of the log that are modelled, under the names that they have in the crate.
 
-#[path = "../../src/wal/ring.rs"]
-pub mod ring;
+#[path = "../../src/wal/buffers.rs"]
+pub mod buffers;
 #[path = "../../src/wal/words.rs"]
 pub mod words;

@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use evenkeel_io::{Disk, SimDisk};
 use evenkeel_storage::page::{PageBytes, PageMut};
 use evenkeel_storage::{
-    ApplyContext, ApplyError, BlockNumber, CommitNote, FileId, Lsn, RecordView, StorageClient,
-    StorageConfig, Store,
+    ApplyContext, ApplyError, BlockNumber, FileId, InsertedRecord, Lsn, RecordView,
+    ResourceManager, StorageConfig, Store,
 };
 use parking_lot::Mutex;
 
@@ -41,7 +41,7 @@ pub(super) struct Client {
     pub applied: Mutex<Vec<Applied>>,
 }
 
-impl StorageClient for Client {
+impl ResourceManager for Client {
     fn apply(
         &self,
         op: u16,
@@ -65,7 +65,7 @@ impl StorageClient for Client {
         result
     }
 
-    fn completed(&self, _notes: &[CommitNote]) {}
+    fn completed(&self, _notes: &[InsertedRecord]) {}
     fn durable(&self, _upto: Lsn) {}
     fn replayed(&self, _record: &RecordView<'_>) -> Result<(), ApplyError> {
         Ok(())
@@ -95,7 +95,7 @@ pub(super) fn open_store(disk: &SimDisk, frames: u64, client: &Arc<Client>) -> A
         min_wal_size: 2 << 20,
         ..StorageConfig::small()
     };
-    let client = Arc::clone(client) as Arc<dyn StorageClient>;
+    let client = Arc::clone(client) as Arc<dyn ResourceManager>;
     let dir = Path::new("/data");
     disk.create_dir_all(dir).expect("directory is made");
     disk.sync_dir(Path::new("/")).expect("directory is durable");

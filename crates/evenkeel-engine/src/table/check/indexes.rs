@@ -12,13 +12,14 @@ use super::{CheckReport, CheckStep};
 use crate::btree::{Direction, LeafBatch, TreeReader, TreeScan};
 use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HEAP_ONLY, HeapRead, LpState};
-use crate::heap::prune::{Fate, xmax_hint, xmin_hint};
+use crate::heap::prune::{xmax_hint, xmin_hint};
 use crate::heap::read::{Entry, Link, chain};
 use crate::sort::KeySorter;
 use crate::table::{KeyKind, Table};
 use crate::temp::WorkLimits;
 use crate::ticket::CancelFlag;
 use crate::txn::Horizon;
+use crate::txn::XidAtHorizon;
 use crate::types::Tid;
 
 /// Memory for sorting the keys of all indexes, in bytes; more are sorted on disk.
@@ -82,16 +83,20 @@ fn newest_version(
     for link in chain(page, tid.block, tid.slot, Entry::Index) {
         let header = &link.header;
         let inserted = if header.frozen() {
-            Fate::Old
+            XidAtHorizon::CommittedForAll
         } else {
             fate(header.xmin, xmin_hint(header))?
         };
-        if inserted == Fate::Aborted && newest.is_some() {
+        if inserted == XidAtHorizon::Aborted && newest.is_some() {
             continue;
         }
         // An insert may have ended before all its index entries were in.
-        let sure = matches!(inserted, Fate::Old | Fate::Recent);
-        let gone = header.xmax.is_some() && fate(header.xmax, xmax_hint(header))? == Fate::Old;
+        let sure = matches!(
+            inserted,
+            XidAtHorizon::CommittedForAll | XidAtHorizon::CommittedLately
+        );
+        let gone = header.xmax.is_some()
+            && fate(header.xmax, xmax_hint(header))? == XidAtHorizon::CommittedForAll;
         newest = Some((link, sure && !gone));
     }
     Ok(newest)
@@ -266,7 +271,7 @@ impl Table {
         let mut versions = 0;
         for link in chain(page, tid.block, tid.slot, Entry::Index) {
             let header = &link.header;
-            if header.frozen() || fate(header.xmin, xmin_hint(header))? != Fate::Aborted {
+            if header.frozen() || fate(header.xmin, xmin_hint(header))? != XidAtHorizon::Aborted {
                 return Ok(false);
             }
             versions += 1;

@@ -13,11 +13,12 @@ use super::indexes::sorter;
 use crate::btree::{Direction, LeafBatch, TreeReader, TreeScan};
 use crate::error::EngineResult;
 use crate::heap::layout::{HeapRead, TupleHeader};
-use crate::heap::prune::{Fate, xmax_hint, xmin_hint};
+use crate::heap::prune::{xmax_hint, xmin_hint};
 use crate::sort::KeySorter;
 use crate::table::Table;
 use crate::table::large::{CHUNK_KEY, Large, chunk_of};
 use crate::txn::Horizon;
+use crate::txn::XidAtHorizon;
 use crate::types::Tid;
 
 /// Memory for sorting the names, in bytes.
@@ -42,16 +43,17 @@ enum Standing {
 fn standing(table: &Table, header: &TupleHeader, horizon: &Horizon) -> EngineResult<Standing> {
     let mut fate = table.fates(horizon);
     let inserted = match header.frozen() {
-        true => Fate::Old,
+        true => XidAtHorizon::CommittedForAll,
         false => fate(header.xmin, xmin_hint(header))?,
     };
     let deleted = match header.xmax.is_some() {
         true => fate(header.xmax, xmax_hint(header))?,
-        false => Fate::Aborted,
+        false => XidAtHorizon::Aborted,
     };
     Ok(match (inserted, deleted) {
-        (Fate::Aborted, _) | (_, Fate::Old | Fate::Recent) => Standing::Gone,
-        (Fate::Running, _) | (_, Fate::Running) => Standing::Open,
+        (XidAtHorizon::Aborted, _)
+        | (_, XidAtHorizon::CommittedForAll | XidAtHorizon::CommittedLately) => Standing::Gone,
+        (XidAtHorizon::InProgress, _) | (_, XidAtHorizon::InProgress) => Standing::Open,
         _ => Standing::Live,
     })
 }

@@ -15,8 +15,9 @@ use super::Table;
 use crate::error::{EngineError, EngineResult};
 use crate::heap::check::check_layout;
 use crate::heap::layout::*;
-use crate::heap::prune::{Fate, xmax_hint, xmin_hint};
+use crate::heap::prune::{xmax_hint, xmin_hint};
 use crate::txn::Horizon;
+use crate::txn::XidAtHorizon;
 use crate::types::Tid;
 use crate::vm::{ALL_FROZEN, ALL_VISIBLE, BLOCKS_PER_PAGE};
 
@@ -167,9 +168,10 @@ impl Table {
         }
         if page.all_visible() {
             let mut fate = self.fates(horizon);
-            let seen = header.frozen() || fate(header.xmin, xmin_hint(header))? == Fate::Old;
-            let kept =
-                !header.xmax.is_some() || fate(header.xmax, xmax_hint(header))? == Fate::Aborted;
+            let seen = header.frozen()
+                || fate(header.xmin, xmin_hint(header))? == XidAtHorizon::CommittedForAll;
+            let kept = !header.xmax.is_some()
+                || fate(header.xmax, xmax_hint(header))? == XidAtHorizon::Aborted;
             if !seen || !kept {
                 return Ok(Some("not visible to all on an all-visible page".into()));
             }
@@ -184,7 +186,7 @@ impl Table {
             let linked =
                 target.is_some_and(|target| target.xmin != header.xmax || target.is(HEAP_ONLY));
             let mut fate = self.fates(horizon);
-            let matters = fate(header.xmax, xmax_hint(header))? != Fate::Aborted;
+            let matters = fate(header.xmax, xmax_hint(header))? != XidAtHorizon::Aborted;
             if matters && (!linked || header.ctid.slot == slot) {
                 return Ok(Some(format!(
                     "HOT chain broken towards slot {}",

@@ -12,7 +12,7 @@ mod large;
 mod locks;
 mod mutants;
 mod oracle;
-mod passes;
+mod pass;
 mod redo;
 mod removal;
 mod settings;

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use evenkeel_io::{Disk, FileDisk, IoErrorKind, IoMethod, OpenOptions};
-use evenkeel_storage::buffer::Ring;
+use evenkeel_storage::buffer::BufferAccessStrategy;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
@@ -117,7 +117,7 @@ fn load(f: &Fixture, thread: usize, rings: bool) {
     }
     let options = InsertOptions {
         freeze: false,
-        ring: rings.then(|| Ring::bulk_write(f.db.pool())),
+        ring: rings.then(|| BufferAccessStrategy::bulk_write(f.db.pool())),
     };
     f.commit(|txn| block_on(f.table.insert_many(txn, &batch, &options)).unwrap());
 }

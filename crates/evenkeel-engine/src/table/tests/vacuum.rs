@@ -301,10 +301,10 @@ fn status_pages_are_not_read_under_page_locks() {
     drop(page);
     let mut reader = g.begin();
     let snapshot = reader.snapshot().unwrap();
-    let mut viewer = crate::heap::visibility::Viewer::new(&snapshot);
+    let mut checker = crate::heap::visibility::VisibilityChecker::new(&snapshot);
     let mut seen = RowBatch::new();
     let mut guard = g.table.heap().read(BlockNumber(0)).unwrap();
-    let missed = read_page(&mut guard, BlockNumber(0), &mut viewer, &mut seen);
+    let missed = read_page(&mut guard, BlockNumber(0), &mut checker, &mut seen);
     assert!(matches!(missed, Err(EngineError::StatusNotInMemory { .. })));
     drop((guard, snapshot));
     // Each way in lets go of the page, reads, and tries again.

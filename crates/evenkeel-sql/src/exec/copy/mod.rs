@@ -82,7 +82,7 @@ pub struct Defaults {
 }
 
 /// COPY FROM STDIN under way.
-pub struct CopyIn {
+pub struct CopyReceiver {
     table: Arc<TableInfo>,
     /// The table's columns that the lines have, in their order.
     columns: Vec<usize>,
@@ -110,7 +110,7 @@ pub struct CopyIn {
     count: u64,
 }
 
-impl CopyIn {
+impl CopyReceiver {
     /// Begins a COPY into some columns of a table; the defaults are for the others.
     pub fn new(
         table: Arc<TableInfo>,
@@ -120,9 +120,9 @@ impl CopyIn {
         options: InsertOptions,
         cx: Arc<StatementCx>,
         cancel: CancelFlag,
-    ) -> CopyIn {
+    ) -> CopyReceiver {
         let place = |column| columns.iter().position(|c| *c == column);
-        CopyIn {
+        CopyReceiver {
             places: (0..table.columns.len()).map(place).collect(),
             table,
             columns,

@@ -13,7 +13,7 @@ use evenkeel_types::{Datum, SqlType, TypeContext, TypeError};
 use crate::error::{SqlError, SqlState};
 use crate::exec::StatementCx;
 use crate::functions;
-use crate::pg_catalog::{self, Snapshot};
+use crate::pg_catalog::{self, CatalogView};
 
 use super::sequences;
 
@@ -71,7 +71,7 @@ pub struct RowSession {
     cx: Arc<StatementCx>,
     turn: Turn,
     /// Made when a catalog function is first called.
-    snapshot: OnceLock<Snapshot>,
+    snapshot: OnceLock<CatalogView>,
 }
 
 impl RowSession {

@@ -5,8 +5,8 @@ use super::{Definition, arg, flag_arg, lax, number_arg, oid_arg, strict, text_ar
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pg_catalog::foreign_keys;
 use crate::pg_catalog::quote::quote_ident;
-use crate::pg_catalog::snapshot::{Relation, Snapshot};
-use crate::pg_catalog::{builtin, deparse, globals, relations, sequences};
+use crate::pg_catalog::view::{CatalogView, Relation};
+use crate::pg_catalog::{builtin, deparse, relations, sequences, shared_rows};
 use crate::types::Datum;
 
 pub(super) const FUNCTIONS: &[Definition] = &[
@@ -70,7 +70,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
 ];
 
 /// An object in words, by the oids of its catalog and its own; a column by its number.
-fn description_of(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn description_of(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     let (class, number) = (oid_arg(args, 0)?, oid_arg(args, 1)?);
     let column = number_arg(args, 2)?;
     let words = match relations::by_oid(class).map(|def| def.name) {
@@ -100,7 +100,7 @@ fn description_of(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 
 /// `pg_get_expr(text, oid [, pretty])`: the text, or that of a generated column with the
 /// parentheses that are needed.
-fn expression(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn expression(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     if let (Datum::Text(text), Some(Datum::Bool(true))) = (arg(args, 0), args.get(2))
         && let Some(Relation::Table(table)) = snapshot.relation(oid_arg(args, 1)?)
     {
@@ -113,15 +113,15 @@ fn expression(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     Ok(arg(args, 0).clone())
 }
 
-fn nothing(_: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
+fn nothing(_: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Null)
 }
 
-fn yes(_: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
+fn yes(_: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Bool(true))
 }
 
-fn no(_: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
+fn no(_: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Bool(false))
 }
 
@@ -131,17 +131,17 @@ fn proc(args: &[Datum], part: fn(&builtin::ProcDef) -> &'static str) -> SqlResul
 }
 
 /// `obj_description(oid, catalog)`; without a catalog nothing is known.
-fn description(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn description(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     let (Datum::Text(catalog), false) = (arg(args, 1), arg(args, 0).is_null()) else {
         return Ok(Datum::Null);
     };
     let class = relations::find("pg_catalog", catalog).map_or(0, |def| def.oid);
-    let found = globals::description(snapshot, oid_arg(args, 0)?, class);
+    let found = shared_rows::description(snapshot, oid_arg(args, 0)?, class);
     Ok(found.map_or(Datum::Null, |text| Datum::Text(text.to_owned())))
 }
 
 /// `pg_get_serial_sequence(table, column)`
-fn serial_sequence(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn serial_sequence(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     let (name, column) = (text_arg(args, 0)?, text_arg(args, 1)?);
     let relation = snapshot.relation(relation_oid(snapshot, name)?);
     let Some(Relation::Table(table)) = relation else {
@@ -163,7 +163,7 @@ fn serial_sequence(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 }
 
 /// `pg_get_indexdef(oid)`, `pg_get_indexdef(oid, column, pretty)`
-fn index(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn index(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     let relation = snapshot.relation(oid_arg(args, 0)?);
     let Some(Relation::Index(table, index)) = relation else {
         return Ok(Datum::Null);
@@ -187,7 +187,7 @@ fn index(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 }
 
 /// `pg_get_constraintdef(oid [, pretty])`
-fn constraint(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn constraint(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     let oid = oid_arg(args, 0)?;
     let pretty = matches!(args.get(1), Some(Datum::Bool(true)));
     let found = snapshot.tables.iter().find_map(|table| {

@@ -1,4 +1,4 @@
-//! PostgreSQL's catalog functions, over the session's [`Snapshot`].
+//! PostgreSQL's catalog functions, over the session's [`CatalogView`].
 
 mod definitions;
 mod names;
@@ -8,7 +8,7 @@ mod sizes;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::snapshot::Snapshot;
+use super::view::CatalogView;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Datum;
 
@@ -21,7 +21,7 @@ const ALL: [&[Definition]; 4] = [
 ];
 
 /// A function's value for one row.
-type Eval = fn(&Snapshot, &[Datum]) -> SqlResult<Datum>;
+type Eval = fn(&CatalogView, &[Datum]) -> SqlResult<Datum>;
 
 /// A function's name, strictness and body.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +34,7 @@ struct Definition {
 
 impl Definition {
     /// The value of one row, whose arguments are in `args`.
-    fn value(&self, snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+    fn value(&self, snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
         if self.strict && args.iter().any(Datum::is_null) {
             return Ok(Datum::Null);
         }
@@ -62,7 +62,7 @@ const fn lax(name: &'static str, eval: Eval) -> Definition {
 ///
 /// # Errors
 /// Those of the function; 0A000 for one that is not built.
-pub fn call(oid: u32, snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+pub fn call(oid: u32, snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     static BY_NAME: LazyLock<HashMap<&'static str, Definition>> = LazyLock::new(|| {
         let all = ALL.into_iter().flatten();
         all.map(|definition| (definition.name, *definition))
@@ -140,7 +140,7 @@ fn oid_arg(args: &[Datum], at: usize) -> SqlResult<u32> {
 }
 
 /// A relation by oid, or by name.
-fn relation_arg(snapshot: &Snapshot, args: &[Datum], at: usize) -> SqlResult<u32> {
+fn relation_arg(snapshot: &CatalogView, args: &[Datum], at: usize) -> SqlResult<u32> {
     match arg(args, at) {
         Datum::Text(name) => names::relation_oid(snapshot, name),
         _ => oid_arg(args, at),

@@ -5,8 +5,8 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::parse::type_named;
 use crate::pg_catalog::deparse::format_type;
 use crate::pg_catalog::quote::quote_ident;
-use crate::pg_catalog::snapshot::{DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, Relation, Snapshot};
-use crate::pg_catalog::{builtin, globals};
+use crate::pg_catalog::view::{CatalogView, DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, Relation};
+use crate::pg_catalog::{builtin, shared_rows};
 use crate::types::Datum;
 
 pub(super) const FUNCTIONS: &[Definition] = &[
@@ -89,7 +89,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
 ];
 
 /// The name of a role.
-fn role_name(snapshot: &Snapshot, oid: u32) -> Option<&str> {
+fn role_name(snapshot: &CatalogView, oid: u32) -> Option<&str> {
     match oid {
         OWNER => Some(&snapshot.user),
         DATABASE_OWNER => Some(DATABASE_OWNER_NAME),
@@ -118,7 +118,7 @@ fn input(args: &[Datum], lookup: impl Fn(&str) -> SqlResult<u32>) -> SqlResult<D
     }))
 }
 
-fn type_name(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn type_name(_: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     if arg(args, 0).is_null() {
         return Ok(Datum::Null);
     }
@@ -130,7 +130,7 @@ fn type_name(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 }
 
 /// The privileges that an object has when none were granted: those of its owner, and of all.
-fn default_privileges(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn default_privileges(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     let owner = match oid_arg(args, 1)? {
         DATABASE_OWNER => DATABASE_OWNER_NAME,
         _ => &snapshot.user,
@@ -159,7 +159,7 @@ fn default_privileges(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Text(format!("{{{public}{owner}={own}/{owner}}}")))
 }
 
-fn user(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn user(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     let oid = oid_arg(args, 0)?;
     let name = role_name(snapshot, oid).map(str::to_owned);
     Ok(Datum::Text(
@@ -167,8 +167,8 @@ fn user(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     ))
 }
 
-fn encoding(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
-    let utf8 = number_arg(args, 0)? == i64::from(globals::UTF8);
+fn encoding(_: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
+    let utf8 = number_arg(args, 0)? == i64::from(shared_rows::UTF8);
     Ok(Datum::Text(if utf8 {
         "UTF8".to_owned()
     } else {
@@ -176,23 +176,23 @@ fn encoding(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
     }))
 }
 
-fn encoding_number(_: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn encoding_number(_: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     let name = text_arg(args, 0)?.to_ascii_lowercase();
     Ok(Datum::Int4(if matches!(name.as_str(), "utf8" | "utf-8") {
-        globals::UTF8
+        shared_rows::UTF8
     } else {
         -1
     }))
 }
 
-fn table_is_visible(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn table_is_visible(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     let relation = snapshot.relation(oid_arg(args, 0)?);
     Ok(relation.map_or(Datum::Null, |relation| {
         Datum::Bool(snapshot.is_visible(&relation))
     }))
 }
 
-fn visible(_: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
+fn visible(_: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Bool(true))
 }
 
@@ -210,7 +210,7 @@ fn system_name(text: &str) -> SqlResult<String> {
 }
 
 /// The oid that a `regclass` text means; 42P01 if there is no such relation.
-pub(super) fn relation_oid(snapshot: &Snapshot, text: &str) -> SqlResult<u32> {
+pub(super) fn relation_oid(snapshot: &CatalogView, text: &str) -> SqlResult<u32> {
     if let Some(oid) = plain_oid(text) {
         return Ok(oid);
     }
@@ -307,7 +307,7 @@ fn procedure_text(oid: u32) -> String {
     format!("{}({})", quote_ident(proc.name), types.join(","))
 }
 
-fn schema_oid(snapshot: &Snapshot, text: &str) -> SqlResult<u32> {
+fn schema_oid(snapshot: &CatalogView, text: &str) -> SqlResult<u32> {
     if let Some(oid) = plain_oid(text) {
         return Ok(oid);
     }
@@ -315,7 +315,7 @@ fn schema_oid(snapshot: &Snapshot, text: &str) -> SqlResult<u32> {
     found.ok_or_else(|| missing(SqlState::INVALID_SCHEMA_NAME, "schema", text))
 }
 
-fn role_oid(snapshot: &Snapshot, text: &str) -> SqlResult<u32> {
+fn role_oid(snapshot: &CatalogView, text: &str) -> SqlResult<u32> {
     if let Some(oid) = plain_oid(text) {
         return Ok(oid);
     }

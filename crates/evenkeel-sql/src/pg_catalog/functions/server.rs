@@ -11,13 +11,13 @@ use evenkeel_storage::{BlockNumber, Lsn, PageId, StorageResult, Store};
 use super::{Definition, arg, lax, number_arg, relation_arg, strict, text_arg};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::instance::{Backend, Instance, Kind};
-use crate::pg_catalog::globals;
-use crate::pg_catalog::snapshot::Snapshot;
+use crate::pg_catalog::shared_rows;
+use crate::pg_catalog::view::CatalogView;
 use crate::types::{Datum, Numeric};
 
 pub(super) const FUNCTIONS: &[Definition] = &[
     lax("pg_available_extensions", |_, _| {
-        Ok(globals::extensions_there_are())
+        Ok(shared_rows::extensions_there_are())
     }),
     lax("pg_cancel_backend", |snapshot, args| {
         signal(snapshot, args, Backend::cancel)
@@ -85,13 +85,13 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     strict("pg_blocking_pids", blocking),
 ];
 
-fn server(snapshot: &Snapshot) -> SqlResult<&Arc<Instance>> {
+fn server(snapshot: &CatalogView) -> SqlResult<&Arc<Instance>> {
     let server = snapshot.instance.as_ref();
     server.ok_or_else(|| SqlError::internal("a server's function outside a server"))
 }
 
 /// `pg_reload_conf()`: whether the files could be read.
-fn reload(snapshot: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
+fn reload(snapshot: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {
     let Some(configuration) = snapshot.settings.configuration() else {
         return Ok(Datum::Bool(false));
     };
@@ -104,11 +104,11 @@ fn reload(snapshot: &Snapshot, _: &[Datum]) -> SqlResult<Datum> {
     }
 }
 
-fn backend(snapshot: &Snapshot, pid: i32) -> Option<Arc<Backend>> {
+fn backend(snapshot: &CatalogView, pid: i32) -> Option<Arc<Backend>> {
     snapshot.instance.as_ref()?.backends().find(pid)
 }
 
-fn signal(snapshot: &Snapshot, args: &[Datum], act: fn(&Backend)) -> SqlResult<Datum> {
+fn signal(snapshot: &CatalogView, args: &[Datum], act: fn(&Backend)) -> SqlResult<Datum> {
     let pid = i32::try_from(number_arg(args, 0)?).unwrap_or(0);
     let found = backend(snapshot, pid);
     if let Some(backend) = &found {
@@ -121,7 +121,7 @@ fn signal(snapshot: &Snapshot, args: &[Datum], act: fn(&Backend)) -> SqlResult<D
 /// block)`: end a page's damage, the page being named as `evenkeel_damaged_pages` does. Answers
 /// the LSN of the record that says so.
 fn end_damage(
-    snapshot: &Snapshot,
+    snapshot: &CatalogView,
     args: &[Datum],
     end: fn(&Store, PageId) -> StorageResult<Lsn>,
 ) -> SqlResult<Datum> {
@@ -138,7 +138,7 @@ fn end_damage(
     Ok(Datum::Text(lsn.to_string()))
 }
 
-fn reset(snapshot: &Snapshot, kinds: &[Kind]) -> SqlResult<Datum> {
+fn reset(snapshot: &CatalogView, kinds: &[Kind]) -> SqlResult<Datum> {
     let server = server(snapshot)?;
     for kind in kinds {
         server.reset(*kind, snapshot.statement_ts);
@@ -146,7 +146,7 @@ fn reset(snapshot: &Snapshot, kinds: &[Kind]) -> SqlResult<Datum> {
     Ok(Datum::Null)
 }
 
-fn reset_shared(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn reset_shared(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     if arg(args, 0).is_null() {
         return reset(snapshot, Kind::ALL_SHARED);
     }
@@ -165,7 +165,7 @@ fn reset_shared(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
 }
 
 /// As PostgreSQL writes a log position.
-fn lsn(snapshot: &Snapshot, position: fn(&Instance) -> u64) -> SqlResult<Datum> {
+fn lsn(snapshot: &CatalogView, position: fn(&Instance) -> u64) -> SqlResult<Datum> {
     let lsn = position(server(snapshot)?);
     Ok(Datum::Text(format!("{:X}/{:08X}", lsn >> 32, lsn as u32)))
 }
@@ -186,7 +186,7 @@ fn lsn_arg(args: &[Datum], at: usize) -> SqlResult<u64> {
     Ok(u64::from(high) << 32 | u64::from(low))
 }
 
-fn started(snapshot: &Snapshot) -> Datum {
+fn started(snapshot: &CatalogView) -> Datum {
     let server = snapshot.instance.as_ref();
     server.map_or(Datum::Null, |server| Datum::Timestamptz(server.started()))
 }
@@ -198,7 +198,7 @@ fn loaded_at(configuration: &Configuration) -> Datum {
 }
 
 /// The sessions that hold what a session waits for.
-fn blocking(snapshot: &Snapshot, args: &[Datum]) -> SqlResult<Datum> {
+fn blocking(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     use evenkeel_engine::WaitOn;
     let pid = i32::try_from(number_arg(args, 0)?).unwrap_or(0);
     let server = server(snapshot)?;

@@ -2,7 +2,7 @@
 
 use super::{Definition, lax, relation_arg, strict};
 use crate::error::SqlResult;
-use crate::pg_catalog::snapshot::{Relation, Snapshot};
+use crate::pg_catalog::view::{CatalogView, Relation};
 use crate::types::Datum;
 
 /// Bytes of a block.
@@ -13,7 +13,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
         measured(snapshot, args, |relation| vec![relation.oid()], &bytes)
     }),
     strict("pg_table_size", |snapshot, args| {
-        let whole = |snapshot: &Snapshot, oid| bytes(snapshot, oid) + large_bytes(snapshot, oid);
+        let whole = |snapshot: &CatalogView, oid| bytes(snapshot, oid) + large_bytes(snapshot, oid);
         measured(snapshot, args, |relation| vec![relation.oid()], &whole)
     }),
     strict("pg_indexes_size", |snapshot, args| {
@@ -28,7 +28,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
         )
     }),
     strict("pg_total_relation_size", |snapshot, args| {
-        let whole = |snapshot: &Snapshot, oid| bytes(snapshot, oid) + large_bytes(snapshot, oid);
+        let whole = |snapshot: &CatalogView, oid| bytes(snapshot, oid) + large_bytes(snapshot, oid);
         measured(
             snapshot,
             args,
@@ -54,21 +54,21 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     lax("pg_relation_filepath", |_, _| Ok(Datum::Null)),
 ];
 
-fn bytes(snapshot: &Snapshot, oid: u32) -> i64 {
+fn bytes(snapshot: &CatalogView, oid: u32) -> i64 {
     i64::from(snapshot.blocks(oid)) * BLOCK
 }
 
-fn large_bytes(snapshot: &Snapshot, oid: u32) -> i64 {
+fn large_bytes(snapshot: &CatalogView, oid: u32) -> i64 {
     i64::from(snapshot.large_blocks(oid)) * BLOCK
 }
 
 /// Bytes of the relations that `parts` tells, each by `size`; NULL for a relation that does not
 /// exist.
 fn measured(
-    snapshot: &Snapshot,
+    snapshot: &CatalogView,
     args: &[Datum],
     parts: fn(Relation<'_>) -> Vec<u32>,
-    size: &dyn Fn(&Snapshot, u32) -> i64,
+    size: &dyn Fn(&CatalogView, u32) -> i64,
 ) -> SqlResult<Datum> {
     let oid = relation_arg(snapshot, args, 0)?;
     Ok(snapshot.relation(oid).map_or(Datum::Null, |relation| {
@@ -81,7 +81,7 @@ fn measured(
     }))
 }
 
-fn everything(snapshot: &Snapshot) -> i64 {
+fn everything(snapshot: &CatalogView) -> i64 {
     let tables = snapshot.tables.iter();
     let oids = tables.flat_map(|table| {
         table

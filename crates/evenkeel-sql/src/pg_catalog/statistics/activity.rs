@@ -9,11 +9,11 @@ use super::moment;
 use crate::error::SqlResult;
 use crate::instance::{Backend, Client, Instance, Occupation};
 use crate::pg_catalog::rows::{Cell, Rows, flag, number, oid, text};
-use crate::pg_catalog::snapshot::{DATABASE, OWNER, Snapshot};
+use crate::pg_catalog::view::{CatalogView, DATABASE, OWNER};
 use crate::types::Datum;
 
 /// `pg_stat_activity`
-pub fn activity(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn activity(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(instance) = &snapshot.instance else {
         return Ok(());
     };
@@ -30,7 +30,7 @@ pub fn activity(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 fn backend_cells(
-    snapshot: &Snapshot,
+    snapshot: &CatalogView,
     backend: &Backend,
     waits: &HashMap<u64, WaitOn>,
 ) -> Vec<Cell> {
@@ -99,7 +99,7 @@ fn lock_type(key: &LockKey) -> &'static str {
 
 /// `pg_locks`: table, row and advisory locks, and the ids of transactions, which every
 /// transaction that has one holds.
-pub fn locks(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn locks(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(instance) = &snapshot.instance else {
         return Ok(());
     };
@@ -130,7 +130,7 @@ fn owners(instance: &Instance) -> HashMap<u64, Arc<Backend>> {
 }
 
 /// Tables by the file that row locks name.
-fn heaps(snapshot: &Snapshot) -> HashMap<FileId, u32> {
+fn heaps(snapshot: &CatalogView) -> HashMap<FileId, u32> {
     let tables = snapshot.catalog.iter().flat_map(|state| state.tables());
     tables.map(|table| (table.heap, table.oid)).collect()
 }
@@ -193,17 +193,21 @@ fn held_cells(transaction: u64, owners: &HashMap<u64, Arc<Backend>>, granted: bo
 }
 
 /// `pg_stat_ssl`: no connection is encrypted.
-pub fn encryption(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn encryption(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for_each_backend(snapshot, rows, &["ssl"])
 }
 
 /// `pg_stat_gssapi`
-pub fn gssapi(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn gssapi(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let flags = ["gss_authenticated", "encrypted", "credentials_delegated"];
     for_each_backend(snapshot, rows, &flags)
 }
 
-fn for_each_backend(snapshot: &Snapshot, rows: &mut Rows, unset: &[&'static str]) -> SqlResult<()> {
+fn for_each_backend(
+    snapshot: &CatalogView,
+    rows: &mut Rows,
+    unset: &[&'static str],
+) -> SqlResult<()> {
     let Some(instance) = &snapshot.instance else {
         return Ok(());
     };

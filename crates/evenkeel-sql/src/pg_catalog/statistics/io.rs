@@ -8,7 +8,7 @@ use super::moment;
 use super::server::bytes;
 use crate::error::SqlResult;
 use crate::pg_catalog::rows::{Cell, Rows, number, text};
-use crate::pg_catalog::snapshot::Snapshot;
+use crate::pg_catalog::view::CatalogView;
 use crate::types::Datum;
 
 fn millis(time: Duration) -> Datum {
@@ -16,7 +16,7 @@ fn millis(time: Duration) -> Datum {
 }
 
 /// `pg_stat_io`: sessions' rows, and all that have counted something.
-pub fn io(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn io(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(server) = &snapshot.instance else {
         return Ok(());
     };
@@ -68,7 +68,7 @@ fn io_cells(row: &IoStatsRow) -> Vec<Cell> {
 }
 
 /// `evenkeel_io_latency`: how long operations on files have taken, in milliseconds.
-pub fn latency(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn latency(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(server) = &snapshot.instance else {
         return Ok(());
     };

@@ -3,9 +3,9 @@
 use super::tables::millis_of;
 use crate::error::SqlResult;
 use crate::pg_catalog::rows::{Cell, Rows, number, oid, text};
-use crate::pg_catalog::snapshot::{DATABASE, Snapshot};
+use crate::pg_catalog::view::{CatalogView, DATABASE};
 
-fn head(snapshot: &Snapshot, pid: i32, table: u64) -> Vec<Cell> {
+fn head(snapshot: &CatalogView, pid: i32, table: u64) -> Vec<Cell> {
     vec![
         ("pid", number(pid)),
         ("datid", oid(DATABASE)),
@@ -15,7 +15,7 @@ fn head(snapshot: &Snapshot, pid: i32, table: u64) -> Vec<Cell> {
 }
 
 /// `pg_stat_progress_vacuum`
-pub fn vacuums(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn vacuums(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(server) = &snapshot.instance else {
         return Ok(());
     };
@@ -41,7 +41,7 @@ pub fn vacuums(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_stat_progress_analyze`
-pub fn analyzes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn analyzes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(server) = &snapshot.instance else {
         return Ok(());
     };

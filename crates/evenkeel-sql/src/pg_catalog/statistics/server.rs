@@ -8,10 +8,10 @@ use super::{millis, moment};
 use crate::error::SqlResult;
 use crate::instance::{Counted, Instance, Kind};
 use crate::pg_catalog::rows::{Cell, Rows, number, oid, text};
-use crate::pg_catalog::snapshot::{DATABASE, Snapshot};
+use crate::pg_catalog::view::{CatalogView, DATABASE};
 use crate::types::{Datum, Numeric};
 
-fn counted(snapshot: &Snapshot, kind: Kind) -> Option<Counted> {
+fn counted(snapshot: &CatalogView, kind: Kind) -> Option<Counted> {
     snapshot
         .instance
         .as_ref()
@@ -23,7 +23,7 @@ pub(super) fn bytes(count: u64) -> Datum {
 }
 
 /// `pg_stat_checkpointer`
-pub fn checkpointer(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn checkpointer(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(counted) = counted(snapshot, Kind::Checkpointer) else {
         return Ok(());
     };
@@ -46,7 +46,7 @@ pub fn checkpointer(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 
 /// `evenkeel_checkpointer`: what PostgreSQL's view does not have; since the start, times in
 /// milliseconds.
-pub fn checkpoint_details(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn checkpoint_details(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(server) = &snapshot.instance else {
         return Ok(());
     };
@@ -71,7 +71,7 @@ pub fn checkpoint_details(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()>
 }
 
 /// `evenkeel_damaged_pages`: the pages that are set aside as damaged.
-pub fn damaged_pages(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn damaged_pages(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(server) = &snapshot.instance else {
         return Ok(());
     };
@@ -90,7 +90,7 @@ pub fn damaged_pages(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_stat_bgwriter`
-pub fn cleaner(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn cleaner(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(counted) = counted(snapshot, Kind::Cleaner) else {
         return Ok(());
     };
@@ -105,7 +105,7 @@ pub fn cleaner(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `evenkeel_buffers`: the pool now, and who had to wait for it since the start, in milliseconds.
-pub fn buffers(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn buffers(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(server) = &snapshot.instance else {
         return Ok(());
     };
@@ -128,7 +128,7 @@ pub fn buffers(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_stat_wal`
-pub fn log(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn log(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(counted) = counted(snapshot, Kind::Log) else {
         return Ok(());
     };
@@ -141,7 +141,7 @@ pub fn log(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_stat_recovery`: how far the recovery is that this start began.
-pub fn recovery(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn recovery(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(server) = &snapshot.instance else {
         return Ok(());
     };
@@ -179,7 +179,7 @@ pub fn recovery(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_stat_recovery_prefetch`: what the recovery that this start began has read.
-pub fn recovery_prefetch(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn recovery_prefetch(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(counted) = counted(snapshot, Kind::RecoveryPrefetch) else {
         return Ok(());
     };
@@ -200,14 +200,14 @@ pub fn recovery_prefetch(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> 
 }
 
 /// `pg_stat_database`
-pub fn database(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn database(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(instance) = &snapshot.instance else {
         return Ok(());
     };
     rows.push(database_cells(snapshot, instance))
 }
 
-fn database_cells(snapshot: &Snapshot, instance: &Instance) -> Vec<Cell> {
+fn database_cells(snapshot: &CatalogView, instance: &Instance) -> Vec<Cell> {
     let counted = instance.counted(Kind::Database);
     let [commits, rollbacks, deadlocks, hits, reads, ..] = counted.values;
     let times = instance.backends().times(snapshot.statement_ts);
@@ -247,7 +247,7 @@ fn database_cells(snapshot: &Snapshot, instance: &Instance) -> Vec<Cell> {
 }
 
 /// `pg_stat_database_conflicts`: there is no recovery for queries to be in conflict with.
-pub fn conflicts(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn conflicts(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let none = [
         "confl_tablespace",
         "confl_lock",
@@ -264,13 +264,13 @@ pub fn conflicts(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_stat_archiver`: nothing is archived.
-pub fn archiver(_: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn archiver(_: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     rows.push([("archived_count", number(0)), ("failed_count", number(0))])
 }
 
 /// `pg_stat_slru`: the transaction status. Its pages are in the buffer pool like all others and
 /// are counted there, so that here only the name is left.
-pub fn status_pages(_: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn status_pages(_: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let zero = [
         "blks_zeroed",
         "blks_hit",

@@ -11,7 +11,7 @@ use super::moment;
 use crate::catalog::TableInfo;
 use crate::error::SqlResult;
 use crate::pg_catalog::rows::{Cell, Rows, number, oid, text};
-use crate::pg_catalog::snapshot::{Index, Snapshot, Table};
+use crate::pg_catalog::view::{CatalogView, Index, Table};
 use crate::types::Datum;
 
 fn table_cells(table: &Table) -> Vec<Cell> {
@@ -35,7 +35,7 @@ pub fn millis_of(span: Duration) -> Datum {
 }
 
 /// `pg_stat_all_tables`, `pg_stat_user_tables`
-pub fn tables(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn tables(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         let counted = snapshot
             .instance
@@ -86,7 +86,7 @@ fn counted_cells(table: &TableStatistics) -> Vec<Cell> {
 }
 
 /// `pg_stat_all_indexes`, `pg_stat_user_indexes`
-pub fn indexes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn indexes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for index in &table.indexes {
             rows.push(index_cells(table, index))?;
@@ -96,7 +96,7 @@ pub fn indexes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// Pages found in the pool and pages read, of the main fork of a file.
-fn pages(snapshot: &Snapshot, file: FileId) -> (Datum, Datum) {
+fn pages(snapshot: &CatalogView, file: FileId) -> (Datum, Datum) {
     let pool = snapshot
         .instance
         .as_ref()
@@ -112,13 +112,13 @@ fn pages(snapshot: &Snapshot, file: FileId) -> (Datum, Datum) {
 }
 
 /// The definition with the files.
-fn definition(snapshot: &Snapshot, table: &Table) -> Option<Arc<TableInfo>> {
+fn definition(snapshot: &CatalogView, table: &Table) -> Option<Arc<TableInfo>> {
     let catalog = snapshot.catalog.as_ref()?;
     catalog.table(table.oid).cloned()
 }
 
 /// `pg_statio_all_tables`, `pg_statio_user_tables`
-pub fn table_io(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn table_io(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         let Some(definition) = definition(snapshot, table) else {
             continue;
@@ -146,7 +146,7 @@ pub fn table_io(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_statio_all_indexes`, `pg_statio_user_indexes`
-pub fn index_io(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn index_io(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         let Some(definition) = definition(snapshot, table) else {
             continue;

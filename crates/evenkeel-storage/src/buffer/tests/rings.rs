@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::*;
-use crate::buffer::{ForkStats, ReadAhead, Ring};
+use crate::buffer::{BufferAccessStrategy, ForkStats, ReadAhead};
 use crate::config::TornPageProtection;
 use crate::stats::{BackendType, IoContext, IoObject};
 use crate::testing::{TestLog, TestStore, options};
@@ -25,7 +25,7 @@ fn a_ring_takes_no_more_than_its_share() {
     for number in 0..40 {
         drop(fork.read(block(number)).expect("read"));
     }
-    let ring = Ring::bulk_read(&pool);
+    let ring = BufferAccessStrategy::bulk_read(&pool);
     assert_eq!(ring.frames(), 8);
     for number in 0..1000 {
         let page = fork.read_with(block(number), Some(&ring)).expect("read");
@@ -43,7 +43,7 @@ fn a_page_that_others_use_leaves_the_ring() {
     lay_out(&disk, 300);
     let (pool, _) = open_pool(&disk, 64);
     let fork = pool.fork(FILE, Fork::Main).expect("opens");
-    let ring = Ring::vacuum(&pool, 1 << 20).expect("not zero");
+    let ring = BufferAccessStrategy::vacuum(&pool, 1 << 20).expect("not zero");
     for number in 0..4 {
         drop(fork.read_with(block(number), Some(&ring)).expect("read"));
     }
@@ -55,7 +55,7 @@ fn a_page_that_others_use_leaves_the_ring() {
     assert!(fork.pin_resident(block(2)).is_some());
     assert_eq!(pinned.read().u64_at(24), 1003);
     assert!(fork.pin_resident(block(0)).is_none());
-    assert!(Ring::vacuum(&pool, 0).is_none());
+    assert!(BufferAccessStrategy::vacuum(&pool, 0).is_none());
 }
 
 /// Without a cleaner a scan goes on all the same, and loses no change.
@@ -65,7 +65,7 @@ fn a_scan_passes_over_pages_that_are_not_written() {
     lay_out(&disk, 200);
     let (pool, _) = open_pool(&disk, 128);
     let fork = pool.fork(FILE, Fork::Main).expect("opens");
-    let ring = Ring::bulk_read(&pool);
+    let ring = BufferAccessStrategy::bulk_read(&pool);
     for number in 0..200 {
         let mut page = fork.write_with(block(number), Some(&ring)).expect("read");
         if number < 60 {
@@ -90,7 +90,7 @@ fn a_ring_of_changed_pages_is_cleaned_for_it_in_batches() {
     let settings = options(TornPageProtection::DoubleWrite, 1024);
     let store = TestStore::open(&disk, 512, &log, &settings).expect("no fault armed");
     let fork = store.pool.fork(FILE, Fork::Main).expect("opens");
-    let ring = Ring::vacuum(&store.pool, 2 << 20).expect("not zero");
+    let ring = BufferAccessStrategy::vacuum(&store.pool, 2 << 20).expect("not zero");
     assert_eq!(ring.frames(), 64);
     for number in 0..PAGES {
         let mut page = fork.write_with(block(number), Some(&ring)).expect("read");
@@ -124,7 +124,7 @@ fn a_sequential_pass_has_its_pages_read_ahead_once() {
     lay_out(&disk, PAGES);
     let (pool, _) = open_pool(&disk, 1024);
     let fork = pool.fork(FILE, Fork::Main).expect("opens");
-    let ring = Ring::bulk_read(&pool);
+    let ring = BufferAccessStrategy::bulk_read(&pool);
     let mut ahead = ReadAhead::new(PAGES, Some(Arc::clone(&ring)));
     for number in 0..PAGES {
         ahead.at(&fork, number);
@@ -146,7 +146,7 @@ fn a_pass_that_reads_from_the_device_has_more_under_way() {
     lay_out(&disk, PAGES);
     let (pool, _) = open_pool(&disk, 16_384);
     let fork = pool.fork(FILE, Fork::Main).expect("opens");
-    let ring = Ring::bulk_read(&pool);
+    let ring = BufferAccessStrategy::bulk_read(&pool);
     let at_first = ring.frames();
     let model = LatencyModel {
         access: 40_000,
@@ -171,9 +171,12 @@ fn a_pass_that_reads_from_the_device_has_more_under_way() {
 fn only_the_ring_of_a_scan_widens_and_not_beyond_its_share() {
     let (pool, _) = open_pool(&SimDisk::new(38), 8192);
     let rings = [
-        (Ring::bulk_read(&pool), 1024),
-        (Ring::bulk_write(&pool), 1024),
-        (Ring::vacuum(&pool, 1 << 20).expect("a ring"), 128),
+        (BufferAccessStrategy::bulk_read(&pool), 1024),
+        (BufferAccessStrategy::bulk_write(&pool), 1024),
+        (
+            BufferAccessStrategy::vacuum(&pool, 1 << 20).expect("a ring"),
+            128,
+        ),
     ];
     assert_eq!(rings[0].0.frames(), 256);
     for (ring, most) in rings {
@@ -192,7 +195,7 @@ fn hits_are_counted_by_fork_and_by_backend() {
     lay_out(&disk, 4);
     let (pool, _) = open_pool(&disk, 64);
     let fork = pool.fork(FILE, Fork::Main).expect("opens");
-    let ring = Ring::bulk_read(&pool);
+    let ring = BufferAccessStrategy::bulk_read(&pool);
     for _ in 0..3 {
         drop(fork.read(block(0)).expect("read"));
     }
@@ -263,18 +266,18 @@ fn bulk_operations_leave_the_working_set_in_the_pool() {
                 visit(&mut rng);
             }
         });
-        let scan = Ring::bulk_read(pool);
+        let scan = BufferAccessStrategy::bulk_read(pool);
         let mut ahead = ReadAhead::new(HOT + COLD, Some(Arc::clone(&scan)));
         for number in 0..HOT + COLD {
             ahead.at(&fork, number);
             drop(fork.read_with(block(number), Some(&scan)).expect("read"));
         }
-        let load = Ring::bulk_write(pool);
+        let load = BufferAccessStrategy::bulk_write(pool);
         for number in 0..COLD {
             let pin = new.pin_new_with(block(number), Some(&load)).expect("room");
             log.change(&mut pin.write(), 1);
         }
-        let vacuum = Ring::vacuum(pool, 2 << 20);
+        let vacuum = BufferAccessStrategy::vacuum(pool, 2 << 20);
         for number in 0..COLD {
             let page = fork.write_with(block(HOT + number), vacuum.as_ref());
             log.change(&mut page.expect("read"), 2);

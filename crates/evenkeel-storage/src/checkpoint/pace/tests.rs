@@ -131,7 +131,7 @@ struct Cycle {
 
 /// One cycle of `due` pages, each a write of its own.
 fn cycle(world: &mut World, bounds: &Bounds, due: u64, flushes: Flushes) -> Cycle {
-    let (mut pacer, mut brake) = (Pacer::default(), Brake::default());
+    let (mut pacer, mut brake) = (Pacer::default(), WriteThrottle::default());
     let begun = world.now;
     let log = world.log;
     let mut found = Cycle {
@@ -256,7 +256,7 @@ proptest! {
 
 #[test]
 fn the_price_falls_to_nothing_when_the_bound_is_far_again() {
-    let mut brake = Brake::default();
+    let mut brake = WriteThrottle::default();
     let mut log = 0;
     for tick in 0..100_u64 {
         log += 100_000;

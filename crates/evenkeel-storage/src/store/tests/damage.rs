@@ -135,7 +135,8 @@ fn the_override_gives_up_what_follows_the_damage() {
     assert_steps(&store, steps + 50, "after another crash");
 }
 
-/// The redo point passes the damage although the client needs what it replayed until it has looked.
+/// The redo point passes the damage although the manager needs what it replayed until it has
+/// looked.
 #[test]
 fn the_override_is_not_needed_again_once_recovery_is_finished() {
     let (image, records) = crashed(&SimDisk::new(28));
@@ -146,9 +147,9 @@ fn the_override_is_not_needed_again_once_recovery_is_finished() {
     };
     let toy = Arc::new(Toy::default());
     *toy.floor.lock() = Some(records[2]);
-    let client = Arc::clone(&toy) as Arc<dyn StorageClient>;
+    let manager = Arc::clone(&toy) as Arc<dyn ResourceManager>;
     let shared: Arc<dyn Disk> = Arc::new(image.clone());
-    let store = Store::open(shared, &dir(), forced, client).expect("opens");
+    let store = Store::open(shared, &dir(), forced, manager).expect("opens");
     *toy.floor.lock() = None;
     store.recovery_finished().expect("finished");
     let steps = steps_done(&store).expect("steps");

@@ -191,7 +191,7 @@ fn files_are_created_dropped_and_cut_across_crashes() {
         assert_eq!(
             store.control().redo,
             hold,
-            "{what}: not before the client has looked"
+            "{what}: not before the manager has looked"
         );
         store.recovery_finished().expect("finished");
         store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
@@ -238,7 +238,7 @@ fn an_open_creation_holds_the_redo_point_for_one_cycle() {
             assert_eq!(
                 found,
                 [open_file, ended_file],
-                "until the client has looked"
+                "until the manager has looked"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! The store with a client whose pages hold counters, on disks that crash and fail.
+//! The store with a manager whose pages hold counters, on disks that crash and fail.
 
 mod accounts;
 mod crash;
@@ -36,7 +36,7 @@ use crate::wal::SegmentLayout;
 const INIT: u16 = 1;
 const ADD: u16 = 2;
 const COMMIT: RecordKind = RecordKind(20);
-/// A kind that the client refuses.
+/// A kind that the manager refuses.
 const UNKNOWN_KIND: RecordKind = RecordKind(99);
 const COUNTERS: FileId = FileId(1);
 /// More pages than a small pool has frames.
@@ -44,13 +44,13 @@ const PAGES: u32 = 100;
 const SLOTS: u64 = 8;
 /// No commit's effects are removed.
 const NOTHING: RemovalLsn = RemovalLsn::Commit(Lsn::ZERO);
-/// A payload that the client panics over.
+/// A payload that the manager panics over.
 const PANIC: &[u8] = b"panic";
 
 /// Applying a part twice, not at all, or to the wrong page shows in the counters.
 #[derive(Default)]
 struct Toy {
-    notes: Mutex<Vec<CommitNote>>,
+    notes: Mutex<Vec<InsertedRecord>>,
     durable: AtomicU64,
     replayed: Mutex<Vec<u64>>,
     created: Mutex<Vec<FileId>>,
@@ -60,7 +60,7 @@ struct Toy {
     floor: Mutex<Option<Lsn>>,
 }
 
-impl StorageClient for Toy {
+impl ResourceManager for Toy {
     fn apply(
         &self,
         op: u16,
@@ -84,7 +84,7 @@ impl StorageClient for Toy {
         Ok(())
     }
 
-    fn completed(&self, notes: &[CommitNote]) {
+    fn completed(&self, notes: &[InsertedRecord]) {
         self.notes.lock().extend_from_slice(notes);
     }
 
@@ -146,9 +146,9 @@ fn config() -> StorageConfig {
 
 fn open_with(disk: &SimDisk, config: StorageConfig) -> StorageResult<(Arc<Store>, Arc<Toy>)> {
     let toy = Arc::new(Toy::default());
-    let client = Arc::clone(&toy) as Arc<dyn StorageClient>;
+    let manager = Arc::clone(&toy) as Arc<dyn ResourceManager>;
     let disk: Arc<dyn Disk> = Arc::new(disk.clone());
-    Ok((Store::open(disk, &dir(), config, client)?, toy))
+    Ok((Store::open(disk, &dir(), config, manager)?, toy))
 }
 
 fn open(disk: &SimDisk) -> (Arc<Store>, Arc<Toy>) {

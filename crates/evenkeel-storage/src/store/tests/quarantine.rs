@@ -534,7 +534,7 @@ fn a_side_file_stays_while_the_redo_point_has_not_passed_the_replacement() {
     assert_eq!(left(), 0);
 }
 
-/// Keeps a late change that adds `delta`, as the client does when it cannot load the page.
+/// Keeps a late change that adds `delta`, as the manager does when it cannot load the page.
 fn keep(store: &Store, page: PageId, delta: u64) {
     let cause = value(store, page.file, page.block.0).expect_err("damaged");
     let lsn = store.log().insert_lsn();
@@ -573,7 +573,7 @@ fn a_crash_while_late_changes_are_kept_loses_none_that_was_kept() {
         let mut found = kept(&store, victim);
         assert!(found.starts_with(&disk.acknowledged_by(index)), "{what}");
         assert!(DELTAS.starts_with(&found), "{what}: {found:?}");
-        // The client applies again those that the log still has.
+        // The manager applies again those that the log still has.
         for delta in DELTAS {
             keep(&store, victim, delta);
         }

@@ -8,11 +8,11 @@ use evenkeel_io::{LatencyMode, LatencyModel};
 
 use super::crash::check_recovered;
 use super::*;
-use crate::client::apply_part;
 use crate::config::{RecoveryOpen, TornPageProtection};
 use crate::ids::PageId;
 use crate::mutant::Mutant;
 use crate::page::{CHECKSUM_OFFSET, PAGE_SIZE, PageBuf};
+use crate::resource_manager::apply_part;
 use crate::wal::reader::LogReader;
 
 /// Large enough that no page is written but by a checkpoint.
@@ -460,7 +460,7 @@ fn redo_in_shares_gives_the_same() {
         assert_same(&pages(&store), &expected, &format!("{recovery_open:?}"));
         let stats = store.recovery_stats();
         assert_eq!(stats.pages, u64::from(PAGES));
-        // The client hears of each record once.
+        // The manager hears of each record once.
         assert_eq!(toy.replayed.lock().len(), 600);
     }
 }

@@ -63,8 +63,8 @@ fn commits_go_on_while_the_data_files_are_stuck() {
         max_wal_size: 64 << 20,
         ..config()
     };
-    let client: Arc<dyn StorageClient> = Arc::new(Toy::default());
-    let store = Store::open(disk, &dir(), large, client).expect("opens");
+    let manager: Arc<dyn ResourceManager> = Arc::new(Toy::default());
+    let store = Store::open(disk, &dir(), large, manager).expect("opens");
     set_up(&store).expect("set up");
     run(&store, &sim, 1, 30, 0).expect("steps");
     device.set(true);

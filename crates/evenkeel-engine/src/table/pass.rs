@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use evenkeel_storage::buffer::{ReadAhead, Ring};
+use evenkeel_storage::buffer::{BufferAccessStrategy, ReadAhead};
 
 use super::Table;
 use super::space::Space;
@@ -20,7 +20,7 @@ pub struct Pass {
     next: u32,
     left: u32,
     ahead: ReadAhead,
-    ring: Option<Arc<Ring>>,
+    ring: Option<Arc<BufferAccessStrategy>>,
     /// Takes part in synchronising.
     synchronised: bool,
 }
@@ -32,7 +32,7 @@ impl Pass {
     pub(super) fn new(table: &Table, blocks: Range<u32>, joins: bool) -> Pass {
         let pool = table.store().pool();
         let large = u64::from(table.blocks()) > pool.frames() / u64::from(LARGE);
-        let ring = large.then(|| Ring::bulk_read(pool));
+        let ring = large.then(|| BufferAccessStrategy::bulk_read(pool));
         let whole = blocks == (0..table.blocks());
         let synchronised = large && whole && joins;
         let space = Arc::clone(&table.space);
@@ -55,7 +55,7 @@ impl Pass {
     }
 
     /// The strategy to visit its blocks with.
-    pub(super) fn ring(&self) -> Option<&Arc<Ring>> {
+    pub(super) fn ring(&self) -> Option<&Arc<BufferAccessStrategy>> {
         self.ring.as_ref()
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct View {
 /// A remover announces how far it may go, then scans the slots. A snapshot is stored in its
 /// slot, then checked against the announcement. In every interleaving, one of the two sees the
 /// other (TXN-3).
-pub(crate) struct Slots {
+pub(crate) struct SnapshotRegistry {
     chunks: Box<[OnceLock<Box<[Slot]>>]>,
     /// Slots ever handed out: scans stop there.
     used: AtomicUsize,
@@ -52,9 +52,9 @@ thread_local! {
     static LAST: Cell<usize> = const { Cell::new(0) };
 }
 
-impl Slots {
-    pub(crate) fn new() -> Slots {
-        Slots {
+impl SnapshotRegistry {
+    pub(crate) fn new() -> SnapshotRegistry {
+        SnapshotRegistry {
             chunks: (0..CHUNKS).map(|_| OnceLock::new()).collect(),
             used: AtomicUsize::new(0),
             announced_lsn: AtomicU64::new(0),
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn the_horizon_is_the_least_of_the_live_snapshots() {
-        let slots = Slots::new();
+        let slots = SnapshotRegistry::new();
         assert_eq!(slots.horizon(view(10)), view(10));
         let (a, b) = (slots.take().unwrap(), slots.take().unwrap());
         slots.announce(a, || view(12));
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_older_than_an_announced_removal_is_taken_again() {
-        let slots = Slots::new();
+        let slots = SnapshotRegistry::new();
         slots.horizon(view(50));
         let reads = AtomicU64::new(49);
         let slot = slots.take().unwrap();
@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn no_remover_misses_a_snapshot() {
-        let slots = Slots::new();
+        let slots = SnapshotRegistry::new();
         let published = AtomicU64::new(1);
         let done = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -111,15 +111,15 @@ pub(crate) enum PinRefused {
 
 /// A value of the frame word.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Word(pub(crate) u64);
+pub(crate) struct FrameState(pub(crate) u64);
 
-impl Word {
+impl FrameState {
     /// A frame without a page.
-    pub(crate) const FREE: Word = Word(0);
+    pub(crate) const FREE: FrameState = FrameState(0);
 
     /// A page just loaded, admitted cold, with this many pins (0 or 1).
-    pub(crate) const fn loaded(pins: u64) -> Word {
-        Word(Flag::VALID.0 | (pins & 1))
+    pub(crate) const fn loaded(pins: u64) -> FrameState {
+        FrameState(Flag::VALID.0 | (pins & 1))
     }
 
     #[inline]
@@ -128,13 +128,13 @@ impl Word {
     }
 
     #[inline]
-    pub(crate) const fn with(self, flag: Flag) -> Word {
-        Word(self.0 | flag.0)
+    pub(crate) const fn with(self, flag: Flag) -> FrameState {
+        FrameState(self.0 | flag.0)
     }
 
     #[inline]
-    pub(crate) const fn without(self, flag: Flag) -> Word {
-        Word(self.0 & !flag.0)
+    pub(crate) const fn without(self, flag: Flag) -> FrameState {
+        FrameState(self.0 & !flag.0)
     }
 
     pub(crate) const fn pins(self) -> u64 {
@@ -161,35 +161,35 @@ impl Word {
 
     /// One pin more, and one step hotter.
     #[inline]
-    pub(crate) const fn pinned(self) -> Result<Word, PinRefused> {
+    pub(crate) const fn pinned(self) -> Result<FrameState, PinRefused> {
         match self.pinned_quietly() {
-            Ok(word) if word.usage() < MAX_USAGE => Ok(Word(word.0 + USAGE_ONE)),
+            Ok(word) if word.usage() < MAX_USAGE => Ok(FrameState(word.0 + USAGE_ONE)),
             other => other,
         }
     }
 
     /// One pin more, without making the page hotter (write-out, recovery's own walk).
     #[inline]
-    pub(crate) const fn pinned_quietly(self) -> Result<Word, PinRefused> {
+    pub(crate) const fn pinned_quietly(self) -> Result<FrameState, PinRefused> {
         if !self.has(Flag::VALID) {
             return Err(PinRefused::NotValid);
         }
         if self.pins() == PIN_MASK {
             return Err(PinRefused::TooMany);
         }
-        Ok(Word(self.0 + PIN_ONE))
+        Ok(FrameState(self.0 + PIN_ONE))
     }
 
     /// One pin less. The caller holds a pin.
     #[inline]
-    pub(crate) const fn unpinned(self) -> Word {
+    pub(crate) const fn unpinned(self) -> FrameState {
         assert!(self.pins() != 0, "unpin of a frame without pins");
-        Word(self.0 - PIN_ONE)
+        FrameState(self.0 - PIN_ONE)
     }
 
     /// The lock taken in `mode`.
     #[inline]
-    pub(crate) const fn locked(self, mode: Mode, asker: Asker) -> Option<Word> {
+    pub(crate) const fn locked(self, mode: Mode, asker: Asker) -> Option<FrameState> {
         let conflicts = match mode {
             Mode::Share => X,
             Mode::ShareExclusive => SX | X,
@@ -206,29 +206,29 @@ impl Word {
             Asker::Newcomer => self.0,
             Asker::Queued => self.0 & !Flag::BARRED.0,
         };
-        Some(Word(base + mode.unit()))
+        Some(FrameState(base + mode.unit()))
     }
 
     /// The lock given back. The caller holds it in `mode`.
     #[inline]
-    pub(crate) const fn unlocked(self, mode: Mode) -> Word {
+    pub(crate) const fn unlocked(self, mode: Mode) -> FrameState {
         let held = match mode {
             Mode::Share => self.0 & SHARE_MASK,
             Mode::ShareExclusive => self.0 & SX,
             Mode::Exclusive => self.0 & X,
         };
         assert!(held != 0, "unlock of a lock that is not held");
-        Word(self.0 - mode.unit())
+        FrameState(self.0 - mode.unit())
     }
 
     /// The caller's lock changed from one mode to another, if nobody else's is in the way.
     #[inline]
-    pub(crate) const fn converted(self, from: Mode, to: Mode) -> Option<Word> {
+    pub(crate) const fn converted(self, from: Mode, to: Mode) -> Option<FrameState> {
         // Not a newcomer: it holds the lock already and delays nobody by keeping it.
         let given_back = self.unlocked(from);
         let barred = self.0 & Flag::BARRED.0;
         match given_back.locked(to, Asker::Queued) {
-            Some(word) => Some(Word(word.0 | barred)),
+            Some(word) => Some(FrameState(word.0 | barred)),
             None => None,
         }
     }
@@ -248,28 +248,28 @@ impl Word {
 
     /// The page given up: the frame is its evictor's alone.
     #[inline]
-    pub(crate) const fn evicted(self) -> Option<Word> {
+    pub(crate) const fn evicted(self) -> Option<FrameState> {
         if !self.has(Flag::VALID) || self.has(Flag::UNCLEAN) || self.pins() != 0 {
             return None;
         }
         assert!(!self.is_locked(), "a lock without a pin");
-        Some(Word::FREE)
+        Some(FrameState::FREE)
     }
 
-    /// As [`Word::evicted`], but by the holder of the only pin, who is sure by it which page it
-    /// gives up, and changes that were not written are lost (dropped files).
-    pub(crate) const fn discarded(self) -> Option<Word> {
+    /// As [`FrameState::evicted`], but by the holder of the only pin, who is sure by it which page
+    /// it gives up, and changes that were not written are lost (dropped files).
+    pub(crate) const fn discarded(self) -> Option<FrameState> {
         if self.has(Flag::WRITING) || self.pins() != 1 {
             return None;
         }
         assert!(!self.is_locked(), "discarded by the holder of a lock");
-        Some(Word::FREE)
+        Some(FrameState::FREE)
     }
 
-    /// As [`Word::evicted`], but by the holder of the only pin, who is sure by it which page it
-    /// gives up. Refused once somebody has used the page: it is not the ring's alone then. Hints
+    /// As [`FrameState::evicted`], but by the holder of the only pin, who is sure by it which page
+    /// it gives up. Refused once somebody has used the page: it is not the ring's alone then. Hints
     /// that the cleaner has not got round to are lost.
-    pub(crate) const fn reused(self) -> Option<Word> {
+    pub(crate) const fn reused(self) -> Option<FrameState> {
         if !self.has(Flag::VALID) || self.has(Flag::UNWRITTEN) || self.pins() != 1 {
             return None;
         }
@@ -277,20 +277,20 @@ impl Word {
             return None;
         }
         assert!(!self.is_locked(), "reused by the holder of a lock");
-        Some(Word::FREE)
+        Some(FrameState::FREE)
     }
 
     /// One step colder; `None` at the coldest.
     #[inline]
-    pub(crate) const fn cooled(self) -> Option<Word> {
+    pub(crate) const fn cooled(self) -> Option<FrameState> {
         if self.usage() == 0 {
             return None;
         }
-        Some(Word(self.0 - USAGE_ONE))
+        Some(FrameState(self.0 - USAGE_ONE))
     }
 
     /// A write-out begun: what was dirty is being written. The caller holds share-exclusive.
-    pub(crate) const fn write_begun(self) -> Option<Word> {
+    pub(crate) const fn write_begun(self) -> Option<FrameState> {
         let dirty = Flag::DIRTY.or(Flag::HINT_DIRTY);
         if !self.has(Flag::VALID) || !self.has(dirty) || self.has(Flag::WRITING) {
             return None;
@@ -299,7 +299,7 @@ impl Word {
     }
 
     /// A write-out ended: the copy is at home. `None` when none had begun.
-    pub(crate) const fn write_ended(self) -> Option<Word> {
+    pub(crate) const fn write_ended(self) -> Option<FrameState> {
         if !self.has(Flag::VALID) || !self.has(Flag::WRITING) {
             return None;
         }
@@ -308,7 +308,7 @@ impl Word {
 
     /// A clean page is being written once more, to close a gap between two others. The caller
     /// holds share-exclusive.
-    pub(crate) const fn rewrite_begun(self) -> Option<Word> {
+    pub(crate) const fn rewrite_begun(self) -> Option<FrameState> {
         if !self.has(Flag::VALID) || self.has(Flag::UNCLEAN) {
             return None;
         }
@@ -326,7 +326,7 @@ impl Mode {
     }
 }
 
-impl fmt::Debug for Word {
+impl fmt::Debug for FrameState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -359,7 +359,7 @@ mod tests {
     use super::*;
     use Mode::{Exclusive, Share, ShareExclusive};
 
-    fn lock(word: Word, mode: Mode) -> Option<Word> {
+    fn lock(word: FrameState, mode: Mode) -> Option<FrameState> {
         word.locked(mode, Asker::Newcomer)
     }
 
@@ -377,19 +377,19 @@ mod tests {
             (Exclusive, Exclusive, false),
         ];
         for (held, wanted, compatible) in expected {
-            let word = lock(Word::loaded(1), held).expect("the first lock is free");
+            let word = lock(FrameState::loaded(1), held).expect("the first lock is free");
             assert_eq!(
                 lock(word, wanted).is_some(),
                 compatible,
                 "{held:?} then {wanted:?}"
             );
-            assert_eq!(word.unlocked(held), Word::loaded(1));
+            assert_eq!(word.unlocked(held), FrameState::loaded(1));
         }
     }
 
     #[test]
     fn hints_upgrade_only_when_nobody_has_share_exclusive() {
-        let one = lock(Word::loaded(1), Share).expect("free");
+        let one = lock(FrameState::loaded(1), Share).expect("free");
         let two = lock(one, Share).expect("shares are compatible");
         let hinting = two
             .converted(Share, ShareExclusive)
@@ -403,13 +403,13 @@ mod tests {
 
     #[test]
     fn the_bar_stops_newcomers_and_falls_with_the_queued_locker() {
-        let barred = Word::loaded(1).with(Flag::BARRED);
+        let barred = FrameState::loaded(1).with(Flag::BARRED);
         for mode in [Share, ShareExclusive, Exclusive] {
             assert_eq!(barred.locked(mode, Asker::Newcomer), None);
             let locked = barred.locked(mode, Asker::Queued).expect("nobody holds it");
             assert!(!locked.has(Flag::BARRED));
         }
-        let share = lock(Word::loaded(1), Share)
+        let share = lock(FrameState::loaded(1), Share)
             .expect("free")
             .with(Flag::BARRED);
         let hinting = share
@@ -420,52 +420,58 @@ mod tests {
 
     #[test]
     fn pins_are_checked_and_usage_saturates() {
-        let mut word = Word::loaded(0);
+        let mut word = FrameState::loaded(0);
         for n in 1..=PIN_MASK {
             word = word.pinned().expect("below the maximum");
             assert_eq!(word.pins(), n);
         }
         assert_eq!(word.usage(), MAX_USAGE);
         assert_eq!(word.pinned(), Err(PinRefused::TooMany));
-        assert_eq!(Word::FREE.pinned(), Err(PinRefused::NotValid));
+        assert_eq!(FrameState::FREE.pinned(), Err(PinRefused::NotValid));
     }
 
     #[test]
     fn only_clean_unpinned_frames_are_evicted() {
-        assert_eq!(Word::loaded(0).evicted(), Some(Word::FREE));
-        assert_eq!(Word::loaded(1).evicted(), None);
+        assert_eq!(FrameState::loaded(0).evicted(), Some(FrameState::FREE));
+        assert_eq!(FrameState::loaded(1).evicted(), None);
         for flag in [Flag::DIRTY, Flag::HINT_DIRTY, Flag::WRITING] {
-            assert_eq!(Word::loaded(0).with(flag).evicted(), None);
+            assert_eq!(FrameState::loaded(0).with(flag).evicted(), None);
         }
         assert_eq!(
-            Word::loaded(1).with(Flag::DIRTY).discarded(),
-            Some(Word::FREE)
+            FrameState::loaded(1).with(Flag::DIRTY).discarded(),
+            Some(FrameState::FREE)
         );
-        assert_eq!(Word::loaded(1).with(Flag::WRITING).discarded(), None);
-        assert_eq!(Word(Word::loaded(1).0 + PIN_ONE).discarded(), None);
-        assert_eq!(Word::FREE.evicted(), None);
+        assert_eq!(FrameState::loaded(1).with(Flag::WRITING).discarded(), None);
+        assert_eq!(
+            FrameState(FrameState::loaded(1).0 + PIN_ONE).discarded(),
+            None
+        );
+        assert_eq!(FrameState::FREE.evicted(), None);
     }
 
     #[test]
     fn a_ring_takes_back_only_clean_pages_that_nobody_else_used() {
-        assert_eq!(Word::loaded(1).reused(), Some(Word::FREE));
-        assert_eq!(Word::loaded(0).reused(), None);
-        assert_eq!(Word(Word::loaded(1).0 + PIN_ONE).reused(), None);
-        assert_eq!(Word(Word::loaded(1).0 + USAGE_ONE).reused(), None);
+        assert_eq!(FrameState::loaded(1).reused(), Some(FrameState::FREE));
+        assert_eq!(FrameState::loaded(0).reused(), None);
+        assert_eq!(FrameState(FrameState::loaded(1).0 + PIN_ONE).reused(), None);
+        assert_eq!(
+            FrameState(FrameState::loaded(1).0 + USAGE_ONE).reused(),
+            None
+        );
         for flag in [Flag::DIRTY, Flag::WRITING] {
-            assert_eq!(Word::loaded(1).with(flag).reused(), None);
+            assert_eq!(FrameState::loaded(1).with(flag).reused(), None);
         }
-        let hinted = Word::loaded(1).with(Flag::HINT_DIRTY);
-        assert_eq!(hinted.reused(), Some(Word::FREE));
-        assert_eq!(Word::FREE.reused(), None);
+        let hinted = FrameState::loaded(1).with(Flag::HINT_DIRTY);
+        assert_eq!(hinted.reused(), Some(FrameState::FREE));
+        assert_eq!(FrameState::FREE.reused(), None);
     }
 
     #[test]
     fn a_page_is_not_written_twice_at_once() {
-        let dirty = Word::loaded(0).with(Flag::DIRTY);
+        let dirty = FrameState::loaded(0).with(Flag::DIRTY);
         let writing = dirty.write_begun().expect("dirty");
         assert!(writing.has(Flag::WRITING) && !writing.has(Flag::DIRTY));
         assert_eq!(writing.with(Flag::DIRTY).write_begun(), None);
-        assert_eq!(Word::loaded(0).write_begun(), None);
+        assert_eq!(FrameState::loaded(0).write_begun(), None);
     }
 }

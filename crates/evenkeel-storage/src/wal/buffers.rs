@@ -26,7 +26,7 @@ const CYCLE_BITS: u64 = ALIGN as u64 - 1;
 /// caller poisons the instance then.
 #[must_use]
 pub(crate) struct Reservation<'a> {
-    ring: &'a Ring,
+    ring: &'a WalBuffers,
     lsn: Lsn,
     len: usize,
     cycle: u8,
@@ -64,7 +64,7 @@ impl Reservation<'_> {
 ///
 /// Positions only grow: `released <= taken by the walk <= inserted`. A byte is owned by its
 /// reservation until its record's mark is stored, then by the one thread that drains.
-pub(crate) struct Ring {
+pub(crate) struct WalBuffers {
     words: Words,
     mask: u64,
     /// Where the next record will be reserved, and in the low bits the present cycle: so one
@@ -80,11 +80,11 @@ pub(crate) struct Ring {
     space: Condvar,
 }
 
-impl Ring {
+impl WalBuffers {
     /// A ring of `size` bytes (a power of two) whose first record will lie at `start`.
-    pub(crate) fn new(size: usize, start: Lsn) -> Ring {
+    pub(crate) fn new(size: usize, start: Lsn) -> WalBuffers {
         assert!(size.is_power_of_two() && start.0.is_multiple_of(ALIGN as u64));
-        Ring {
+        WalBuffers {
             words: Words::new(size / 8),
             mask: size as u64 - 1,
             inserted: AtomicU64::new(start.0),
@@ -139,7 +139,7 @@ impl Ring {
         self.reserved(at, len, full)
     }
 
-    /// As [`Ring::reserve`], for a record that announces a redo point: in one step with its
+    /// As [`WalBuffers::reserve`], for a record that announces a redo point: in one step with its
     /// place it begins the next cycle, which it belongs to.
     pub(crate) fn reserve_redo_point(&self, len: usize, full: impl Fn()) -> Reservation<'_> {
         let next = |at: u64| ((at & !CYCLE_BITS) + len as u64) | ((at + 1) & CYCLE_BITS);
@@ -283,7 +283,7 @@ mod tests {
 
     const START: Lsn = Lsn(64 << 10);
 
-    fn put(ring: &Ring, xid: u64, payload: &[u8]) -> Lsn {
+    fn put(ring: &WalBuffers, xid: u64, payload: &[u8]) -> Lsn {
         let mut record = RecordBuilder::new(Vec::new(), xid);
         record.payload(RecordKind(20), payload);
         record.add_flags(FLAG_NOTIFY);
@@ -304,7 +304,7 @@ mod tests {
     fn records_of_many_threads_come_out_whole_and_in_order() {
         const THREADS: u64 = 4;
         const EACH: u64 = if cfg!(miri) { 60 } else { 2_000 };
-        let ring = Arc::new(Ring::new(64 << 10, START));
+        let ring = Arc::new(WalBuffers::new(64 << 10, START));
         let writers: Vec<_> = (0..THREADS)
             .map(|t| {
                 let ring = Arc::clone(&ring);
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn the_walk_stops_at_an_incomplete_record_and_goes_on_later() {
-        let ring = Ring::new(64 << 10, START);
+        let ring = WalBuffers::new(64 << 10, START);
         put(&ring, 1, b"one");
         let mut record = RecordBuilder::new(Vec::new(), 2);
         record.add_flags(FLAG_NOTIFY);
@@ -372,7 +372,7 @@ mod tests {
     #[test]
     fn a_reservation_knows_the_redo_points_before_it() {
         const THREADS: usize = 3;
-        let ring = Ring::new(1 << 20, START);
+        let ring = WalBuffers::new(1 << 20, START);
         let ring = &ring;
         let put = |redo: bool| {
             let reserved = if redo {
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_full_ring_does_not_mistake_its_first_record_for_its_next() {
-        let ring = Ring::new(64 << 10, START);
+        let ring = WalBuffers::new(64 << 10, START);
         let len = (32 << 10) - HEADER_LEN;
         put(&ring, 1, &vec![1; len]);
         put(&ring, 2, &vec![2; len]);
@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn a_closed_ring_lets_waiters_through_without_writing() {
-        let ring = Arc::new(Ring::new(64 << 10, START));
+        let ring = Arc::new(WalBuffers::new(64 << 10, START));
         put(&ring, 1, &vec![1; 30 << 10]);
         put(&ring, 2, &vec![2; 30 << 10]);
         let other = Arc::clone(&ring);

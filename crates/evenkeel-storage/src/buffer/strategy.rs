@@ -30,7 +30,7 @@ const WAIT: Duration = Duration::from_millis(2);
 
 /// How a page is to be brought in: `None` for a place in the pool like any other's, or the ring
 /// of the bulk operation that asks.
-pub type Strategy<'a> = Option<&'a Arc<Ring>>;
+pub type Strategy<'a> = Option<&'a Arc<BufferAccessStrategy>>;
 
 /// The frames of one bulk operation, used again in turn. Its threads share it.
 ///
@@ -38,7 +38,7 @@ pub type Strategy<'a> = Option<&'a Arc<Ring>>;
 /// written yet is passed over: who fills pages never writes them (BUF-10), but hands them
 /// to the cleaner by the hundred, long before the ring comes round to them. Only hints that are
 /// not written by then are given up: the next visitor finds them again.
-pub struct Ring {
+pub struct BufferAccessStrategy {
     context: IoContext,
     /// Frames that it may hold now.
     limit: AtomicUsize,
@@ -65,12 +65,16 @@ enum Found {
     Unwritten,
 }
 
-impl Ring {
+impl BufferAccessStrategy {
     /// A ring of `bytes`, if that is not too much for the pool.
-    pub(super) fn new(core: &PoolCore, bytes: u64, context: IoContext) -> Arc<Ring> {
+    pub(super) fn new(
+        core: &PoolCore,
+        bytes: u64,
+        context: IoContext,
+    ) -> Arc<BufferAccessStrategy> {
         let wanted = usize::try_from(bytes / PAGE_SIZE as u64).unwrap_or(usize::MAX);
         let most = (core.frame_count() / POOL_SHARE).max(1);
-        Arc::new(Ring {
+        Arc::new(BufferAccessStrategy {
             context,
             limit: AtomicUsize::new(wanted.clamp(1, most)),
             most,
@@ -126,7 +130,7 @@ impl Ring {
         }
     }
 
-    /// As [`Ring::take`] for reading ahead: without waiting.
+    /// As [`BufferAccessStrategy::take`] for reading ahead: without waiting.
     pub(super) fn try_take(&self, core: &PoolCore) -> Option<FrameId> {
         match self.find(core) {
             Found::Frame(id) => Some(id),
@@ -184,8 +188,13 @@ impl Ring {
     }
 }
 
-impl std::fmt::Debug for Ring {
+impl std::fmt::Debug for BufferAccessStrategy {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Ring({:?}, {} frames)", self.context, self.frames())
+        write!(
+            f,
+            "BufferAccessStrategy({:?}, {} frames)",
+            self.context,
+            self.frames()
+        )
     }
 }

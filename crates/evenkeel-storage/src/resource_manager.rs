@@ -16,7 +16,7 @@ pub struct ApplyContext {
 
 /// A record that was flagged to be notified, now complete in memory (not yet durable).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct CommitNote {
+pub struct InsertedRecord {
     /// Where the record starts.
     pub lsn: Lsn,
     /// Where the next one starts; durable up to here means this record is durable.
@@ -29,7 +29,7 @@ pub struct CommitNote {
     pub flags: u8,
 }
 
-/// Storage's part of the state that the client logs at redo points and at intervals.
+/// Storage's part of the state that the manager logs at redo points and at intervals.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StoreState {
     /// Microseconds since the Unix epoch.
@@ -42,7 +42,7 @@ pub struct StoreState {
 
 /// The engine, as storage sees it. None of these may call back into [`Store`](crate::Store) to
 /// wait, insert log or take page locks, except where said.
-pub trait StorageClient: Send + Sync {
+pub trait ResourceManager: Send + Sync {
     /// Applies one part to its page: the way forward and redo alike. A function of the page's
     /// bytes, `op` and `data` alone.
     ///
@@ -71,13 +71,13 @@ pub trait StorageClient: Send + Sync {
 
     /// Notified records, each once, in log order, when they and everything before them are
     /// complete. Called on any thread that writes log; must be quick.
-    fn completed(&self, notes: &[CommitNote]);
+    fn completed(&self, notes: &[InsertedRecord]);
 
     /// Every record that starts below `upto` is durable. Called on the flusher's thread, before
     /// threads waiting in [`Log::flush`](crate::wal::Log::flush) wake.
     fn durable(&self, upto: Lsn);
 
-    /// Recovery, before anything is changed: whether the client knows the content of a record of
+    /// Recovery, before anything is changed: whether the manager knows the content of a record of
     /// its own kinds.
     ///
     /// # Errors
@@ -89,20 +89,20 @@ pub trait StorageClient: Send + Sync {
         Ok(())
     }
 
-    /// Recovery, after [`StorageClient::restore_payload`]: no transaction with an id below the
+    /// Recovery, after [`ResourceManager::restore_payload`]: no transaction with an id below the
     /// answer runs on, given that no record in the log has an id from `next` on. Announced with
     /// the new incarnation.
     fn floor_after(&self, next: u64) -> u64 {
         next
     }
 
-    /// Recovery: each record of the client's own kinds, in log order, after its parts.
+    /// Recovery: each record of the manager's own kinds, in log order, after its parts.
     ///
     /// # Errors
     /// When the record makes no sense; recovery stops.
     fn replayed(&self, record: &RecordView<'_>) -> Result<(), ApplyError>;
 
-    /// Recovery: file `file` was created by transaction `xid`. The client drops those of
+    /// Recovery: file `file` was created by transaction `xid`. The manager drops those of
     /// transactions that did not commit, once the store is open.
     fn file_created(&self, file: FileId, xid: u64) {
         let _ = (file, xid);
@@ -113,10 +113,10 @@ pub trait StorageClient: Send + Sync {
         let _ = file;
     }
 
-    /// Log from here on is still needed by the client; the redo point may not pass it.
+    /// Log from here on is still needed by the manager; the redo point may not pass it.
     fn redo_floor(&self) -> Option<Lsn>;
 
-    /// The records of the client's state, for readers of the log that begin here. Asked for at
+    /// The records of the manager's state, for readers of the log that begin here. Asked for at
     /// every redo point and by [`Store::log_state`](crate::Store::log_state).
     fn state_records(&self, state: StoreState) -> Vec<(RecordKind, Vec<u8>)> {
         drop(state);
@@ -150,7 +150,7 @@ pub trait StorageClient: Send + Sync {
 /// Applies one part and sets the page's LSN: the one way pages change, forward and in redo.
 #[inline]
 pub(crate) fn apply_part(
-    client: &dyn StorageClient,
+    manager: &dyn ResourceManager,
     op: u16,
     flags: PartFlags,
     page: &mut PageMut<'_>,
@@ -163,7 +163,7 @@ pub(crate) fn apply_part(
     let result = if flags.contains(PartFlags::IMAGE) {
         image::restore(data, page.bytes_mut()).map(|_| ())
     } else {
-        client.apply(op, page, data, cx)
+        manager.apply(op, page, data, cx)
     };
     page.set_lsn(cx.lsn);
     result

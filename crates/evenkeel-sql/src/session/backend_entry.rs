@@ -12,31 +12,31 @@ use crate::protocol::TransactionStatus;
 use crate::settings::Settings;
 
 /// The entry; dropping it takes it out.
-pub(super) struct Registered {
+pub(super) struct BackendEntry {
     instance: Arc<Instance>,
     backend: Arc<Backend>,
     number: u64,
 }
 
-impl Registered {
+impl BackendEntry {
     pub fn new(
         engine: &SqlEngine,
         params: &SessionParams,
         settings: &Settings,
         cancel: &CancelFlag,
-    ) -> Registered {
+    ) -> BackendEntry {
         let instance = Arc::clone(engine.instance());
         let who = (params.pid, &*params.user, &*params.database);
         let backend = Backend::new(who, params.client, now_micros(), cancel.clone());
         let backend = Arc::new(backend);
         let number = instance.backends().open(Arc::clone(&backend));
-        let registered = Registered {
+        let backend_entry = BackendEntry {
             instance,
             backend,
             number,
         };
-        registered.call_itself(settings);
-        registered
+        backend_entry.call_itself(settings);
+        backend_entry
     }
 
     /// Takes over `application_name`.
@@ -71,7 +71,7 @@ impl Registered {
     }
 }
 
-impl Drop for Registered {
+impl Drop for BackendEntry {
     fn drop(&mut self) {
         self.instance.backends().close(self.number, now_micros());
     }

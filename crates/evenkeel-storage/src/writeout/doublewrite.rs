@@ -26,14 +26,14 @@ pub(super) fn area_path(dir: &Path, number: usize) -> PathBuf {
 }
 
 /// The area in use.
-pub(super) struct Area {
+pub(super) struct DoublewriteBuffer {
     file: Arc<dyn File>,
     header: FileHeader,
     fsync: bool,
     /// A deliberate bug: slots are free before the home files are synced.
     pub(super) reuse_early: bool,
     slots: u32,
-    ring: Mutex<Ring>,
+    ring: Mutex<SlotRing>,
     finished: Condvar,
     /// Lanes that wait for the other one's batch.
     awaited: AtomicU32,
@@ -43,7 +43,7 @@ pub(super) struct Area {
 }
 
 /// The slots of the ring that are taken, oldest batch first.
-struct Ring {
+struct SlotRing {
     head: u32,
     taken: u32,
     sequence: u64,
@@ -59,14 +59,14 @@ struct Taken {
 }
 
 /// Slots for one batch.
-pub(super) struct Slots {
+pub(super) struct BatchSlots {
     pub(super) sequence: u64,
     /// Batches that may still be needed, this one included.
     pub(super) live: u32,
     first: u32,
 }
 
-impl Area {
+impl DoublewriteBuffer {
     /// Takes file `number` into use, of `slots` slots, under a new epoch. Its content is not
     /// needed any more.
     pub(super) fn activate(
@@ -77,7 +77,7 @@ impl Area {
         slots: u32,
         direct: bool,
         sync: &Arc<SyncTable>,
-    ) -> StorageResult<Area> {
+    ) -> StorageResult<DoublewriteBuffer> {
         let path = area_path(dir, number);
         let file = disk.open(&path, OpenOptions::create().direct(direct))?;
         let fsync = sync.fsync();
@@ -91,13 +91,13 @@ impl Area {
         if fsync {
             disk.sync_dir(dir)?;
         }
-        Ok(Area {
+        Ok(DoublewriteBuffer {
             file,
             header,
             fsync,
             reuse_early: false,
             slots,
-            ring: Mutex::new(Ring {
+            ring: Mutex::new(SlotRing {
                 head: 0,
                 taken: 0,
                 sequence: 1,
@@ -153,7 +153,7 @@ impl Area {
     }
 
     /// Slots for a header and `images` images; syncs home files when the ring is full.
-    pub(super) fn take(&self, images: usize) -> StorageResult<Slots> {
+    pub(super) fn take(&self, images: usize) -> StorageResult<BatchSlots> {
         // A batch is at most a quarter of the slots, which are a u32.
         let want = images as u32 + 1;
         let mut ring = self.ring.lock();
@@ -183,7 +183,7 @@ impl Area {
     }
 
     /// Writes a batch (header and images) into its slots and makes it durable.
-    pub(super) fn write(&self, slots: &Slots, batch: &[u8]) -> IoResult<()> {
+    pub(super) fn write(&self, slots: &BatchSlots, batch: &[u8]) -> IoResult<()> {
         debug_assert!(
             slots.first as usize + batch.len() / PAGE_SIZE <= self.slots as usize,
             "a batch beyond the slots that it has taken"
@@ -198,7 +198,7 @@ impl Area {
     }
 
     /// The batch's home writes have completed: its slots are free once these are synced.
-    pub(super) fn finish(&self, slots: &Slots, homes: Vec<(Arc<Segment>, u64)>) {
+    pub(super) fn finish(&self, slots: &BatchSlots, homes: Vec<(Arc<Segment>, u64)>) {
         let mut ring = self.ring.lock();
         let sequence = slots.sequence;
         let batch = ring
@@ -225,7 +225,7 @@ impl Area {
     }
 }
 
-impl Ring {
+impl SlotRing {
     /// Frees the slots of the oldest batches whose home files have been synced since.
     fn reap(&mut self, early: bool) {
         while let Some(oldest) = self.batches.front() {
@@ -239,7 +239,7 @@ impl Ring {
         }
     }
 
-    fn take(&mut self, want: u32, slots: u32) -> Option<Slots> {
+    fn take(&mut self, want: u32, slots: u32) -> Option<BatchSlots> {
         let skip = if self.head + want > slots {
             slots - self.head
         } else {
@@ -264,7 +264,7 @@ impl Ring {
         });
         // Each takes at least one slot, which are a u32.
         let live = self.batches.len() as u32;
-        Some(Slots {
+        Some(BatchSlots {
             sequence,
             live,
             first,

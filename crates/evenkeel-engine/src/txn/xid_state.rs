@@ -4,7 +4,7 @@ use evenkeel_storage::Lsn;
 
 /// The state of an id as of now.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Known {
+pub(crate) enum XidState {
     InProgress,
     Aborted,
     /// Its commit record is here; it may not be published.

@@ -2,25 +2,25 @@
 
 use std::collections::HashMap;
 
-use super::prune::{Fate, Fates};
+use super::prune::XidsAtHorizon;
 use crate::error::{EngineError, EngineResult};
 use crate::txn::system::TxnSystem;
-use crate::txn::{Hint, Horizon};
+use crate::txn::{Hint, Horizon, XidAtHorizon};
 use crate::types::Xid;
 
 /// Fates as seen from one horizon. Asked under a page lock, they never read a page: a status that
 /// is not in memory is fetched between two tries, and remembered (VAC-7).
-pub(crate) struct HorizonFates<'a> {
+pub(crate) struct HorizonXids<'a> {
     system: &'a TxnSystem,
     horizon: &'a Horizon,
     /// Neighbours often have the same inserter.
-    last: Option<(Xid, Hint, Fate)>,
-    fetched: HashMap<Xid, Fate>,
+    last: Option<(Xid, Hint, XidAtHorizon)>,
+    fetched: HashMap<Xid, XidAtHorizon>,
 }
 
-impl<'a> HorizonFates<'a> {
-    pub(crate) fn new(system: &'a TxnSystem, horizon: &'a Horizon) -> HorizonFates<'a> {
-        HorizonFates {
+impl<'a> HorizonXids<'a> {
+    pub(crate) fn new(system: &'a TxnSystem, horizon: &'a Horizon) -> HorizonXids<'a> {
+        HorizonXids {
             system,
             horizon,
             last: None,
@@ -36,7 +36,7 @@ impl<'a> HorizonFates<'a> {
         loop {
             match attempt(self) {
                 Err(EngineError::StatusNotInMemory { xid }) => {
-                    let fate = self.system.removal(self.horizon, xid, Hint::None)?.0.into();
+                    let fate = self.system.removal(self.horizon, xid, Hint::None)?.0;
                     self.fetched.insert(xid, fate);
                 }
                 result => return result,
@@ -45,8 +45,8 @@ impl<'a> HorizonFates<'a> {
     }
 }
 
-impl Fates for HorizonFates<'_> {
-    fn fate(&mut self, xid: Xid, hint: Hint) -> EngineResult<Fate> {
+impl XidsAtHorizon for HorizonXids<'_> {
+    fn fate(&mut self, xid: Xid, hint: Hint) -> EngineResult<XidAtHorizon> {
         if let Some((last, with, fate)) = self.last
             && last == xid
             && with == hint
@@ -57,7 +57,7 @@ impl Fates for HorizonFates<'_> {
             Err(EngineError::StatusNotInMemory { xid }) if self.fetched.contains_key(&xid) => {
                 self.fetched[&xid]
             }
-            removal => removal?.into(),
+            removal => removal?,
         };
         self.last = Some((xid, hint, fate));
         Ok(fate)

@@ -6,7 +6,6 @@ use std::ops::Range;
 use smallvec::SmallVec;
 
 use crate::buffer::WriteGuard;
-use crate::client::{ApplyContext, apply_part};
 use crate::core::Core;
 use crate::error::StorageResult;
 use crate::ids::{Lsn, PageId};
@@ -14,6 +13,7 @@ use crate::invariant;
 use crate::mutant::Mutant;
 use crate::page::{PageBytes, PageMut, PageRead};
 use crate::record::{FLAG_NOTIFY, PartFlags, RecordBuilder, RecordKind, RemovalLsn};
+use crate::resource_manager::{ApplyContext, apply_part};
 use crate::wal::usage;
 
 thread_local! {
@@ -84,28 +84,28 @@ impl Target<'_> {
             cx.page_id,
             page.lsn()
         );
-        let client = core.client.as_ref();
-        apply_part(client, self.op, self.flags, &mut page, data, &cx)
+        let manager = core.manager.as_ref();
+        apply_part(manager, self.op, self.flags, &mut page, data, &cx)
             .map_err(|error| core.apply_failed(self.op, &cx, &error))
     }
 }
 
 /// One log record under construction, with the pages it will change.
 ///
-/// Pages are changed only by [`Change::commit`], which runs the same function on them that
+/// Pages are changed only by [`MiniTransaction::commit`], which runs the same function on them that
 /// recovery will (STO-1). The guards stay borrowed until then, so nothing else changes
 /// the page in between, and no page can be in a record twice.
 #[must_use = "a change does nothing until it is committed"]
-pub struct Change<'a> {
+pub struct MiniTransaction<'a> {
     core: &'a Core,
     record: RecordBuilder,
     targets: SmallVec<[Target<'a>; 4]>,
 }
 
-impl<'a> Change<'a> {
+impl<'a> MiniTransaction<'a> {
     pub(super) fn new(core: &'a Core, xid: u64) -> Self {
         let record = RecordBuilder::new(SCRATCH.take(), xid);
-        Change {
+        MiniTransaction {
             core,
             record,
             targets: SmallVec::new(),
@@ -119,7 +119,7 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// Adds a change of the guarded page: on commit, `client.apply(op, page, data)`. With
+    /// Adds a change of the guarded page: on commit, `manager.apply(op, page, data)`. With
     /// [`PartFlags::INIT`] the page is zeroed first.
     pub fn part(
         &mut self,
@@ -164,13 +164,13 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// Asks that [`StorageClient::completed`] be told of this record.
+    /// Asks that [`ResourceManager::completed`] be told of this record.
     pub fn notify(&mut self) -> &mut Self {
         self.record.add_flags(FLAG_NOTIFY);
         self
     }
 
-    /// Sets bits of the client's own (within
+    /// Sets bits of the manager's own (within
     /// [`CLIENT_FLAGS`](crate::record::CLIENT_FLAGS)) in the record's flags.
     pub fn flags(&mut self, flags: u8) -> &mut Self {
         self.record.add_flags(flags & crate::record::CLIENT_FLAGS);
@@ -198,8 +198,9 @@ impl<'a> Change<'a> {
         self.commit_with(|_| {})
     }
 
-    /// [`Change::commit`], running `before_complete` with the record's LSN between reservation
-    /// and completion: no one is told of this record, or of any later one, before it returns.
+    /// [`MiniTransaction::commit`], running `before_complete` with the record's LSN between
+    /// reservation and completion: no one is told of this record, or of any later one, before it
+    /// returns.
     /// It must not wait or write log.
     pub fn commit_with(mut self, before_complete: impl FnOnce(Lsn)) -> Lsn {
         let log = &self.core.log;
@@ -278,7 +279,7 @@ impl<'a> Change<'a> {
     }
 }
 
-impl Drop for Change<'_> {
+impl Drop for MiniTransaction<'_> {
     fn drop(&mut self) {
         let buffer = std::mem::take(&mut self.record).into_buffer();
         if buffer.capacity() <= KEEP_SCRATCH {

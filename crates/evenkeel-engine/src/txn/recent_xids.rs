@@ -18,7 +18,7 @@ const NO_CHUNK: u64 = u64::MAX;
 
 /// The state of an id in the window.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum WindowState {
+pub(crate) enum RecentXidsState {
     InProgress,
     Aborted,
     /// Its commit record lies here; whether that is published is for the reader to judge.
@@ -34,7 +34,7 @@ pub(crate) enum WindowState {
 /// or running transactions still need it is spilled to a temporary file. The file is written and
 /// read with no lock but `switching` held, which only sessions that need a new chunk take (txn
 /// TXN-6).
-pub(crate) struct Window {
+pub(crate) struct RecentXids {
     ring: Box<[Chunk]>,
     spans: Spans,
     tail: AtomicU64,
@@ -63,9 +63,9 @@ struct Chunk {
     entries: OnceLock<Box<[AtomicU64]>>,
 }
 
-impl Window {
+impl RecentXids {
     /// An empty window of at most `ids` ids in memory; `dir` takes the spill file.
-    pub(crate) fn new(disk: Arc<dyn Disk>, dir: &Path, ids: usize) -> Window {
+    pub(crate) fn new(disk: Arc<dyn Disk>, dir: &Path, ids: usize) -> RecentXids {
         let chunks = (ids as u64).div_ceil(CHUNK).max(2);
         let chunk = || Chunk {
             number: AtomicU64::new(NO_CHUNK),
@@ -73,7 +73,7 @@ impl Window {
             writers: AtomicU32::new(0),
             entries: OnceLock::new(),
         };
-        Window {
+        RecentXids {
             ring: (0..chunks).map(|_| chunk()).collect(),
             spans: Spans::new(),
             tail: AtomicU64::new(Xid::FIRST.get()),
@@ -102,9 +102,9 @@ impl Window {
     /// and zero for one that has not committed. Reads no file.
     pub(crate) fn commit_bound(&self, xid: Xid) -> Lsn {
         match self.get_in_memory(xid) {
-            Some(WindowState::Committed(lsn)) => lsn,
-            Some(WindowState::Below) => self.settled(),
-            Some(WindowState::Aborted | WindowState::InProgress) => Lsn::ZERO,
+            Some(RecentXidsState::Committed(lsn)) => lsn,
+            Some(RecentXidsState::Below) => self.settled(),
+            Some(RecentXidsState::Aborted | RecentXidsState::InProgress) => Lsn::ZERO,
             None => {
                 let most = self.spill.lock().most(xid.get() / CHUNK);
                 // It may have left the file meanwhile, and the window.
@@ -191,7 +191,7 @@ impl Window {
     }
 
     /// The state of an id that was given out. May read the spill file.
-    pub(crate) fn get(&self, xid: Xid) -> EngineResult<WindowState> {
+    pub(crate) fn get(&self, xid: Xid) -> EngineResult<RecentXidsState> {
         loop {
             if let Some(state) = self.get_in_memory(xid) {
                 return Ok(state);
@@ -201,21 +201,21 @@ impl Window {
     }
 
     /// The state of an id that was given out; `None` if it has to be read from the spill file.
-    pub(crate) fn get_in_memory(&self, xid: Xid) -> Option<WindowState> {
+    pub(crate) fn get_in_memory(&self, xid: Xid) -> Option<RecentXidsState> {
         let raw = xid.get();
         let value = match self.read_fast(raw) {
             Some(value) => value,
             None => match self.read_slow(raw) {
                 InSpill::Value(value) => value,
                 InSpill::InFile => return None,
-                InSpill::Nowhere => return Some(WindowState::Below),
+                InSpill::Nowhere => return Some(RecentXidsState::Below),
             },
         };
         Some(match value {
-            IN_PROGRESS if raw < self.tail.load(Ordering::Acquire) => WindowState::Below,
-            IN_PROGRESS => WindowState::InProgress,
-            ABORTED => WindowState::Aborted,
-            lsn => WindowState::Committed(Lsn(lsn)),
+            IN_PROGRESS if raw < self.tail.load(Ordering::Acquire) => RecentXidsState::Below,
+            IN_PROGRESS => RecentXidsState::InProgress,
+            ABORTED => RecentXidsState::Aborted,
+            lsn => RecentXidsState::Committed(Lsn(lsn)),
         })
     }
 
@@ -415,7 +415,7 @@ impl Drop for SpillFile {
 /// Where the fate of some ids is to be stored.
 #[must_use = "the ids stay undecided"]
 pub(crate) struct CommitPlaces<'a> {
-    window: &'a Window,
+    window: &'a RecentXids,
     places: SmallVec<[(u64, Place); 2]>,
 }
 
@@ -534,13 +534,13 @@ mod tests {
         fn end(&self, _: &Observed<'_>, _: u64) {}
     }
 
-    fn window(ids: usize) -> Window {
+    fn window(ids: usize) -> RecentXids {
         let disk = Arc::new(SimDisk::new(1));
         disk.create_dir_all(Path::new("/db")).unwrap();
-        Window::new(disk, Path::new("/db"), ids)
+        RecentXids::new(disk, Path::new("/db"), ids)
     }
 
-    fn state(window: &Window, xid: u64) -> WindowState {
+    fn state(window: &RecentXids, xid: u64) -> RecentXidsState {
         window.get(Xid::new(xid)).unwrap()
     }
 
@@ -586,14 +586,14 @@ mod tests {
         let window = window(2 * CHUNK as usize);
         for xid in 3..100 {
             window.prepare(xid).unwrap();
-            assert_eq!(state(&window, xid), WindowState::InProgress);
+            assert_eq!(state(&window, xid), RecentXidsState::InProgress);
         }
         window.commit(Xid::new(7), Lsn(800));
         window.abort(Xid::new(8));
-        assert_eq!(state(&window, 7), WindowState::Committed(Lsn(800)));
-        assert_eq!(state(&window, 8), WindowState::Aborted);
+        assert_eq!(state(&window, 7), RecentXidsState::Committed(Lsn(800)));
+        assert_eq!(state(&window, 8), RecentXidsState::Aborted);
         window.advance_tail(Xid::new(50));
-        assert_eq!(state(&window, 9), WindowState::Below);
+        assert_eq!(state(&window, 9), RecentXidsState::Below);
         assert_eq!(window.tail(), Xid::new(50));
     }
 
@@ -613,10 +613,10 @@ mod tests {
         let check = |late: u64| {
             for xid in 3..last {
                 let expected = match xid % 5 {
-                    0 if xid < late => WindowState::Committed(Lsn(1_000_000 + xid)),
-                    0 => WindowState::InProgress,
-                    1 => WindowState::Aborted,
-                    _ => WindowState::Committed(Lsn(xid * 10)),
+                    0 if xid < late => RecentXidsState::Committed(Lsn(1_000_000 + xid)),
+                    0 => RecentXidsState::InProgress,
+                    1 => RecentXidsState::Aborted,
+                    _ => RecentXidsState::Committed(Lsn(xid * 10)),
                 };
                 assert_eq!(state(&window, xid), expected, "xid {xid}");
             }
@@ -643,7 +643,7 @@ mod tests {
         assert_eq!(window.spilled_chunks(), 1);
         window.advance_tail(Xid::new(last));
         assert_eq!(window.spilled_chunks(), 0);
-        assert_eq!(state(&window, 7), WindowState::Below);
+        assert_eq!(state(&window, 7), RecentXidsState::Below);
     }
 
     #[test]
@@ -667,9 +667,9 @@ mod tests {
                             std::thread::yield_now();
                             continue;
                         }
-                        assert_eq!(state(window, xid), WindowState::InProgress);
+                        assert_eq!(state(window, xid), RecentXidsState::InProgress);
                         window.commit(Xid::new(xid), Lsn(xid + 1_000_000));
-                        let expected = WindowState::Committed(Lsn(xid + 1_000_000));
+                        let expected = RecentXidsState::Committed(Lsn(xid + 1_000_000));
                         assert_eq!(state(window, xid), expected);
                         xid += 2;
                     }
@@ -679,7 +679,7 @@ mod tests {
         for xid in 3..end {
             assert_eq!(
                 state(&window, xid),
-                WindowState::Committed(Lsn(xid + 1_000_000))
+                RecentXidsState::Committed(Lsn(xid + 1_000_000))
             );
         }
     }
@@ -690,7 +690,7 @@ mod tests {
         disk.create_dir_all(Path::new("/db")).unwrap();
         let gate = Arc::new(Gate::default());
         let disk = evenkeel_io::MeteredDisk::new(disk, Arc::clone(&gate) as _);
-        let window = Window::new(disk, Path::new("/db"), 2 * CHUNK as usize);
+        let window = RecentXids::new(disk, Path::new("/db"), 2 * CHUNK as usize);
         for xid in 3..2 * CHUNK {
             window.prepare(xid).unwrap();
         }
@@ -702,17 +702,17 @@ mod tests {
             // The chunk is being written.
             window.commit(Xid::new(3), Lsn(800));
             window.abort(Xid::new(4));
-            assert_eq!(state(&window, 3), WindowState::Committed(Lsn(800)));
+            assert_eq!(state(&window, 3), RecentXidsState::Committed(Lsn(800)));
             assert_eq!(window.decided_until(Xid::FIRST, Lsn(800)), Xid::new(5));
             assert!(!switch.is_finished());
             gate.open.store(true, Ordering::SeqCst);
             switch.join().unwrap();
         });
         // The file has neither.
-        assert_eq!(state(&window, 3), WindowState::Committed(Lsn(800)));
-        assert_eq!(state(&window, 4), WindowState::Aborted);
+        assert_eq!(state(&window, 3), RecentXidsState::Committed(Lsn(800)));
+        assert_eq!(state(&window, 4), RecentXidsState::Aborted);
         window.commit(Xid::new(5), Lsn(900));
-        assert_eq!(state(&window, 5), WindowState::Committed(Lsn(900)));
+        assert_eq!(state(&window, 5), RecentXidsState::Committed(Lsn(900)));
     }
 
     #[test]
@@ -760,10 +760,10 @@ mod tests {
         assert_eq!(window.get_in_memory(asked), None);
         window.fetch_later(asked);
         window.fetch_wanted().unwrap();
-        let found = WindowState::Committed(Lsn(asked.get() * 10));
+        let found = RecentXidsState::Committed(Lsn(asked.get() * 10));
         assert_eq!(window.get_in_memory(asked), Some(found));
         assert_eq!(window.get_in_memory(Xid::new(3)), None);
-        assert_eq!(state(&window, 3), WindowState::Committed(Lsn(30)));
+        assert_eq!(state(&window, 3), RecentXidsState::Committed(Lsn(30)));
         assert!(window.get_in_memory(Xid::new(3)).is_some());
     }
 
@@ -771,7 +771,7 @@ mod tests {
     fn a_failed_spill_leaves_the_chunk_where_it_was() {
         let disk = SimDisk::new(1);
         disk.create_dir_all(Path::new("/db")).unwrap();
-        let window = Window::new(Arc::new(disk.clone()), Path::new("/db"), 2 * CHUNK as usize);
+        let window = RecentXids::new(Arc::new(disk.clone()), Path::new("/db"), 2 * CHUNK as usize);
         for xid in 3..2 * CHUNK {
             window.prepare(xid).unwrap();
             window.abort(Xid::new(xid));
@@ -779,9 +779,9 @@ mod tests {
         let fault = evenkeel_io::Fault::nth(1, evenkeel_io::FaultKind::Enospc);
         disk.inject(fault.on(evenkeel_io::OpKind::Write));
         assert!(window.prepare(2 * CHUNK).is_err());
-        assert_eq!(state(&window, 3), WindowState::Aborted);
+        assert_eq!(state(&window, 3), RecentXidsState::Aborted);
         window.prepare(2 * CHUNK).unwrap();
-        assert_eq!(state(&window, 3), WindowState::Aborted);
+        assert_eq!(state(&window, 3), RecentXidsState::Aborted);
         assert_eq!(window.spilled_chunks(), 1);
     }
 }

@@ -3,9 +3,9 @@
 
 use super::builtin;
 use super::rows::{Rows, flag, maybe_text, number, oid, text};
-use super::snapshot::{
-    BTREE_AM, DATABASE, DATABASE_OWNER, DATABASE_OWNER_NAME, HEAP_AM, OWNER, PG_CATALOG, PUBLIC,
-    Snapshot,
+use super::view::{
+    BTREE_AM, CatalogView, DATABASE, DATABASE_OWNER, DATABASE_OWNER_NAME, HEAP_AM, OWNER,
+    PG_CATALOG, PUBLIC,
 };
 use crate::error::SqlResult;
 use crate::types::Datum;
@@ -144,7 +144,7 @@ pub fn languages(rows: &mut Rows) -> SqlResult<()> {
 const PUBLIC_PRIVILEGES: &str = "{pg_database_owner=UC/pg_database_owner,=U/pg_database_owner}";
 
 /// `pg_namespace`
-pub fn namespaces(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn namespaces(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for (number, name) in &snapshot.schemas {
         let public = *number == PUBLIC;
         let owner = if public { DATABASE_OWNER } else { OWNER };
@@ -159,7 +159,7 @@ pub fn namespaces(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_database`
-pub fn databases(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn databases(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     rows.push([
         ("oid", oid(DATABASE)),
         ("datname", text(&snapshot.database)),
@@ -176,7 +176,7 @@ pub fn databases(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 
 /// `pg_roles`: everything belongs to one role, whose name is the user's; that one is the owner of
 /// the database, too.
-pub fn roles(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn roles(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     rows.push([
         ("oid", oid(DATABASE_OWNER)),
         ("rolname", text(DATABASE_OWNER_NAME)),
@@ -200,7 +200,7 @@ pub fn roles(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_user`
-pub fn users(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn users(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     rows.push([
         ("usename", text(&snapshot.user)),
         ("usesysid", oid(OWNER)),
@@ -213,7 +213,7 @@ pub fn users(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_extension`
-pub fn extensions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn extensions(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let (name, version, _) = EXTENSIONS[0];
     let mut row = |number: u32, name: &str, version: &str, schema: u32| {
         rows.push([
@@ -232,7 +232,7 @@ pub fn extensions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_available_extensions`
-pub fn available_extensions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn available_extensions(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for (at, (name, version, comment)) in EXTENSIONS.into_iter().enumerate() {
         let installed = snapshot
             .extensions
@@ -260,7 +260,7 @@ pub fn extensions_there_are() -> Datum {
 }
 
 /// Comment on the object `number` of the catalog with oid `class`.
-pub fn description(snapshot: &Snapshot, number: u32, class: u32) -> Option<&'static str> {
+pub fn description(snapshot: &CatalogView, number: u32, class: u32) -> Option<&'static str> {
     match class {
         NAMESPACES if number == PUBLIC => Some("standard public schema"),
         NAMESPACES if number == PG_CATALOG => Some("system catalog schema"),
@@ -276,7 +276,7 @@ pub fn description(snapshot: &Snapshot, number: u32, class: u32) -> Option<&'sta
 }
 
 /// `pg_description`
-pub fn descriptions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn descriptions(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let extensions = snapshot.extensions.iter().map(|extension| extension.oid);
     let extensions = extensions
         .chain([PLPGSQL])
@@ -298,7 +298,7 @@ pub fn descriptions(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_settings`
-pub fn settings(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn settings(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for info in snapshot.settings.describe() {
         let choices = info.enumvals.map(array_of_words);
         let (file, line) = info.source_place.unzip();
@@ -338,7 +338,7 @@ fn line_number(line: u32) -> Datum {
 }
 
 /// `pg_file_settings`
-pub fn file_settings(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn file_settings(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(configuration) = snapshot.settings.configuration() else {
         return Ok(());
     };

@@ -5,8 +5,8 @@ use super::deparse;
 use super::foreign_keys;
 use super::relations;
 use super::rows::{Cell, Rows, flag, number, oid, text};
-use super::snapshot::{
-    BTREE_AM, HEAP_AM, INFORMATION_SCHEMA, Index, OWNER, PG_CATALOG, Snapshot, Table,
+use super::view::{
+    BTREE_AM, CatalogView, HEAP_AM, INFORMATION_SCHEMA, Index, OWNER, PG_CATALOG, Table,
 };
 use crate::catalog::DroppedColumn;
 use crate::error::SqlResult;
@@ -60,7 +60,7 @@ pub fn system_classes(rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_class` rows of the database's tables and indexes.
-pub fn classes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn classes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         let mut row = class(table.oid, &table.name, table.schema_oid, "r");
         row.extend([
@@ -133,7 +133,7 @@ pub fn system_attributes(rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_attribute` rows of the database's tables and indexes.
-pub fn attributes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn attributes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for column in &table.columns {
             let attnum = usize::try_from(column.attnum).unwrap_or(0);
@@ -178,7 +178,7 @@ fn dropped_attribute(table: u32, column: &DroppedColumn) -> Vec<Cell> {
 }
 
 /// `pg_attrdef`
-pub fn defaults(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn defaults(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for column in &table.columns {
             let shown = match (&column.default, &column.generated) {
@@ -198,7 +198,7 @@ pub fn defaults(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// A default as PostgreSQL shows it.
-pub(super) fn shown_default(snapshot: &Snapshot, default: &str, ty: SqlType) -> String {
+pub(super) fn shown_default(snapshot: &CatalogView, default: &str, ty: SqlType) -> String {
     let by_sequence = snapshot.shown_default(default);
     by_sequence.unwrap_or_else(|| deparse::default(default, ty))
 }
@@ -229,7 +229,7 @@ fn collation(table: &Table, position: usize) -> u32 {
 }
 
 /// `pg_index`
-pub fn indexes(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn indexes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for index in &table.indexes {
             rows.push(index_row(table, index))?;
@@ -272,7 +272,7 @@ fn index_row(table: &Table, index: &Index) -> Vec<Cell> {
 }
 
 /// `pg_constraint`
-pub fn constraints(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn constraints(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for (constraint, column) in table.not_null() {
             let mut row = constraint_row(table, constraint.oid, &constraint.name, "n");
@@ -333,7 +333,7 @@ fn constraint_row(table: &Table, number: u32, name: &str, code: &str) -> Vec<Cel
 }
 
 /// `pg_tables`
-pub fn tables_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn tables_view(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let mut row = |schema: &str, name: &str, indexes: bool, triggers: bool| {
         rows.push([
             ("schemaname", text(schema)),
@@ -361,7 +361,7 @@ pub fn tables_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_indexes`
-pub fn indexes_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn indexes_view(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for index in &table.indexes {
             rows.push([
@@ -376,7 +376,7 @@ pub fn indexes_view(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
 }
 
 /// `pg_stats`: what analyze found out of the columns.
-pub fn column_statistics(snapshot: &Snapshot, rows: &mut Rows) -> SqlResult<()> {
+pub fn column_statistics(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let or_null = |value: Option<String>| value.map_or(Datum::Null, text);
     for table in snapshot.tables.iter() {
         for (at, column) in table.columns.iter().enumerate() {

@@ -12,7 +12,7 @@ const MOST: usize = 8192;
 
 /// The pages offered, and who waits for some to be written.
 #[derive(Default)]
-pub(crate) struct Offers {
+pub(crate) struct CleanQueue {
     pages: Mutex<Vec<(PageId, FrameId)>>,
     /// Rounds of writing done.
     rounds: Mutex<u64>,
@@ -50,7 +50,7 @@ impl Stopwatch {
     }
 }
 
-impl Offers {
+impl CleanQueue {
     /// Adds pages; says whether there were any.
     pub(super) fn add(&self, pages: impl Iterator<Item = (PageId, FrameId)>) -> bool {
         let mut pages = pages.peekable();

@@ -208,7 +208,7 @@ impl MadeRows {
 
 /// One session's view of the catalog.
 #[derive(Clone)]
-pub struct Snapshot {
+pub struct CatalogView {
     /// Session user.
     pub user: String,
     /// Name of the database.
@@ -283,7 +283,7 @@ impl Relation<'_> {
     }
 }
 
-impl Snapshot {
+impl CatalogView {
     /// A relation by oid.
     pub fn relation(&self, oid: u32) -> Option<Relation<'_>> {
         for table in self.tables.iter() {
