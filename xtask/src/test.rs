@@ -5,18 +5,8 @@ use std::process::Command;
 
 use crate::{again, clients, run, tidy};
 
-/// Debug assertions for this workspace's crates; the dependencies' settings stay as they are,
-/// so that nothing is compiled twice. The SQL layer, by far the slowest to compile, is optimised
-/// less: tests do not measure.
-const CHECKED: [&str; 7] = [
-    "--release",
-    "--config",
-    "profile.release.debug-assertions=true",
-    "--config",
-    "profile.release.overflow-checks=true",
-    "--config",
-    "profile.release.package.evenkeel-sql.opt-level=1",
-];
+/// The profile of everything that is compiled here.
+const CHECKED: [&str; 2] = ["--profile", "checked"];
 
 pub fn test(args: &[String]) -> Result<(), String> {
     let fast = args.iter().any(|arg| arg == "--fast");
@@ -32,13 +22,8 @@ pub fn test(args: &[String]) -> Result<(), String> {
     tidy::tidy()?;
     step("clippy");
     let mut clippy = run::cargo();
-    clippy.args([
-        "clippy",
-        "--release",
-        "--workspace",
-        "--all-targets",
-        "--quiet",
-    ]);
+    clippy.arg("clippy").args(CHECKED);
+    clippy.args(["--workspace", "--all-targets", "--quiet"]);
     run::check("clippy", clippy.args(["--", "-D", "warnings"]))?;
     step("build");
     let mut build = run::cargo();
@@ -66,7 +51,7 @@ pub fn test(args: &[String]) -> Result<(), String> {
         tests.env("EVENKEEL_PG_BIN", &pg_bin);
         tests.envs(pg18_bin.iter().map(|bin| ("EVENKEEL_PG18_BIN", bin)));
         tests.env("EVENKEEL_SKIPPED", &skipped);
-        tests.env("EVENKEEL_BIN", run::target_dir().join("release/evenkeel"));
+        tests.env("EVENKEEL_BIN", run::target_dir().join("checked/evenkeel"));
         tests
     };
     let passed = again::run(tests);
@@ -134,7 +119,8 @@ fn loom() -> Result<(), String> {
     let mut models = run::cargo();
     models.env("RUSTFLAGS", "--cfg loom");
     models.env("CARGO_TARGET_DIR", run::target_dir().join("loom"));
-    models.args(["test", "--release", "-p", "evenkeel-storage"]);
+    models.arg("test").args(CHECKED);
+    models.args(["-p", "evenkeel-storage"]);
     run::check("the loom models", models.args(["--test", "loom"]))
 }
 

@@ -13,10 +13,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use evenkeel_engine::memory::counting::CountingAllocator;
+use tikv_jemallocator::Jemalloc;
 
-/// The memory budget looks at its total.
+/// The memory budget looks at its total. jemalloc gives free memory back to the system by itself,
+/// from a thread of its own (`.cargo/config.toml` has its settings).
 #[global_allocator]
-static ALLOCATOR: CountingAllocator = CountingAllocator;
+static ALLOCATOR: CountingAllocator<Jemalloc> = CountingAllocator(Jemalloc);
 
 /// A transactional database engine of PostgreSQL's shape.
 #[derive(Parser)]

@@ -226,7 +226,6 @@ fn serve_database(
             tracing::warn!("received {name} again: ending at once, the next start will recover");
             std::process::exit(1);
         });
-        tokio::spawn(give_memory_back());
         let reopen: Reopen = Arc::new(move || opener.reopen());
         Ok(server.run(reopen).await?)
     })
@@ -258,22 +257,6 @@ async fn load_when_told_to(mut hangup: Signal, configuration: Arc<Configuration>
         let load = tokio::task::spawn_blocking(move || configuration.reload());
         if let Ok(Err(error)) = load.await {
             tracing::error!("the configuration is not loaded again: {error}");
-        }
-    }
-}
-
-/// Gives memory back to the system when much of it has become free: the allocator would keep it.
-async fn give_memory_back() {
-    const LOOK: Duration = Duration::from_secs(1);
-    const MUCH: usize = 16 << 20;
-    let mut most = 0;
-    loop {
-        tokio::time::sleep(LOOK).await;
-        most = most.max(counting::most_in_use());
-        let in_use = counting::in_use();
-        if most.saturating_sub(in_use) >= MUCH {
-            most = in_use;
-            let _ = tokio::task::spawn_blocking(counting::trim).await;
         }
     }
 }

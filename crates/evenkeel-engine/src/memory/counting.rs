@@ -11,45 +11,20 @@ const COUNTED_AT_ONCE: usize = 64 << 10;
 
 static TOTAL: AtomicIsize = AtomicIsize::new(0);
 
-/// The greatest total since [`most_in_use`] was last asked.
-static MOST: AtomicIsize = AtomicIsize::new(0);
-
 thread_local! {
     /// Neither needs a destructor nor allocates: it can be used by the allocator itself, and while
     /// a thread ends.
     static COUNTED: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting.
+/// An allocator that counts what it takes from another, by default the system's.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct CountingAllocator;
+pub struct CountingAllocator<A = System>(pub A);
 
 /// Bytes allocated and not freed, give or take what threads have not added yet.
 #[must_use]
 pub fn in_use() -> usize {
     usize::try_from(TOTAL.load(Ordering::Relaxed)).unwrap_or(0)
-}
-
-/// The most bytes that were in use at once since this was asked last. Samples of [`in_use`] would
-/// miss a peak that lasted less than the time between two of them.
-#[must_use]
-pub fn most_in_use() -> usize {
-    let most = MOST.swap(TOTAL.load(Ordering::Relaxed), Ordering::Relaxed);
-    usize::try_from(most).unwrap_or(0)
-}
-
-/// Gives memory that is free in the allocator back to the system. It may take milliseconds.
-pub fn trim() {
-    #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    {
-        unsafe extern "C" {
-            fn malloc_trim(pad: usize) -> i32;
-        }
-        // SAFETY: glibc's function takes no pointers and may be called from any thread.
-        unsafe {
-            malloc_trim(0);
-        }
-    }
 }
 
 #[inline]
@@ -60,11 +35,7 @@ fn count(bytes: isize) {
             counted.set(sum);
         } else {
             counted.set(0);
-            let total = TOTAL.fetch_add(sum, Ordering::Relaxed).wrapping_add(sum);
-            // Read first: a total that only moves below the peak costs no second locked write.
-            if total > MOST.load(Ordering::Relaxed) {
-                MOST.fetch_max(total, Ordering::Relaxed);
-            }
+            TOTAL.fetch_add(sum, Ordering::Relaxed);
         }
     });
 }
@@ -74,12 +45,12 @@ fn size(bytes: usize) -> isize {
     bytes.cast_signed()
 }
 
-// SAFETY: every call is passed on to the system's allocator as it is; counting neither allocates
-// nor unwinds.
-unsafe impl GlobalAlloc for CountingAllocator {
+// SAFETY: every call is passed on to the other allocator as it is; counting neither allocates nor
+// unwinds.
+unsafe impl<A: GlobalAlloc> GlobalAlloc for CountingAllocator<A> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises about `layout` are those that `System` asks for.
-        let memory = unsafe { System.alloc(layout) };
+        // SAFETY: the caller's promises about `layout` are those that the allocator asks for.
+        let memory = unsafe { self.0.alloc(layout) };
         if !memory.is_null() {
             count(size(layout.size()));
         }
@@ -88,7 +59,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as in `alloc`.
-        let memory = unsafe { System.alloc_zeroed(layout) };
+        let memory = unsafe { self.0.alloc_zeroed(layout) };
         if !memory.is_null() {
             count(size(layout.size()));
         }
@@ -97,13 +68,13 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         count(-size(layout.size()));
-        // SAFETY: `memory` is from this allocator with this layout, and so from `System`.
-        unsafe { System.dealloc(memory, layout) }
+        // SAFETY: `memory` is from this allocator with this layout, and so from the other.
+        unsafe { self.0.dealloc(memory, layout) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: as in `dealloc`; the caller promises that `new_size` is valid.
-        let new = unsafe { System.realloc(memory, layout, new_size) };
+        let new = unsafe { self.0.realloc(memory, layout, new_size) };
         if !new.is_null() {
             count(size(new_size) - size(layout.size()));
         }
@@ -121,18 +92,15 @@ mod tests {
         let before = TOTAL.load(Ordering::Relaxed);
         // SAFETY: the layout is not empty, and what is freed was allocated with it.
         unsafe {
-            let memory = CountingAllocator.alloc(layout);
+            let memory = CountingAllocator(System).alloc(layout);
             assert!(!memory.is_null());
             assert!(TOTAL.load(Ordering::Relaxed) >= before + size(8 << 20) - size(1 << 20));
-            let larger = CountingAllocator.realloc(memory, layout, 16 << 20);
+            let larger = CountingAllocator(System).realloc(memory, layout, 16 << 20);
             assert!(!larger.is_null());
             assert!(TOTAL.load(Ordering::Relaxed) >= before + size(15 << 20));
             let layout = Layout::from_size_align(16 << 20, 4096).unwrap();
-            CountingAllocator.dealloc(larger, layout);
+            CountingAllocator(System).dealloc(larger, layout);
         }
         assert!(TOTAL.load(Ordering::Relaxed) <= before + size(1 << 20));
-        assert!(size(most_in_use()) >= before + size(15 << 20));
-        assert!(size(most_in_use()) <= before + size(2 << 20));
-        trim();
     }
 }
