@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use evenkeel_engine::memory::{OutOfMemory, Reservation, SessionMemory};
 use evenkeel_expr::large_bytes;
-use evenkeel_types::Datum;
+use evenkeel_types::row::RowLayout;
+use evenkeel_types::{Datum, TypeResult};
 
 /// Bytes of large values with which a batch is full, whatever its rows.
 const HEAVY: usize = 1 << 20;
@@ -14,7 +15,11 @@ const HEAVY: usize = 1 << 20;
 pub struct Batch {
     width: usize,
     rows: usize,
+    /// Those of the rows, then others that will be overwritten: a value that takes the place of one
+    /// of its type need not drop it, and has its memory.
     data: Vec<Datum>,
+    /// How many of these are the rows'.
+    used: usize,
     /// Bytes of the large values.
     large: usize,
     /// The charge of those that were computed for it.
@@ -34,8 +39,9 @@ impl Batch {
     pub(crate) fn reset(&mut self, width: usize) {
         self.width = width;
         self.rows = 0;
-        self.data.clear();
+        self.used = 0;
         if self.large != 0 {
+            self.data.clear();
             self.large = 0;
             self.charge = None;
         }
@@ -114,33 +120,63 @@ impl Batch {
     /// Appends a copy of a row.
     pub(crate) fn push_row(&mut self, row: &[Datum]) {
         debug_assert_eq!(row.len(), self.width, "a row of another width");
-        self.data.extend_from_slice(row);
-        self.large += row.iter().map(large_bytes).sum::<usize>();
+        for value in row {
+            self.large += large_bytes(value);
+            self.slot().clone_from(value);
+        }
         self.rows += 1;
     }
 
-    /// Appends the values of a row, which leaves NULLs.
+    /// Appends the values of a row, which leaves others in it.
     pub(crate) fn push_taken(&mut self, row: &mut [Datum]) {
         debug_assert_eq!(row.len(), self.width, "a row of another width");
-        let large = &mut self.large;
-        let taken = row.iter_mut().map(|slot| {
-            *large += large_bytes(slot);
-            take(slot)
-        });
-        self.data.extend(taken);
+        for value in row {
+            self.large += large_bytes(value);
+            std::mem::swap(self.slot(), value);
+        }
         self.rows += 1;
+    }
+
+    /// Appends the columns of a row that is simple.
+    #[inline]
+    pub(crate) fn push_stored(
+        &mut self,
+        row: &[u8],
+        layout: &RowLayout,
+        columns: &[usize],
+    ) -> TypeResult<()> {
+        debug_assert_eq!(columns.len(), self.width, "a row of another width");
+        let first = self.used;
+        for column in columns {
+            layout.read_simple(row, *column, self.slot())?;
+        }
+        // A value that fits into a page is not large, but a string may have had a larger one's memory.
+        let read = &self.data[first..self.used];
+        self.large += read.iter().map(large_bytes).sum::<usize>();
+        self.rows += 1;
+        Ok(())
+    }
+
+    /// The place of the next value.
+    #[inline]
+    fn slot(&mut self) -> &mut Datum {
+        if self.used == self.data.len() {
+            self.data.push(Datum::Null);
+        }
+        self.used += 1;
+        &mut self.data[self.used - 1]
     }
 
     /// Appends a value of the row that [`Batch::end_row`] ends.
     pub(crate) fn push_value(&mut self, value: Datum) {
         self.large += large_bytes(&value);
-        self.data.push(value);
+        *self.slot() = value;
     }
 
     /// Ends a row of values.
     pub(crate) fn end_row(&mut self) {
         self.rows += 1;
-        debug_assert_eq!(self.data.len(), self.rows * self.width, "a row's width");
+        debug_assert_eq!(self.used, self.rows * self.width, "a row's width");
     }
 }
 

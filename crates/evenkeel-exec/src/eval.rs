@@ -59,16 +59,16 @@ impl Cx {
     pub fn passes(&self, node: &Node, row: &[Datum]) -> ExecResult<bool> {
         let passes = self.holds(&node.filter, row)?;
         if !passes {
-            self.count_removed(node);
+            self.count_removed(node, 1);
         }
         Ok(passes)
     }
 
-    /// Counts a row that a node's filter left out.
+    /// Counts rows that a node's filter left out.
     #[inline]
-    pub fn count_removed(&self, node: &Node) {
+    pub fn count_removed(&self, node: &Node, rows: u64) {
         if let Some(measures) = &self.measures {
-            measures.change(node, |measure| measure.removed += 1);
+            measures.change(node, |measure| measure.removed += rows);
         }
     }
 

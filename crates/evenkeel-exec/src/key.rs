@@ -85,7 +85,7 @@ impl HashSeed {
 
     /// The hash of a key.
     #[inline]
-    pub fn hash(self, key: &[Datum]) -> u64 {
+    pub fn hash<'d>(self, key: impl IntoIterator<Item = &'d Datum>) -> u64 {
         let mut hasher = KeyHasher(self.0);
         for value in key {
             hasher.value(value);

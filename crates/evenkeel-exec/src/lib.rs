@@ -17,6 +17,7 @@ mod measure;
 mod new_row;
 mod nodes;
 mod partitions;
+mod raw_test;
 mod recheck;
 mod relations;
 mod rows;

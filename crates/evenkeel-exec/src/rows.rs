@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_engine::Tid;
 use evenkeel_engine::heap::rows::RowBatch;
 use evenkeel_engine::memory::Reservation;
-use evenkeel_engine::table::Table;
+use evenkeel_engine::table::{Scan, Table};
 use evenkeel_planner::plan::Node;
 use evenkeel_planner::relation::Relation;
 use evenkeel_storage::BlockNumber;
@@ -16,12 +16,20 @@ use crate::batch::Batch;
 use crate::context::Cx;
 use crate::error::{ExecError, ExecResult};
 use crate::large::{RowReader, reading_bytes};
+use crate::raw_test::RawTest;
 use crate::walk::slots;
 
 /// A table that is scanned, and which columns are decoded when.
 pub(crate) struct ScannedTable {
     pub table: Arc<Table>,
     layout: Arc<RowLayout>,
+    /// The first programs of the filter, as far as they are tests of stored bytes.
+    tests: Vec<RawTest>,
+    /// The columns of the slots, if simple rows that pass the tests are the node's output as they
+    /// are.
+    direct: Option<Vec<usize>>,
+    /// How much of a simple row is looked at, if that is not all of it.
+    prefix: Option<usize>,
     /// Slots and columns that each of the filter's programs is the first to look at: a row that
     /// one leaves out is decoded no further.
     early: Vec<Vec<(usize, usize)>>,
@@ -78,15 +86,52 @@ impl ScannedTable {
             early.push(first);
             late = rest;
         }
+        let placed = node.mark.is_some();
+        let tests: Vec<RawTest> = node
+            .filter
+            .iter()
+            .map_while(|program| RawTest::of(program, &layout, columns, &cx.params))
+            .collect();
+        let direct = !placed && node.project.is_none() && tests.len() == node.filter.len();
+        let fixed = |column: &usize| layout.fixed_slot(*column).is_some();
+        let prefix = !placed && columns.iter().all(fixed);
         Ok(ScannedTable {
+            prefix: prefix.then(|| layout.slots_end()),
+            direct: direct.then(|| columns.to_vec()),
+            tests,
             table,
             layout,
             charge: cx.reservation(),
             early,
             late,
-            scratch: vec![Datum::Null; columns.len() + usize::from(node.mark.is_some())],
-            placed: node.mark.is_some(),
+            scratch: vec![Datum::Null; columns.len() + usize::from(placed)],
+            placed,
         })
+    }
+
+    /// How many of a row's first bytes are needed; none of one that the tests leave out.
+    #[inline]
+    fn needed(&self, row: &[u8]) -> Option<usize> {
+        if !self.layout.is_simple(row) {
+            return Some(row.len());
+        }
+        let wanted = self.tests.iter().all(|test| test.holds(row));
+        wanted.then(|| self.prefix.unwrap_or(row.len()))
+    }
+
+    /// Replaces `page` by the rows of a scan's next page, without those that the tests leave out;
+    /// false at the end.
+    pub fn next_page(
+        &self,
+        scan: &mut Scan,
+        page: &mut RowBatch,
+        (node, cx): (&Node, &Cx),
+    ) -> ExecResult<bool> {
+        let Some(seen) = scan.next_page_of(&mut |row| self.needed(row), page)? else {
+            return Ok(false);
+        };
+        cx.count_removed(node, seen.saturating_sub(page.len() as u64));
+        Ok(true)
     }
 
     fn decode(&mut self, row: &[u8], wanted: Wanted, cx: &Cx) -> ExecResult<()> {
@@ -94,6 +139,13 @@ impl ScannedTable {
             Wanted::By(program) => &self.early[program],
             Wanted::Late => &self.late,
         };
+        if self.layout.is_simple(row) {
+            for (slot, column) in wanted {
+                self.layout
+                    .read_simple(row, *column, &mut self.scratch[*slot])?;
+            }
+            return Ok(());
+        }
         for (slot, column) in wanted {
             self.scratch[*slot] = match self.layout.read(row, *column)? {
                 Ok(value) => value,
@@ -127,7 +179,7 @@ impl ScannedTable {
         for (at, program) in node.filter.iter().enumerate() {
             self.decode(row, Wanted::By(at), cx)?;
             if !cx.holds(std::slice::from_ref(program), &self.scratch)? {
-                cx.count_removed(node);
+                cx.count_removed(node, 1);
                 return Ok(false);
             }
         }
@@ -147,6 +199,16 @@ impl ScannedTable {
         while at < page.len() && !out.is_full(most) {
             let (row, place) = (page.row(at), page.tid(at));
             at += 1;
+            if let Some(columns) = &self.direct
+                && self.layout.is_simple(row)
+            {
+                if self.tests.iter().all(|test| test.holds(row)) {
+                    out.push_stored(row, &self.layout, columns)?;
+                } else {
+                    cx.count_removed(node, 1);
+                }
+                continue;
+            }
             self.forget_fetched()?;
             if self.placed
                 && let Some(last) = self.scratch.last_mut()

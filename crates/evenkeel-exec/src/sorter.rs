@@ -44,6 +44,9 @@ pub(crate) struct Sorter {
     space: Arc<TempSpace>,
     limit: usize,
     bound: Option<usize>,
+    /// Whether the first `bound` entries are the first of all rows so far, in order: a row behind
+    /// the last of them is let go at once.
+    cut: bool,
     merge: Option<Merge>,
     count: u64,
 }
@@ -154,6 +157,7 @@ impl Sorter {
             space: Arc::clone(&cx.env.temp),
             limit: cx.env.limits.work_mem,
             bound: None,
+            cut: false,
             merge: None,
             count: 0,
         }
@@ -184,11 +188,32 @@ impl Sorter {
         self.entries.len() - self.ends.last().copied().unwrap_or(0)
     }
 
-    /// Appends a row, whose values are taken. Work before is settled.
+    /// Whether so many rows come before a row that it will not be read.
+    #[inline]
+    fn is_cut(&self, row: &[Datum]) -> bool {
+        let Some(bound) = self.bound.filter(|_| self.cut) else {
+            return false;
+        };
+        let Some(last) = bound.checked_sub(1).and_then(|at| self.entries.get(at)) else {
+            return false;
+        };
+        let prefix = Self::prefix(&self.keys, row);
+        if prefix != last.prefix {
+            return prefix > last.prefix;
+        }
+        let last = Self::row(&self.rows, self.width, *last);
+        compare_rows(row, last, &self.keys).is_ge()
+    }
+
+    /// Appends a row, whose values are taken if it may be among those that are read. Work before is
+    /// settled.
     pub fn push(&mut self, row: &mut [Datum]) -> ExecResult<()> {
         debug_assert_eq!(row.len(), self.width, "a row of another width");
         debug_assert!(self.work.is_none(), "a row into a merge");
         self.count += 1;
+        if self.is_cut(row) {
+            return Ok(());
+        }
         let bytes = row_bytes(row) + ENTRY;
         // The row that finds no room is held in any case, until the merge has moved it.
         let room = self.reservation.bytes().saturating_add(bytes) <= self.limit
@@ -252,6 +277,7 @@ impl Sorter {
                         .then_some(entries.len())
                         .into_iter()
                         .collect();
+                    self.cut = true;
                     (self.rows, self.entries) = (rows, entries);
                     // Less than before.
                     let _ = self.reservation.resize(bytes);
@@ -307,6 +333,7 @@ impl Sorter {
 
     /// Begins to write the rows in memory to disk as one run.
     fn spill(&mut self) -> ExecResult<()> {
+        self.cut = false;
         let run = self.new_run();
         self.merge_memory(Sink::Disk(run, 0))
     }

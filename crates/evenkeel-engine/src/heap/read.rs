@@ -10,7 +10,9 @@ use super::visibility::VisibilityChecker;
 use crate::error::EngineResult;
 use crate::types::{Tid, Xid};
 
-/// Appends the rows of a page that the snapshot sees.
+/// Appends the rows of a page that the snapshot sees, as far as `wanted` says: how many of a row's
+/// first bytes, or nothing of it. It is asked under the page lock. Returns how many rows the
+/// snapshot sees.
 ///
 /// # Errors
 /// When a transaction's status has to be read and cannot be.
@@ -18,22 +20,28 @@ pub fn read_page(
     guard: &mut ReadGuard<'_>,
     block: BlockNumber,
     checker: &mut VisibilityChecker<'_>,
+    wanted: &mut impl FnMut(&[u8]) -> Option<usize>,
     out: &mut RowBatch,
-) -> EngineResult<()> {
+) -> EngineResult<u64> {
     if !guard.is_heap() {
-        return Ok(());
+        return Ok(0);
     }
     let all_visible = guard.all_visible();
+    let mut seen = 0;
     for slot in 1..=guard.slots() {
         let Some((offset, length)) = guard.tuple_at(slot) else {
             continue;
         };
         if all_visible || checker.sees(offset, &guard.header(offset))? {
-            out.push(Tid::new(block, slot), guard.row(offset, length));
+            seen += 1;
+            let row = guard.row(offset, length);
+            if let Some(row) = wanted(row).and_then(|bytes| row.get(..bytes)) {
+                out.push(Tid::new(block, slot), row);
+            }
         }
     }
     checker.apply_hints(guard);
-    Ok(())
+    Ok(seen)
 }
 
 /// Where a walk of a HOT chain begins.

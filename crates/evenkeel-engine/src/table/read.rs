@@ -47,20 +47,34 @@ impl Scan {
     /// # Errors
     /// `Cancelled`; damage; storage failures.
     pub fn next_page(&mut self, batch: &mut RowBatch) -> EngineResult<bool> {
+        let mut whole = |row: &[u8]| Some(row.len());
+        Ok(self.next_page_of(&mut whole, batch)?.is_some())
+    }
+
+    /// As [`Scan::next_page`], of each visible row as many of its first bytes as `wanted` says, or
+    /// nothing. Returns how many visible rows the page has; none at the end. `wanted` is asked under
+    /// the page lock, perhaps twice for a row: it must be quick.
+    ///
+    /// # Errors
+    /// `Cancelled`; damage; storage failures.
+    pub fn next_page_of(
+        &mut self,
+        wanted: &mut impl FnMut(&[u8]) -> Option<usize>,
+        batch: &mut RowBatch,
+    ) -> EngineResult<Option<u64>> {
         batch.clear();
         while let Some(block) = self.pass.next() {
             if let Some(flag) = &self.cancel {
                 flag.check()?;
             }
-            let (block, ring) = (BlockNumber(block), self.pass.ring());
-            self.table.read_block(&self.snapshot, block, ring, batch)?;
-            if !batch.is_empty() {
-                let counters = self.table.counters();
-                counters.sequential_read(0, batch.len() as u64);
-                return Ok(true);
+            let at = (BlockNumber(block), self.pass.ring());
+            let seen = self.table.read_block(&self.snapshot, at, wanted, batch)?;
+            if seen > 0 {
+                self.table.counters().sequential_read(0, seen);
+                return Ok(Some(seen));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 }
 
@@ -336,23 +350,24 @@ impl Table {
         Ok(())
     }
 
-    /// Appends the visible rows of a block, and prunes it if it is short of space.
+    /// Appends the visible rows of a block as [`read_page`] does, and prunes it if it is short of
+    /// space.
     pub(super) fn read_block(
         &self,
         snapshot: &Snapshot,
-        block: BlockNumber,
-        strategy: Strategy<'_>,
+        (block, strategy): (BlockNumber, Strategy<'_>),
+        wanted: &mut impl FnMut(&[u8]) -> Option<usize>,
         out: &mut RowBatch,
-    ) -> EngineResult<()> {
+    ) -> EngineResult<u64> {
         let _frames = self.reserve_for_reading();
         let before = out.len();
         let mut checker = VisibilityChecker::new(snapshot);
-        let guard = self.retry(|| {
+        let (guard, seen) = self.retry(|| {
             out.truncate(before);
             checker.start_again();
             let mut guard = self.heap().read_with(block, strategy)?;
-            read_page(&mut guard, block, &mut checker, out)?;
-            Ok(guard)
+            let seen = read_page(&mut guard, block, &mut checker, wanted, out)?;
+            Ok((guard, seen))
         })?;
         out.read_under(before, snapshot);
         if guard.prune_xid().is_some() && guard.gap() < SHORT_OF_SPACE {
@@ -363,7 +378,7 @@ impl Table {
                 self.prune_locked(&mut page, &horizon)?;
             }
         }
-        Ok(())
+        Ok(seen)
     }
 
     /// The version that `snapshot` sees of the row at `tid`, or of the HOT chain that starts

@@ -104,7 +104,9 @@ impl Table {
                 flag.check()?;
             }
             page.clear();
-            self.read_block(snapshot, BlockNumber(block), pass.ring(), &mut page)?;
+            let at = (BlockNumber(block), pass.ring());
+            let mut whole = |row: &[u8]| Some(row.len());
+            self.read_block(snapshot, at, &mut whole, &mut page)?;
             for (tid, row) in page.iter() {
                 key.clear();
                 let kind = extractor.key(row, &mut key);

@@ -52,7 +52,7 @@ impl Operator for SeqScan {
                     };
                     scan.cancelled_by(&cx.env.cancel)
                 });
-                self.done = !scan.next_page(&mut self.page)?;
+                self.done = !table.next_page(scan, &mut self.page, (node, cx))?;
             }
             if self.done {
                 self.scan = None;

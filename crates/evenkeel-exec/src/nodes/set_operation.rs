@@ -98,7 +98,7 @@ impl SetOperation {
         let level = self.source.as_ref().map_or(0, |(pair, ..)| pair.level);
         for at in 0..self.rows.len() {
             let row = self.rows.row_mut(at);
-            let hash = self.seed.hash(row);
+            let hash = self.seed.hash(&*row);
             let (keys, width) = (&self.keys, row.len());
             let found = self.index.find(hash, |at| {
                 same_keys(&keys[at * width..(at + 1) * width], row)

@@ -189,6 +189,22 @@ fn a_large_sort_in_little_memory_is_the_same_sort() {
     ));
 }
 
+#[test]
+fn a_limit_over_many_rows_keeps_the_first_of_them() {
+    let fixture = Fixture::new();
+    let rows: Vec<Row> = (0..20_000)
+        .map(|n: i32| ints(&[Some(n.wrapping_mul(48_271) % 1009), Some(n)]))
+        .collect();
+    let keys = vec![key(0, false, false), key(1, true, false)];
+    let mut expected = rows.clone();
+    expected.sort_by(|x, y| model_order(x, y, &keys));
+    for count in [1, 5, 700] {
+        let root = sort(values(&rows, 2), keys.clone(), 0);
+        let found = fixture.ordered(plan(limit(root, None, Some(Datum::Int8(count)), None)));
+        assert_eq!(texts(&found), texts(&expected[..count as usize]));
+    }
+}
+
 fn subplan(plan: usize, kind: SubplanKind, params: Vec<(usize, Program)>) -> Program {
     let params = params.into();
     Program::Subplan(Box::new(SubplanNode { plan, kind, params }))

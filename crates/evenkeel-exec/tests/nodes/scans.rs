@@ -199,6 +199,48 @@ fn a_search_by_all_columns_of_a_unique_index_finds_one_row() {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+    #[test]
+    fn a_test_of_stored_bytes_leaves_out_what_the_filter_does(
+        rows in any_rows(), bound in -3..5i32, column in 0..2usize, turned in any::<bool>(),
+        narrow in any::<bool>(),
+    ) {
+        let mut fixture = Fixture::new();
+        let relation = fixture.table(&[SqlType::Int4; 3], &[], &rows);
+        let tested = |value: Program| match turned {
+            true => less(constant(bound), value),
+            false => less(value, constant(bound)),
+        };
+        let wanted = |row: &&Row| match &row[column] {
+            Datum::Int4(value) if turned => bound < *value,
+            Datum::Int4(value) => *value < bound,
+            _ => false,
+        };
+        let mut columns: Vec<usize> = (0..3).collect();
+        if narrow {
+            columns = vec![column];
+        }
+        let at = columns.iter().position(|at| *at == column).unwrap();
+        let kind = || NodeKind::SeqScan { relation: Arc::clone(&relation), columns: columns.clone() };
+        // The second condition is none that can be tested before the row is decoded.
+        let odd = Program::Not(Box::new(equal(slot(at), constant(3))));
+        for second in [false, true] {
+            let mut root = node(kind(), columns.len()).filter(tested(slot(at)));
+            if second {
+                root = root.filter(odd.clone());
+            }
+            let found = fixture.rows(plan(root));
+            let expected = rows.iter().filter(wanted);
+            let expected = expected.filter(|row| !second || row[column] != Datum::Int4(3));
+            let expected: Vec<Row> = expected
+                .map(|row| columns.iter().map(|at| row[*at].clone()).collect())
+                .collect();
+            prop_assert_eq!(sorted(&found), sorted(&expected));
+        }
+    }
+}
+
 #[test]
 fn a_scan_filters_before_it_projects() {
     let mut fixture = Fixture::new();

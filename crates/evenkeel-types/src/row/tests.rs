@@ -170,6 +170,34 @@ proptest! {
     }
 
     #[test]
+    fn a_simple_row_reads_into_values_as_any_row_does(
+        (types, values) in any_row(), (_, before) in any_row(), same in any::<bool>(),
+    ) {
+        let layout = RowLayout::new(&types);
+        let mut row = Vec::new();
+        layout.encode(&values, &mut row).unwrap();
+        if layout.is_simple(&row) {
+            for column in 0..types.len() {
+                let expected = layout.get(&row, column).unwrap();
+                let before = if same { values.get(column) } else { before.get(column) };
+                let mut read = before.cloned().unwrap_or(Datum::Null);
+                layout.read_simple(&row, column, &mut read).unwrap();
+                prop_assert_eq!(format!("{:?}", read), format!("{:?}", expected));
+            }
+        } else {
+            prop_assert!(values.iter().any(Datum::is_null) || row.len() > ROW_TARGET);
+        }
+        for cut in 0..row.len() {
+            // No read leaves a cut row, and none panics.
+            for column in 0..types.len() {
+                if layout.is_simple(&row[..cut]) {
+                    let _ = layout.read_simple(&row[..cut], column, &mut Datum::Null);
+                }
+            }
+        }
+    }
+
+    #[test]
     fn fields_come_out_of_rows_as_out_of_values((types, values) in any_row()) {
         let layout = RowLayout::new(&types);
         let cx = TypeContext::default();

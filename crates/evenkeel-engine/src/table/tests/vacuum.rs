@@ -304,7 +304,14 @@ fn status_pages_are_not_read_under_page_locks() {
     let mut checker = crate::heap::visibility::VisibilityChecker::new(&snapshot);
     let mut seen = RowBatch::new();
     let mut guard = g.table.heap().read(BlockNumber(0)).unwrap();
-    let missed = read_page(&mut guard, BlockNumber(0), &mut checker, &mut seen);
+    let mut whole = |row: &[u8]| Some(row.len());
+    let missed = read_page(
+        &mut guard,
+        BlockNumber(0),
+        &mut checker,
+        &mut whole,
+        &mut seen,
+    );
     assert!(matches!(missed, Err(EngineError::StatusNotInMemory { .. })));
     drop((guard, snapshot));
     // Each way in lets go of the page, reads, and tries again.

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use evenkeel_expr::proc::{Accumulator, AggregateTypes, OrderedColumn, OrderedInput, ProcKind};
+use evenkeel_expr::program::Program;
 use evenkeel_planner::plan::{Aggregate, SortColumn};
-use evenkeel_types::Datum;
+use evenkeel_types::{Datum, SqlType};
 
 use crate::batch::{Batch, take};
 use crate::context::Cx;
 use crate::error::{ExecError, ExecResult};
-use crate::key::same_keys;
+use crate::hash_index::HashIndex;
+use crate::key::{HashSeed, same, same_keys};
 use crate::sorter::Sorter;
 
 /// Rows that are fed between two looks at the clock.
@@ -20,9 +22,82 @@ enum State {
     /// Takes rows as they come.
     Running(Box<dyn Accumulator>),
     /// Gathers rows that are to be sorted: arguments, then the columns of the order.
-    Gathering(Sorter),
+    Gathering(Sorter, Option<Box<Seen>>),
     /// Takes rows that have been sorted.
     Feeding(Box<dyn Accumulator>, Sorter, Option<Vec<Datum>>),
+}
+
+/// Values that an aggregate of DISTINCT ones has taken in: the sorter need not see them again. It is
+/// given up where most values are new.
+struct Seen {
+    seed: HashSeed,
+    index: HashIndex,
+    /// One after the other.
+    values: Vec<Datum>,
+    rows: usize,
+}
+
+impl Seen {
+    /// Most values that are kept.
+    const MOST: usize = 1024;
+    /// Values that are equal are the same only with these types, so that it makes no difference
+    /// which one is taken in.
+    fn fits(aggregate: &Aggregate) -> bool {
+        let exact = |ty: &SqlType| {
+            matches!(
+                ty,
+                SqlType::Bool
+                    | SqlType::Int2
+                    | SqlType::Int4
+                    | SqlType::Int8
+                    | SqlType::Date
+                    | SqlType::Timestamp(_)
+                    | SqlType::Timestamptz(_)
+                    | SqlType::Uuid
+            )
+        };
+        aggregate.distinct
+            && aggregate.order_by.is_empty()
+            && aggregate.args.len() == 1
+            && aggregate.arg_types.iter().all(exact)
+    }
+
+    fn new() -> Box<Seen> {
+        Box::new(Seen {
+            seed: HashSeed::new(),
+            index: HashIndex::default(),
+            values: Vec::new(),
+            rows: 0,
+        })
+    }
+
+    fn bytes(&self) -> usize {
+        self.values.capacity() * size_of::<Datum>() + self.index.len() * HashIndex::ROW_BYTES
+    }
+
+    /// Whether the value was there before.
+    fn has(&mut self, value: &Datum) -> bool {
+        self.rows += 1;
+        let hash = self.seed.hash([value]);
+        let values = &self.values;
+        if self
+            .index
+            .find(hash, |at| same(&values[at], value))
+            .is_some()
+        {
+            return true;
+        }
+        if self.index.len() < Self::MOST {
+            self.index.insert(hash);
+            self.values.push(value.clone());
+        }
+        false
+    }
+
+    /// Whether it saves less than it costs.
+    fn is_useless(&self) -> bool {
+        self.index.len() == Self::MOST && self.rows < 4 * Self::MOST
+    }
 }
 
 /// The aggregates of one group.
@@ -67,7 +142,11 @@ impl State {
     fn new(aggregate: &Aggregate, cx: &Cx) -> ExecResult<State> {
         if sorts(aggregate) {
             let width = aggregate.args.len() + aggregate.order_by.len();
-            return Ok(State::Gathering(Sorter::new(width, order(aggregate), cx)));
+            let seen = Seen::fits(aggregate).then(Seen::new);
+            return Ok(State::Gathering(
+                Sorter::new(width, order(aggregate), cx),
+                seen,
+            ));
         }
         match aggregate.proc.kind {
             ProcKind::Aggregate(new) => Ok(State::Running(new(&types(aggregate)))),
@@ -78,8 +157,8 @@ impl State {
     fn bytes(&self) -> usize {
         match self {
             State::Running(state) | State::Feeding(state, ..) => state.bytes(),
-            // Accounted by itself.
-            State::Gathering(_) => 0,
+            // The sorter is accounted by itself.
+            State::Gathering(_, seen) => seen.as_ref().map_or(0, |seen| seen.bytes()),
         }
     }
 
@@ -90,13 +169,32 @@ impl State {
         args: &mut Vec<Datum>,
         cx: &Cx,
     ) -> ExecResult<()> {
+        if let State::Running(state) = self {
+            // Without a copy of the row's value.
+            let own = match aggregate.args.as_slice() {
+                [] => Some(&[] as &[Datum]),
+                [Program::Slot(slot)] => row.get(*slot..=*slot),
+                _ => None,
+            };
+            if let Some(own) = own {
+                return Ok(state.add(own, cx.env.session.as_ref())?);
+            }
+        }
         args.clear();
         for arg in &aggregate.args {
             args.push(cx.eval(arg, row)?);
         }
         match self {
             State::Running(state) => Ok(state.add(args, cx.env.session.as_ref())?),
-            State::Gathering(sorter) => {
+            State::Gathering(sorter, seen) => {
+                if let (Some(known), [value]) = (seen.as_mut(), args.as_slice()) {
+                    if known.has(value) {
+                        return Ok(());
+                    }
+                    if known.is_useless() {
+                        *seen = None;
+                    }
+                }
                 let ordered_set = matches!(aggregate.proc.kind, ProcKind::OrderedSet(..));
                 if ordered_set && args.iter().any(Datum::is_null) {
                     return Ok(());
@@ -214,7 +312,7 @@ impl Group {
         cx: &Cx,
     ) -> ExecResult<bool> {
         for (state, aggregate) in self.states.iter_mut().zip(aggregates) {
-            if let State::Gathering(sorter) = state {
+            if let State::Gathering(sorter, _) = state {
                 if !sorter.finish(cx)? {
                     return Ok(false);
                 }
@@ -236,7 +334,7 @@ impl Group {
                 State::Running(state) | State::Feeding(state, ..) => {
                     out.push_value(state.finish(cx.env.session.as_ref())?);
                 }
-                State::Gathering(_) => return Err(ExecError::plan("a group that is not settled")),
+                State::Gathering(..) => return Err(ExecError::plan("a group that is not settled")),
             }
         }
         Ok(())

@@ -7,11 +7,11 @@ use evenkeel_planner::plan::Node;
 use evenkeel_types::Datum;
 
 use super::group::{Group, push_group};
-use crate::batch::{Batch, row_bytes, take};
+use crate::batch::{Batch, row_bytes};
 use crate::context::{ALL, Child, Cx, Operator, Step};
 use crate::error::{ExecError, ExecResult};
 use crate::hash_index::HashIndex;
-use crate::key::{HashSeed, same_keys};
+use crate::key::{HashSeed, same};
 use crate::partitions::{MOST_LEVELS, partition_of, partitions};
 use crate::spill::{Cursor, RowStore};
 
@@ -41,7 +41,6 @@ pub(crate) struct Hashed {
     /// The row of these that is taken in next, and the grouping set for which it is.
     at: usize,
     at_set: usize,
-    key: Vec<Datum>,
     args: Vec<Datum>,
     /// The group that is handed over next; none while rows are taken in.
     handing_over: Option<usize>,
@@ -64,7 +63,6 @@ impl Hashed {
             rows: Batch::default(),
             at: 0,
             at_set: 0,
-            key: Vec::new(),
             args: Vec::new(),
             handing_over: None,
             any_rows: false,
@@ -132,32 +130,35 @@ impl Hashed {
             }
         );
         let row = &self.rows.row(at)[..child.width];
-        let number = Datum::Int4(i32::try_from(set).unwrap_or(i32::MAX));
-        self.key.clear();
-        for (place, slot) in group.iter().enumerate() {
-            let kept = sets.get(set).is_none_or(|set| set.contains(&place));
-            let value = row.get(*slot);
-            let value = value.ok_or_else(|| ExecError::plan("a column beyond its row"))?;
-            self.key
-                .push(if kept { value.clone() } else { Datum::Null });
+        if group.iter().any(|slot| *slot >= row.len()) {
+            return Err(ExecError::plan("a column beyond its row"));
         }
-        self.key.push(number.clone());
-        let hash = self.seed.hash(&self.key);
-        let width = self.key.len();
-        let (keys, key) = (&self.keys, &self.key);
+        let number = Datum::Int4(i32::try_from(set).unwrap_or(i32::MAX));
+        // The key is not copied out of the row unless it is a new group's.
+        let kept = sets.get(set);
+        let value = |(place, slot): (usize, &usize)| match kept {
+            Some(set) if !set.contains(&place) => &Datum::Null,
+            _ => &row[*slot],
+        };
+        let key = || group.iter().enumerate().map(value).chain([&number]);
+        let hash = self.seed.hash(key());
+        let width = group.len() + 1;
+        let keys = &self.keys;
         let found = self.index.find(hash, |at| {
-            same_keys(&keys[at * width..(at + 1) * width], key)
+            let known = &keys[at * width..(at + 1) * width];
+            known.iter().zip(key()).all(|(a, b)| same(a, b))
         });
         let Some(at_group) = found else {
             if self.is_full(cx) {
                 return self.put_aside(node, at, hash, number, cx);
             }
-            let group = Group::new(aggregates, cx)?;
-            let bytes = row_bytes(&self.key) + group.bytes() + HashIndex::ROW_BYTES;
+            let new = Group::new(aggregates, cx)?;
+            let key: Vec<Datum> = key().cloned().collect();
+            let bytes = row_bytes(&key) + new.bytes() + HashIndex::ROW_BYTES;
             self.charge(bytes, cx)?;
-            self.keys.extend(self.key.iter_mut().map(take));
+            self.keys.extend(key);
             self.index.insert(hash);
-            self.groups.push(Some(group));
+            self.groups.push(Some(new));
             return self.add(node, at, self.groups.len() - 1, cx);
         };
         self.add(node, at, at_group, cx)
