@@ -1,6 +1,6 @@
 //! The state of a connection that has a session, and the answers that both protocols give.
 
-use evenkeel_sql::{CopyInSink, Session, SimpleQuery};
+use evenkeel_sql::{Session, SimpleQuery};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::response::{ReadyForQuery, TransactionStatus as WireStatus};
 use pgwire::messages::startup::ParameterStatus;
@@ -16,7 +16,7 @@ pub(crate) enum Mode {
     /// After an error in the extended protocol: everything up to Sync is skipped.
     SkipToSync,
     /// Data of COPY FROM STDIN.
-    CopyIn(Box<PendingCopy>),
+    CopyIn(CopyProtocol),
 }
 
 /// A connection that has become a session.
@@ -25,12 +25,6 @@ pub(crate) struct Connection<'w, T> {
     pub session: Session,
     pub named: Named,
     pub mode: Mode,
-}
-
-/// A COPY FROM STDIN that is waiting for data.
-pub(crate) struct PendingCopy {
-    pub sink: CopyInSink,
-    pub protocol: CopyProtocol,
 }
 
 /// Which protocol began the COPY, and so what follows it.

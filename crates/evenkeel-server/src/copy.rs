@@ -2,7 +2,7 @@
 
 use evenkeel_sql::{SqlError, SqlState};
 
-use crate::connection::{Connection, CopyProtocol, Mode, PendingCopy};
+use crate::connection::{Connection, CopyProtocol, Mode};
 use crate::error::{ConnectionError, ends_session, error_response};
 use crate::message::Message;
 use crate::wire::Transport;
@@ -10,19 +10,21 @@ use crate::wire::Transport;
 impl<T: Transport> Connection<'_, T> {
     /// The data of COPY FROM STDIN that is in the buffer.
     pub async fn copy_data(&mut self) -> Result<(), ConnectionError> {
-        while let Mode::CopyIn(copy) = &mut self.mode {
-            let session = &mut self.session;
-            let taken = self.wire.copy_data(|data| copy.sink.take(session, data))?;
-            let stored = match taken {
-                Ok(true) => copy.sink.store(&mut self.session).await,
-                Ok(false) => return Ok(()),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = stored
-                && let Mode::CopyIn(copy) = std::mem::replace(&mut self.mode, Mode::Ready)
-            {
-                self.copy_failed(copy.protocol, &error).await?;
-            }
+        if !matches!(self.mode, Mode::CopyIn(_)) {
+            return Ok(());
+        }
+        let (mut used, mut taken) = (0, Ok(()));
+        while taken.is_ok()
+            && let Some(data) = self.wire.copy_data(used)?
+        {
+            used = data.end;
+            taken = self.session.copy_data(data.body).await;
+        }
+        self.wire.drop_copy_data(used);
+        if let Err(error) = taken
+            && let Mode::CopyIn(protocol) = std::mem::replace(&mut self.mode, Mode::Ready)
+        {
+            self.copy_failed(protocol, &error).await?;
         }
         Ok(())
     }
@@ -30,37 +32,37 @@ impl<T: Transport> Connection<'_, T> {
     /// Any other message while COPY FROM STDIN is under way.
     pub async fn copy_in(
         &mut self,
-        copy: Box<PendingCopy>,
+        protocol: CopyProtocol,
         message: Message,
     ) -> Result<(), ConnectionError> {
         let failure = match message {
             // Clients may send Sync right behind the Execute that begins a COPY.
             Message::Flush | Message::Sync => {
-                self.mode = Mode::CopyIn(copy);
+                self.mode = Mode::CopyIn(protocol);
                 return Ok(());
             }
-            Message::CopyDone => match copy.sink.finish(&mut self.session).await {
+            Message::CopyDone => match self.session.copy_done().await {
                 Ok(tag) => {
                     self.put_side_effects();
                     self.command_complete(tag);
-                    return self.after_copy(copy.protocol).await;
+                    return self.after_copy(protocol).await;
                 }
                 Err(error) => error,
             },
-            Message::CopyFail(why) => copy.sink.fail(&mut self.session, why.as_str()),
+            Message::CopyFail(why) => self.session.copy_fail(why.as_str()),
             other => {
                 let message = format!(
                     "unexpected message of type {} during COPY from stdin",
                     other.name()
                 );
-                let _ = copy.sink.fail(&mut self.session, &message);
+                let _ = self.session.copy_fail(&message);
                 return Err(ConnectionError::Fatal(SqlError::new(
                     SqlState::PROTOCOL_VIOLATION,
                     message,
                 )));
             }
         };
-        self.copy_failed(copy.protocol, &failure).await
+        self.copy_failed(protocol, &failure).await
     }
 
     pub async fn copy_failed(

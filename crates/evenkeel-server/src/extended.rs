@@ -10,7 +10,7 @@ use pgwire::messages::extendedquery::{
     BindComplete, CloseComplete, ParseComplete, PortalSuspended,
 };
 
-use crate::connection::{Connection, CopyProtocol, Mode, PendingCopy};
+use crate::connection::{Connection, CopyProtocol, Mode};
 use crate::error::ConnectionError;
 use crate::message::{Bind, Execute, Message, Parse, Target};
 use crate::portals::{Portal, Progress};
@@ -172,11 +172,10 @@ impl<T: Transport> Connection<'_, T> {
                 );
                 match result.await.map_err(ConnectionError::Fatal)? {
                     StatementResult::Rows(rows) => rows,
-                    StatementResult::CopyIn(sink) => {
-                        let response = copy_in_response(sink.column_count());
+                    StatementResult::CopyIn(start) => {
+                        let response = copy_in_response(start.columns);
                         self.put(PgWireBackendMessage::CopyInResponse(response));
-                        let protocol = CopyProtocol::Extended;
-                        self.mode = Mode::CopyIn(Box::new(PendingCopy { sink, protocol }));
+                        self.mode = Mode::CopyIn(CopyProtocol::Extended);
                         return Ok(());
                     }
                     other => {

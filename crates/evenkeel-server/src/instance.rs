@@ -3,11 +3,9 @@
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use evenkeel_sql::SqlEngine;
+use evenkeel_sql::{Backends, SqlEngine};
 use parking_lot::Mutex;
 use tokio::sync::watch;
-
-use crate::cancel::Registry;
 
 /// Opens the database anew after it has failed.
 pub type Reopen = Arc<dyn Fn() -> Result<Arc<SqlEngine>, String> + Send + Sync>;
@@ -47,15 +45,40 @@ pub(crate) struct Instance {
 }
 
 /// The open database; none while it recovers.
-pub(crate) struct Instances(Mutex<Option<Instance>>);
+pub(crate) struct Instances(Mutex<State>);
+
+struct State {
+    open: Option<Instance>,
+    /// The sessions of the database that was open last: they may outlive its failure for a moment.
+    backends: Arc<Backends>,
+}
 
 impl Instances {
     pub fn new(engine: Arc<SqlEngine>) -> Instances {
-        Instances(Mutex::new(Some(Instance::of(engine))))
+        Instances(Mutex::new(State::of(engine)))
     }
 
     pub fn current(&self) -> Option<Instance> {
-        self.0.lock().clone()
+        self.0.lock().open.clone()
+    }
+
+    /// Cancels the statement of session `pid`, if `key` is its key. As in PostgreSQL nobody is told
+    /// whether it was.
+    pub fn cancel(&self, pid: i32, key: &[u8]) {
+        if !self.backends().cancel(pid, key) {
+            tracing::warn!(pid, "a cancel request with an unknown process or wrong key");
+        }
+    }
+
+    /// Ends every running statement, since the server ends.
+    pub fn shut_down_all(&self) {
+        for backend in self.backends().list() {
+            backend.shut_down();
+        }
+    }
+
+    fn backends(&self) -> Arc<Backends> {
+        Arc::clone(&self.0.lock().backends)
     }
 
     /// The database, if it serves. A caller that has seen it fail does not get that instance again,
@@ -68,12 +91,12 @@ impl Instances {
 
     /// Waits for the database to fail, ends its sessions, opens it anew; and so on. Returns when
     /// it cannot be opened.
-    pub async fn keep_open(&self, registry: &Registry, reopen: &Reopen) -> RunError {
+    pub async fn keep_open(&self, reopen: &Reopen) -> RunError {
         loop {
             let Some(failure) = self.next_failure().await else {
                 return std::future::pending().await;
             };
-            if let Err(error) = self.recover(registry, reopen).await {
+            if let Err(error) = self.recover(reopen).await {
                 return RunError::Recovery { failure, error };
             }
         }
@@ -85,9 +108,9 @@ impl Instances {
         failure.clone()
     }
 
-    async fn recover(&self, registry: &Registry, reopen: &Reopen) -> Result<(), String> {
+    async fn recover(&self, reopen: &Reopen) -> Result<(), String> {
         tracing::error!("the database has failed: ending all sessions to recover");
-        let Some(instance) = self.0.lock().take() else {
+        let Some(instance) = self.0.lock().open.take() else {
             return Err("it is recovering already".into());
         };
         let store = Arc::downgrade(instance.engine.database().store());
@@ -98,16 +121,27 @@ impl Instances {
             if begun.elapsed() > LET_GO {
                 return Err("sessions do not let go of the failed database".into());
             }
-            registry.cancel_all();
+            for backend in self.backends().list() {
+                backend.cancel();
+            }
             tokio::time::sleep(LOOK).await;
         }
         let _ = dropped.await;
         let reopen = Arc::clone(reopen);
         let opened = tokio::task::spawn_blocking(move || reopen()).await;
         let engine = opened.map_err(|error| error.to_string())??;
-        *self.0.lock() = Some(Instance::of(engine));
+        *self.0.lock() = State::of(engine);
         tracing::info!("database system is ready to accept connections");
         Ok(())
+    }
+}
+
+impl State {
+    fn of(engine: Arc<SqlEngine>) -> State {
+        State {
+            backends: Arc::clone(engine.instance().backends()),
+            open: Some(Instance::of(engine)),
+        }
     }
 }
 

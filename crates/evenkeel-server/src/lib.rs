@@ -2,7 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-mod cancel;
 mod config;
 mod connection;
 mod copy;

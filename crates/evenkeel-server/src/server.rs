@@ -11,7 +11,6 @@ use evenkeel_sql::{Client, SqlEngine};
 use tokio::net::{TcpListener, UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
-use crate::cancel::Registry;
 use crate::config::ServerConfig;
 use crate::instance::{Reopen, RunError};
 use crate::session;
@@ -66,7 +65,7 @@ impl StopHandle {
     /// `Server::run` return.
     pub fn stop(&self) {
         self.0.stopping.send_replace(true);
-        self.0.registry.shut_down_all();
+        self.0.instances.shut_down_all();
     }
 }
 
@@ -126,11 +125,7 @@ impl Server {
     pub async fn run(self, reopen: Reopen) -> Result<Arc<SqlEngine>, RunError> {
         let mut connections = JoinSet::new();
         let mut stopping = self.shared.stopping.subscribe();
-        let mut recovery = pin!(
-            self.shared
-                .instances
-                .keep_open(&self.shared.registry, &reopen)
-        );
+        let mut recovery = pin!(self.shared.instances.keep_open(&reopen));
         let outcome = loop {
             let shared = Arc::clone(&self.shared);
             tokio::select! {
@@ -162,7 +157,8 @@ impl Server {
         self.shared.stopping.send_replace(true);
         drop(self.tcp);
         drop(self.unix);
-        let left = end_all(connections, &self.shared.registry, GRACE, STUCK).await;
+        let remind = || self.shared.instances.shut_down_all();
+        let left = end_all(connections, remind, GRACE, STUCK).await;
         outcome?;
         if left > 0 {
             return Err(RunError::Stuck { sessions: left });
@@ -186,7 +182,7 @@ impl Server {
 /// compute without a wait, and nothing can end them but the process.
 async fn end_all(
     mut connections: JoinSet<()>,
-    registry: &Registry,
+    remind: impl Fn(),
     grace: Duration,
     stuck: Duration,
 ) -> usize {
@@ -202,7 +198,7 @@ async fn end_all(
             dropped = Some(Instant::now());
         }
         // A statement that began just as the others were cancelled is cancelled here.
-        registry.shut_down_all();
+        remind();
         let ended = tokio::time::timeout(REMIND, connections.join_next()).await;
         if let Ok(Some(ended)) = ended {
             report(ended);
@@ -280,10 +276,7 @@ mod tests {
             std::future::pending::<()>().await;
         });
         let (grace, stuck) = (Duration::from_millis(1), Duration::from_secs(60));
-        assert_eq!(
-            end_all(connections, &Registry::new(), grace, stuck).await,
-            0
-        );
+        assert_eq!(end_all(connections, || {}, grace, stuck).await, 0);
         assert!(*seen.borrow());
     }
 
@@ -298,10 +291,7 @@ mod tests {
             }
         });
         let (grace, stuck) = (Duration::from_millis(1), Duration::from_millis(20));
-        assert_eq!(
-            end_all(connections, &Registry::new(), grace, stuck).await,
-            1
-        );
+        assert_eq!(end_all(connections, || {}, grace, stuck).await, 1);
         ended.store(true, Ordering::Relaxed);
     }
 }

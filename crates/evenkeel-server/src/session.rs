@@ -5,9 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use evenkeel_sql::{Client, EndFlag, SessionParams, SqlError, SqlState};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::{Authentication, BackendKeyData, SecretKey};
+use rand::Rng;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use crate::connection::{Connection, Mode};
@@ -67,23 +69,11 @@ async fn start<T: Transport>(
             run_session(wire, client, shared, parameters).await
         }
         Ok(Ok(Request::Cancel { pid, secret })) => {
-            shared.registry.cancel(pid, &secret);
+            shared.instances.cancel(pid, &secret);
             Ok(())
         }
         Ok(Err(e)) => Err(e),
         Ok(Ok(Request::Closed)) | Err(_) => Ok(()),
-    }
-}
-
-/// Takes the session's entry out of the registry, however the session ends.
-struct ConnectionEntry<'a> {
-    shared: &'a Shared,
-    pid: i32,
-}
-
-impl Drop for ConnectionEntry<'_> {
-    fn drop(&mut self) {
-        self.shared.registry.remove(self.pid);
     }
 }
 
@@ -94,7 +84,9 @@ async fn run_session<T: Transport>(
     parameters: StartupParameters,
 ) -> Result<(), ConnectionError> {
     let database = parameters.known_database()?;
-    let pid = shared.registry.next_pid();
+    let mut key = vec![0_u8; if parameters.long_cancel_key { 32 } else { 4 }];
+    rand::rng().fill(key.as_mut_slice());
+    let cancel_key = Bytes::from(key);
     let instance = shared.instance()?;
     let failed = instance.failed.clone();
     let session = instance
@@ -103,17 +95,14 @@ async fn run_session<T: Transport>(
             user: parameters.user,
             database,
             settings: parameters.settings,
-            pid,
+            cancel_key: Some(cancel_key.clone()),
             client,
         })
         .map_err(ConnectionError::Fatal)?;
     // The session holds the engine, and ends with it.
     drop(instance);
-    let secret = shared
-        .registry
-        .add(pid, parameters.long_cancel_key, session.cancel_handle());
-    let _registered = ConnectionEntry { shared, pid };
-    let told = told_to_end(shared.stopping.subscribe(), failed, session.end_flag());
+    let backend = Arc::clone(session.backend());
+    let told = told_to_end(shared.stopping.subscribe(), failed, backend.end_flag());
     wire.ends_when(Box::pin(told));
     wire.charge_to(session.memory());
     let named = Named::new(session.memory());
@@ -127,12 +116,13 @@ async fn run_session<T: Transport>(
     for (name, value) in connection.session.initial_parameters() {
         connection.put_parameter(name, value);
     }
-    let secret_key = match <[u8; 4]>::try_from(secret.as_ref()) {
+    let secret_key = match <[u8; 4]>::try_from(cancel_key.as_ref()) {
         Ok(short) => SecretKey::I32(i32::from_be_bytes(short)),
-        Err(_) => SecretKey::Bytes(secret),
+        Err(_) => SecretKey::Bytes(cancel_key),
     };
     connection.put(PgWireBackendMessage::BackendKeyData(BackendKeyData::new(
-        pid, secret_key,
+        backend.pid,
+        secret_key,
     )));
     connection.ready_for_query();
     connection.run(shared).await
@@ -140,7 +130,7 @@ async fn run_session<T: Transport>(
 
 impl<T: Transport> Connection<'_, T> {
     async fn run(&mut self, shared: &Shared) -> Result<(), ConnectionError> {
-        let ending = self.session.end_flag();
+        let ending = self.session.backend().end_flag();
         loop {
             while let Some(incoming) = self.buffered().await? {
                 let next = match incoming {
@@ -178,7 +168,7 @@ impl<T: Transport> Connection<'_, T> {
     /// A message that is skipped fails its statement as an error of its own would.
     async fn refused(&mut self, kind: u8, error: &SqlError) -> Result<Next, ConnectionError> {
         match std::mem::replace(&mut self.mode, Mode::Ready) {
-            Mode::CopyIn(copy) => self.copy_failed(copy.protocol, error).await?,
+            Mode::CopyIn(protocol) => self.copy_failed(protocol, error).await?,
             Mode::SkipToSync => self.mode = Mode::SkipToSync,
             Mode::Ready if message::is_copy_data(kind) => {}
             Mode::Ready => {
@@ -201,7 +191,9 @@ impl<T: Transport> Connection<'_, T> {
             return Ok(Next::Close);
         }
         match std::mem::replace(&mut self.mode, Mode::Ready) {
-            Mode::CopyIn(copy) => return self.copy_in(copy, message).await.map(|()| Next::Go),
+            Mode::CopyIn(protocol) => {
+                return self.copy_in(protocol, message).await.map(|()| Next::Go);
+            }
             Mode::SkipToSync if !matches!(message, Message::Sync) => {
                 self.mode = Mode::SkipToSync;
                 return Ok(Next::Go);

@@ -1,4 +1,4 @@
-//! The database, the registry of sessions and the limits, which all connections share.
+//! The database and the limits, which all connections share.
 
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use evenkeel_sql::{SqlEngine, SqlError, SqlState};
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
-use crate::cancel::Registry;
 use crate::config::ServerConfig;
 use crate::error::{ConnectionError, error_response};
 use crate::instance::{Instance, Instances};
@@ -17,7 +16,6 @@ use crate::instance::{Instance, Instances};
 /// The parts of a server that all connections share.
 pub(crate) struct Shared {
     pub instances: Instances,
-    pub registry: Registry,
     pub stopping: watch::Sender<bool>,
     authentication_timeout: Mutex<Duration>,
     slots: Arc<Semaphore>,
@@ -29,7 +27,6 @@ impl Shared {
     pub fn new(engine: Arc<SqlEngine>, config: &ServerConfig) -> Shared {
         Shared {
             instances: Instances::new(engine),
-            registry: Registry::new(),
             stopping: watch::Sender::new(false),
             authentication_timeout: Mutex::new(config.authentication_timeout),
             slots: Arc::new(Semaphore::new(config.max_connections)),

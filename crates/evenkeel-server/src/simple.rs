@@ -8,7 +8,7 @@ use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use pgwire::messages::data::{FieldDescription, RowDescription};
 use pgwire::messages::response::{CommandComplete, EmptyQueryResponse};
 
-use crate::connection::{Connection, CopyProtocol, Mode, PendingCopy};
+use crate::connection::{Connection, CopyProtocol, Mode};
 use crate::error::{ConnectionError, ends_session, error_response};
 use crate::message::Text;
 use crate::wire::Transport;
@@ -40,11 +40,10 @@ impl<T: Transport> Connection<'_, T> {
         loop {
             let outcome = match self.session.next_result(&mut query).await {
                 Ok(None) => break,
-                Ok(Some(StatementResult::CopyIn(sink))) => {
-                    let response = copy_in_response(sink.column_count());
+                Ok(Some(StatementResult::CopyIn(start))) => {
+                    let response = copy_in_response(start.columns);
                     self.put(PgWireBackendMessage::CopyInResponse(response));
-                    let protocol = CopyProtocol::Simple(query);
-                    self.mode = Mode::CopyIn(Box::new(PendingCopy { sink, protocol }));
+                    self.mode = Mode::CopyIn(CopyProtocol::Simple(query));
                     return Ok(());
                 }
                 Ok(Some(result)) => self.simple_result(result).await,

@@ -72,6 +72,13 @@ pub(crate) enum Incoming {
     },
 }
 
+/// A CopyData message in the input buffer.
+pub(crate) struct CopyData<'a> {
+    pub body: &'a [u8],
+    /// Where the next message begins.
+    pub end: usize,
+}
+
 /// A connection's byte stream: TCP or a Unix socket.
 pub(crate) trait Transport: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Transport for T {}
@@ -204,29 +211,28 @@ impl<T: Transport> Wire<T> {
         self.skip -= skipped;
     }
 
-    /// Hands over the bodies of the CopyData messages that are next in the buffer, complete, until
-    /// `take` answers true or fails: its last answer, or false.
-    ///
-    /// There may be one such message per line of a load, so they are not decoded one by one.
-    pub fn copy_data<E>(
-        &mut self,
-        mut take: impl FnMut(&[u8]) -> Result<bool, E>,
-    ) -> Result<Result<bool, E>, ConnectionError> {
-        let mut used = 0;
-        let mut answer = Ok(false);
-        while let Ok(false) = answer
-            && self.skip == 0
-            && let Some(Frame { kind: b'd', length }) = frame(&self.input[used..])?
-            && self.input.len() - used >= length
-        {
-            answer = take(&self.input[used + FRAME_HEADER..used + length]);
-            used += length;
+    /// The CopyData message that is next in the buffer behind `used` bytes, if it is complete.
+    /// There may be one per line of a load, so they are not decoded one by one.
+    pub fn copy_data(&self, used: usize) -> Result<Option<CopyData<'_>>, ConnectionError> {
+        if self.skip > 0 {
+            return Ok(None);
         }
+        let input = self.input.get(used..).unwrap_or_default();
+        Ok(match frame(input)? {
+            Some(Frame { kind: b'd', length }) if input.len() >= length => Some(CopyData {
+                body: &input[FRAME_HEADER..length],
+                end: used + length,
+            }),
+            _ => None,
+        })
+    }
+
+    /// Drops `used` bytes of CopyData messages from the buffer.
+    pub fn drop_copy_data(&mut self, used: usize) {
         self.input.advance(used);
         if used > CHARGED_BYTES && self.receiving.take().is_some() {
             self.input = BytesMut::from(&self.input[..]);
         }
-        Ok(answer)
     }
 
     /// Reads more, with much room for a load; `false` when the client has closed the connection.

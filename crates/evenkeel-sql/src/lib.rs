@@ -20,10 +20,10 @@ pub mod settings;
 
 pub use error::{ErrorFields, SqlError, SqlResult, SqlState};
 pub use evenkeel_types as types;
-pub use instance::{Client, EndFlag};
+pub use instance::{Backend, Backends, Client, EndFlag};
 pub use maintenance::{Autovacuum, AutovacuumConfig};
 pub use protocol::{Column, CopyFormat, Format, Notice, TransactionStatus};
-pub use session::api::{CancelHandle, Prepared, SessionParams, SqlConfig};
+pub use session::api::{Prepared, SessionParams, SqlConfig};
 pub use session::{
-    CopyInSink, CopyOutStream, RowStream, Session, SimpleQuery, SqlEngine, StatementResult,
+    CopyInStart, CopyOutStream, RowStream, Session, SimpleQuery, SqlEngine, StatementResult,
 };

@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use bytes::Bytes;
 use evenkeel_engine::{CancelFlag, OwnXids};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -116,6 +117,19 @@ impl EndFlag {
     }
 }
 
+/// A client as it introduced itself.
+#[derive(Debug)]
+pub struct Identity {
+    /// The role.
+    pub user: String,
+    /// The database.
+    pub database: String,
+    /// Where the client is.
+    pub client: Client,
+    /// The key that cancels its statements; none that fits if there is none.
+    pub cancel_key: Option<Bytes>,
+}
+
 /// One session as others see it.
 #[derive(Debug)]
 pub struct Backend {
@@ -129,6 +143,7 @@ pub struct Backend {
     pub client: Client,
     /// When it was opened.
     pub started: i64,
+    cancel_key: Option<Bytes>,
     cancel: CancelFlag,
     end: Arc<EndFlag>,
     activity: Mutex<Activity>,
@@ -139,19 +154,14 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// A session that has just been opened.
-    pub fn new(
-        (pid, user, database): (i32, &str, &str),
-        client: Client,
-        started: i64,
-        cancel: CancelFlag,
-    ) -> Backend {
+    fn new(pid: i32, identity: Identity, started: i64, cancel: CancelFlag) -> Backend {
         Backend {
             pid,
-            user: user.to_owned(),
-            database: database.to_owned(),
-            client,
+            user: identity.user,
+            database: identity.database,
+            client: identity.client,
             started,
+            cancel_key: identity.cancel_key,
             cancel,
             end: Arc::default(),
             activity: Mutex::new(Activity {
@@ -227,9 +237,14 @@ impl Backend {
         self.transaction.lock().clone()
     }
 
-    /// Ends the running statement with 57014.
+    /// Ends the running statement with 57014; does nothing to an idle session.
     pub fn cancel(&self) {
         self.cancel.cancel();
+    }
+
+    /// Ends the running statement with 57P01, since the server ends.
+    pub fn shut_down(&self) {
+        self.cancel.shut_down();
     }
 
     /// Ends the session.
@@ -260,26 +275,47 @@ pub struct Times {
     pub killed: u64,
 }
 
-/// The open sessions, in the order in which they were opened.
+/// The open sessions of an instance by their process numbers: the only list of them.
 #[derive(Debug, Default)]
 pub struct Backends {
-    open: Mutex<BTreeMap<u64, Arc<Backend>>>,
+    open: Mutex<Open>,
     opened: AtomicU64,
     /// Totals of the closed sessions.
     closed: Mutex<Times>,
 }
 
+#[derive(Debug, Default)]
+struct Open {
+    /// The process number that was given last; numbers only name sessions.
+    last: i32,
+    sessions: BTreeMap<i32, Arc<Backend>>,
+}
+
+impl Open {
+    fn next_pid(&mut self) -> i32 {
+        loop {
+            self.last = self.last.checked_add(1).unwrap_or(1);
+            if !self.sessions.contains_key(&self.last) {
+                return self.last;
+            }
+        }
+    }
+}
+
 impl Backends {
-    /// Enters a session; the number takes it out again.
-    pub fn open(&self, backend: Arc<Backend>) -> u64 {
-        let number = self.opened.fetch_add(1, Ordering::Relaxed);
-        self.open.lock().insert(number, backend);
-        number
+    /// Enters a session under a new process number; times in microseconds since 1970 UTC.
+    pub fn open(&self, identity: Identity, started: i64, cancel: CancelFlag) -> Arc<Backend> {
+        self.opened.fetch_add(1, Ordering::Relaxed);
+        let mut open = self.open.lock();
+        let pid = open.next_pid();
+        let backend = Arc::new(Backend::new(pid, identity, started, cancel));
+        open.sessions.insert(pid, Arc::clone(&backend));
+        backend
     }
 
     /// Takes a session out; `now` in microseconds since 1970 UTC.
-    pub fn close(&self, number: u64, now: i64) {
-        let Some(backend) = self.open.lock().remove(&number) else {
+    pub fn close(&self, pid: i32, now: i64) {
+        let Some(backend) = self.open.lock().sessions.remove(&pid) else {
             return;
         };
         let spent = backend.times(now);
@@ -290,27 +326,39 @@ impl Backends {
         closed.killed += u64::from(backend.end.is_raised());
     }
 
+    /// Cancels the statement of session `pid` if `key` is its key: whether it is.
+    pub fn cancel(&self, pid: i32, key: &[u8]) -> bool {
+        let found = self.find(pid);
+        let backend = found.filter(|backend| {
+            let own = backend.cancel_key.as_deref();
+            own.is_some_and(|own| is_same(own, key))
+        });
+        if let Some(backend) = &backend {
+            backend.cancel();
+        }
+        backend.is_some()
+    }
+
     /// All sessions.
     pub fn list(&self) -> Vec<Arc<Backend>> {
-        self.open.lock().values().cloned().collect()
+        self.open.lock().sessions.values().cloned().collect()
     }
 
     /// How many there are.
     pub fn count(&self) -> usize {
-        self.open.lock().len()
+        self.open.lock().sessions.len()
     }
 
     /// A session by its process number.
     pub fn find(&self, pid: i32) -> Option<Arc<Backend>> {
-        let open = self.open.lock();
-        open.values().find(|backend| backend.pid == pid).cloned()
+        self.open.lock().sessions.get(&pid).cloned()
     }
 
     /// Totals of all sessions, open and closed.
     pub fn times(&self, now: i64) -> Times {
         let mut times = *self.closed.lock();
         times.sessions = self.opened.load(Ordering::Relaxed);
-        for backend in self.open.lock().values() {
+        for backend in self.open.lock().sessions.values() {
             let spent = backend.times(now);
             times.session += spent.session;
             times.active += spent.active;
@@ -329,5 +377,59 @@ impl Backend {
             in_block: self.in_block.load(Ordering::Relaxed),
             killed: 0,
         }
+    }
+}
+
+/// Compares keys in a time that does not tell how much of a guess was right.
+fn is_same(a: &[u8], b: &[u8]) -> bool {
+    a.len() == b.len() && a.iter().zip(b).fold(0, |acc, (x, y)| acc | (x ^ y)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(backends: &Backends, key: Option<&'static [u8]>) -> (Arc<Backend>, CancelFlag) {
+        let identity = Identity {
+            user: "u".to_owned(),
+            database: "d".to_owned(),
+            client: Client::Embedded,
+            cancel_key: key.map(Bytes::from_static),
+        };
+        let flag = CancelFlag::new();
+        (backends.open(identity, 0, flag.clone()), flag)
+    }
+
+    #[test]
+    fn only_a_sessions_own_key_cancels_its_statement() {
+        let backends = Backends::default();
+        let (keyed, flag) = open(&backends, Some(b"abcd"));
+        let (keyless, other) = open(&backends, None);
+        for (pid, key) in [
+            (keyed.pid, &b"abce"[..]),
+            (keyed.pid, b"abc"),
+            (keyed.pid, b""),
+            (keyless.pid, b""),
+            (keyless.pid, b"abcd"),
+            (99, b"abcd"),
+        ] {
+            assert!(!backends.cancel(pid, key));
+        }
+        assert!(flag.check().is_ok());
+        assert!(backends.cancel(keyed.pid, b"abcd"));
+        assert!(flag.check().is_err() && other.check().is_ok());
+        backends.close(keyed.pid, 1);
+        assert!(!backends.cancel(keyed.pid, b"abcd"));
+    }
+
+    #[test]
+    fn a_process_number_names_one_open_session() {
+        let backends = Backends::default();
+        let (first, _) = open(&backends, None);
+        backends.open.lock().last = i32::MAX;
+        let (second, _) = open(&backends, None);
+        assert_ne!(first.pid, second.pid);
+        assert!(second.pid > 0);
+        assert_eq!(backends.count(), 2);
     }
 }

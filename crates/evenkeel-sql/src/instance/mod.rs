@@ -6,6 +6,7 @@ mod backends;
 mod counters;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use evenkeel_engine::Database;
 use evenkeel_engine::stats::TableStatistics;
@@ -13,7 +14,7 @@ use evenkeel_storage::stats::IoStatsRow;
 use parking_lot::Mutex;
 
 pub use backends::{
-    Activity, Backend, Backends, Client, EndFlag, Occupation, OpenTransaction, Times,
+    Activity, Backend, Backends, Client, EndFlag, Identity, Occupation, OpenTransaction, Times,
 };
 pub use counters::{Counted, Kind, Resets};
 
@@ -21,7 +22,7 @@ pub use counters::{Counted, Kind, Resets};
 pub struct Instance {
     db: Database,
     started: i64,
-    backends: Backends,
+    backends: Arc<Backends>,
     resets: Mutex<Resets>,
     /// Where the counters of I/O stood when they were reset.
     io_base: Mutex<Vec<IoStatsRow>>,
@@ -35,7 +36,7 @@ impl Instance {
         Instance {
             db,
             started,
-            backends: Backends::default(),
+            backends: Arc::default(),
             resets: Mutex::default(),
             io_base: Mutex::default(),
             table_base: Mutex::default(),
@@ -53,7 +54,7 @@ impl Instance {
     }
 
     /// The open sessions.
-    pub fn backends(&self) -> &Backends {
+    pub fn backends(&self) -> &Arc<Backends> {
         &self.backends
     }
 

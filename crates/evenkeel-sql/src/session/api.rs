@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use evenkeel_engine::memory::Reservation;
 use evenkeel_settings::Configuration;
 use parking_lot::Mutex;
@@ -20,8 +21,8 @@ pub struct SessionParams {
     pub database: String,
     /// Settings from the startup message (`application_name`, `client_encoding`, `options`).
     pub settings: Vec<(String, String)>,
-    /// The number shown as `pg_backend_pid()`.
-    pub pid: i32,
+    /// The key by which the client cancels its statements from another connection.
+    pub cancel_key: Option<Bytes>,
     /// Where the client is.
     pub client: Client,
 }
@@ -132,23 +133,5 @@ impl Prepared {
             environment,
         };
         Ok(())
-    }
-}
-
-/// Cancels whatever a session is doing; from any thread.
-#[derive(Clone)]
-pub struct CancelHandle {
-    pub(crate) flag: evenkeel_engine::CancelFlag,
-}
-
-impl CancelHandle {
-    /// Asks the running statement to end with 57014. Does nothing to an idle session.
-    pub fn cancel(&self) {
-        self.flag.cancel();
-    }
-
-    /// Ends the running statement with 57P01, since the server ends.
-    pub fn shut_down(&self) {
-        self.flag.shut_down();
     }
 }

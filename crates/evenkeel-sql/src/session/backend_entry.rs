@@ -7,7 +7,7 @@ use evenkeel_engine::{CancelFlag, Transaction};
 use super::SqlEngine;
 use super::api::SessionParams;
 use super::transaction::now_micros;
-use crate::instance::{Backend, EndFlag, Instance, Occupation};
+use crate::instance::{Backend, Identity, Instance, Occupation};
 use crate::protocol::TransactionStatus;
 use crate::settings::Settings;
 
@@ -15,7 +15,6 @@ use crate::settings::Settings;
 pub(super) struct BackendEntry {
     instance: Arc<Instance>,
     backend: Arc<Backend>,
-    number: u64,
 }
 
 impl BackendEntry {
@@ -26,15 +25,15 @@ impl BackendEntry {
         cancel: &CancelFlag,
     ) -> BackendEntry {
         let instance = Arc::clone(engine.instance());
-        let who = (params.pid, &*params.user, &*params.database);
-        let backend = Backend::new(who, params.client, now_micros(), cancel.clone());
-        let backend = Arc::new(backend);
-        let number = instance.backends().open(Arc::clone(&backend));
-        let backend_entry = BackendEntry {
-            instance,
-            backend,
-            number,
+        let identity = Identity {
+            user: params.user.clone(),
+            database: params.database.clone(),
+            client: params.client,
+            cancel_key: params.cancel_key.clone(),
         };
+        let backends = instance.backends();
+        let backend = backends.open(identity, now_micros(), cancel.clone());
+        let backend_entry = BackendEntry { instance, backend };
         backend_entry.call_itself(settings);
         backend_entry
     }
@@ -66,13 +65,15 @@ impl BackendEntry {
         self.backend.ends();
     }
 
-    pub fn end_flag(&self) -> Arc<EndFlag> {
-        self.backend.end_flag()
+    pub fn backend(&self) -> &Arc<Backend> {
+        &self.backend
     }
 }
 
 impl Drop for BackendEntry {
     fn drop(&mut self) {
-        self.instance.backends().close(self.number, now_micros());
+        self.instance
+            .backends()
+            .close(self.backend.pid, now_micros());
     }
 }

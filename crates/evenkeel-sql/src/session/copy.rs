@@ -1,4 +1,4 @@
-//! COPY as a command: its checks, its target, its sink.
+//! COPY as a command: its checks, its target, and the way of its data to the receiver.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -22,9 +22,9 @@ use crate::pg_catalog;
 use crate::planner::rows;
 use crate::protocol::CopyFormat;
 
-/// Takes the data of COPY FROM STDIN.
-pub struct CopyInSink {
-    copy: Box<CopyReceiver>,
+/// The COPY FROM STDIN of a session whose data is coming.
+pub(super) struct CopyIn {
+    receiver: Box<CopyReceiver>,
     /// How many row events there were before it.
     events: usize,
     /// Whether the transaction ends with the COPY.
@@ -33,78 +33,77 @@ pub struct CopyInSink {
     timeout: Option<Timeout>,
 }
 
-impl CopyInSink {
+/// The form in which a COPY FROM STDIN wants its data, for CopyInResponse.
+#[derive(Debug, Clone, Copy)]
+pub struct CopyInStart {
+    /// Number of columns.
+    pub columns: usize,
+    /// The format; both are text formats (code 0).
+    pub format: CopyFormat,
+}
+
+impl Session {
     /// Keeps a timer running until the end of the data.
-    #[must_use]
-    pub(super) fn with_timeout(mut self, timeout: Option<Timeout>) -> CopyInSink {
-        self.timeout = timeout;
-        self
+    pub(super) fn time_copy(&mut self, timeout: Option<Timeout>) {
+        if let Some(copy) = &mut self.copy_in {
+            copy.timeout = timeout;
+        }
     }
 
-    /// Number of columns, for CopyInResponse.
-    pub fn column_count(&self) -> usize {
-        self.copy.column_count()
-    }
-
-    /// The format; both are text formats (code 0) for CopyInResponse.
-    pub fn format(&self) -> CopyFormat {
-        self.copy.format()
-    }
-
-    /// Takes a piece of the data, cut anywhere: whether [`CopyInSink::store`] is now due.
+    /// Takes a piece of the data of COPY FROM STDIN, cut anywhere, and stores rows as they gather.
     ///
     /// # Errors
-    /// A bad line, with its number as context; the transaction has then failed.
-    pub fn take(&mut self, session: &mut Session, data: &[u8]) -> SqlResult<bool> {
-        let result = self.copy.take(data);
-        session.settle(result)
-    }
-
-    /// Stores the rows that have been taken.
-    ///
-    /// # Errors
-    /// A row that the table refuses; the transaction has then failed.
-    pub async fn store(&mut self, session: &mut Session) -> SqlResult<()> {
-        let result = match session.tx.txn() {
-            Ok(txn) => self.copy.store(txn).await,
-            Err(error) => Err(error),
+    /// A bad line, with its number as context, or a row that the table refuses; the COPY and the
+    /// transaction have then failed.
+    pub async fn copy_data(&mut self, data: &[u8]) -> SqlResult<()> {
+        let result = match &mut self.copy_in {
+            Some(copy) => match copy.receiver.take(data) {
+                Ok(false) => return Ok(()),
+                Ok(true) => match self.tx.txn() {
+                    Ok(txn) => copy.receiver.store(txn).await,
+                    Err(error) => Err(error),
+                },
+                Err(error) => Err(error),
+            },
+            None => Err(no_copy()),
         };
-        session.settle(result)
+        self.settle(result)
     }
 
     /// CopyDone: the command tag.
     ///
     /// # Errors
     /// A bad last line, or the commit's if the COPY is a transaction of its own.
-    pub async fn finish(mut self, session: &mut Session) -> SqlResult<String> {
-        let mut result = match session.tx.txn() {
-            Ok(txn) => self.copy.finish(txn).await,
+    pub async fn copy_done(&mut self) -> SqlResult<String> {
+        let Some(mut copy) = self.copy_in.take() else {
+            return Err(no_copy());
+        };
+        let mut result = match self.tx.txn() {
+            Ok(txn) => copy.receiver.finish(txn).await,
             Err(error) => Err(error),
         };
         if let Ok(count) = result {
-            let checked = session.statement_events(self.events).await;
+            let checked = self.statement_events(copy.events).await;
             result = checked.map(|()| count);
         }
-        let count = session.settle(result)?;
-        self.timeout = None;
-        if self.autocommit {
-            session.sync().await?;
+        let count = self.settle(result)?;
+        copy.timeout = None;
+        if copy.autocommit {
+            self.sync().await?;
         }
         Ok(format!("COPY {count}"))
     }
 
     /// CopyFail with the client's message: the error to report.
-    pub fn fail(self, session: &mut Session, message: &str) -> SqlError {
-        session.statement_failed();
+    pub fn copy_fail(&mut self, message: &str) -> SqlError {
+        self.statement_failed();
         SqlError::new(
             SqlState::QUERY_CANCELED,
             format!("COPY from stdin failed: {message}"),
         )
         .detail("The client ended the copy.")
     }
-}
 
-impl Session {
     /// Runs COPY.
     pub(super) async fn copy(&mut self, copy: &Copy) -> SqlResult<StatementResult> {
         if copy.file == CopyFile::Server {
@@ -189,17 +188,20 @@ impl Session {
             ring: Some(table.table.load_ring()),
         };
         let cancel = self.cancel.clone();
-        let copy = Box::new(CopyReceiver::new(
-            table, columns, made, shape, options, cx, cancel,
-        ));
+        let start = CopyInStart {
+            columns: columns.len(),
+            format: shape.format,
+        };
+        let receiver = CopyReceiver::new(table, columns, made, shape, options, cx, cancel);
         let autocommit = self.tx.block == Block::Implicit && !self.in_batch;
         let events = self.resources.events.len();
-        Ok(StatementResult::CopyIn(CopyInSink {
-            copy,
+        self.copy_in = Some(CopyIn {
+            receiver: Box::new(receiver),
             events,
             autocommit,
             timeout: None,
-        }))
+        });
+        Ok(StatementResult::CopyIn(start))
     }
 
     async fn copy_out(&mut self, text: &str, options: &CopyOptions) -> SqlResult<StatementResult> {
@@ -257,6 +259,10 @@ impl Session {
         }
         Err(undefined_table(schema.as_deref(), &table))
     }
+}
+
+fn no_copy() -> SqlError {
+    SqlError::internal("data of a COPY without the COPY")
 }
 
 /// A name as SQL has to spell it.

@@ -108,7 +108,7 @@ impl Session {
         Request {
             automatic: false,
             skip_locked: flags.skip_locked,
-            pid: self.params.pid,
+            pid: self.backend_entry.backend().pid,
             cancel: self.cancel.clone(),
             lock_timeout: self.effective.lock_timeout,
         }

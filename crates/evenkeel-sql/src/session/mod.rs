@@ -42,19 +42,20 @@ use crate::catalog::CatalogState;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::resources::Resources;
 use crate::exec::{FailFlag, SessionSeed, StatementCx};
-use crate::instance::EndFlag;
+use crate::instance::Backend;
 use crate::planner::cache::compiled_bytes;
 use crate::planner::compile::Compiled;
 use crate::protocol::{Format, Notice, Oid, TransactionStatus};
 use crate::settings::{Effective, Settings};
-use api::{CancelHandle, Prepared, SessionParams};
+use api::{Prepared, SessionParams};
 use backend_entry::BackendEntry;
+use copy::CopyIn;
 use cursors::SqlCursor;
 use run::{Arguments, Source};
 use transaction::{Block, TxState, now_micros};
 
 pub use crate::exec::{CopyOutStream, RowStream};
-pub use copy::CopyInSink;
+pub use copy::CopyInStart;
 pub use engine::SqlEngine;
 pub use simple::SimpleQuery;
 
@@ -64,8 +65,8 @@ pub enum StatementResult {
     Rows(RowStream),
     /// Done; the command tag, complete (`INSERT 0 1`).
     Command(String),
-    /// COPY FROM STDIN has begun.
-    CopyIn(CopyInSink),
+    /// COPY FROM STDIN has begun: [`Session::copy_data`] takes its data.
+    CopyIn(CopyInStart),
     /// COPY TO STDOUT has begun.
     CopyOut(CopyOutStream),
     /// An empty query.
@@ -100,6 +101,8 @@ pub struct Session {
     backend_entry: BackendEntry,
     sql_prepared: HashMap<String, Arc<Prepared>>,
     cursors: HashMap<String, SqlCursor>,
+    /// The COPY FROM STDIN whose data is coming.
+    copy_in: Option<CopyIn>,
     /// The text of the statement under way, for PREPARE to take its part of.
     current_text: Arc<str>,
     /// The memory and spill files that the session may use.
@@ -119,8 +122,9 @@ impl Session {
         resources.limit(effective.work_mem, effective.temp_file_limit);
         resources.synchronize_seqscans(effective.synchronize_seqscans);
         let cancel = CancelFlag::default();
-        let seed = seed(&engine, &params, &settings, &effective, &resources, &cancel);
         let backend_entry = BackendEntry::new(&engine, &params, &settings, &cancel);
+        let backend = backend_entry.backend();
+        let seed = seed(&engine, backend, &settings, &effective, &resources, &cancel);
         let environment = engine.environment(&params.user, &effective);
         let reported_params = settings.reported();
         Ok(Session {
@@ -143,6 +147,7 @@ impl Session {
             reported_params,
             sql_prepared: HashMap::new(),
             cursors: HashMap::new(),
+            copy_in: None,
             current_text: Arc::from(""),
             resources,
         })
@@ -242,21 +247,14 @@ impl Session {
         Some((limit, SqlError::new(sqlstate, message)))
     }
 
-    /// Raised when another session wants this one to end (`pg_terminate_backend`).
-    pub fn end_flag(&self) -> Arc<EndFlag> {
-        self.backend_entry.end_flag()
+    /// The session as others see it: its process number, and the way to cancel or end it.
+    pub fn backend(&self) -> &Arc<Backend> {
+        self.backend_entry.backend()
     }
 
     /// The session's memory, for what its connection holds.
     pub fn memory(&self) -> &Arc<SessionMemory> {
         &self.resources.memory
-    }
-
-    /// For cancel requests.
-    pub fn cancel_handle(&self) -> CancelHandle {
-        CancelHandle {
-            flag: self.cancel.clone(),
-        }
     }
 
     /// The parameters to report at the start (`server_version`, …).
@@ -324,6 +322,10 @@ impl Session {
     /// A call of the client begins.
     fn begin_call(&mut self) {
         self.note_stream_failure();
+        if self.copy_in.is_some() {
+            // The data of a COPY has not ended.
+            self.statement_failed();
+        }
         self.statement_start = now_micros();
         self.settings.follow_configuration();
         if let Err(error) = self.refresh() {
@@ -389,7 +391,7 @@ impl Session {
             .synchronize_seqscans(effective.synchronize_seqscans);
         self.seed = seed(
             &self.engine,
-            &self.params,
+            self.backend_entry.backend(),
             &self.settings,
             &self.effective,
             &self.resources,
@@ -443,16 +445,16 @@ impl Session {
 
 fn seed(
     engine: &SqlEngine,
-    params: &SessionParams,
+    backend: &Backend,
     settings: &Settings,
     effective: &Effective,
     resources: &Arc<Resources>,
     cancel: &CancelFlag,
 ) -> Arc<SessionSeed> {
     Arc::new(SessionSeed {
-        user: params.user.clone(),
-        database: params.database.clone(),
-        pid: params.pid,
+        user: backend.user.clone(),
+        database: backend.database.clone(),
+        pid: backend.pid,
         search_path: Arc::clone(&effective.search_path),
         planner: effective.planner.clone(),
         settings: Arc::new(settings.view()),

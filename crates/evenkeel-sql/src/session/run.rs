@@ -108,7 +108,10 @@ impl Session {
         }
         Ok(match result {
             StatementResult::Rows(rows) => StatementResult::Rows(rows.with_timeout(timeout)),
-            StatementResult::CopyIn(sink) => StatementResult::CopyIn(sink.with_timeout(timeout)),
+            StatementResult::CopyIn(start) => {
+                self.time_copy(timeout);
+                StatementResult::CopyIn(start)
+            }
             StatementResult::CopyOut(out) => StatementResult::CopyOut(out.with_timeout(timeout)),
             done @ (StatementResult::Command(_) | StatementResult::Empty) => done,
         })

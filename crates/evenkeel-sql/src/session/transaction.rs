@@ -451,6 +451,7 @@ impl Session {
     /// A statement failed: the block fails, an implicit transaction ends. With savepoints the
     /// innermost one's work is undone at once, so that its locks are free.
     pub(super) fn statement_failed(&mut self) {
+        self.copy_in = None;
         match self.tx.block {
             Block::Idle => {}
             Block::Implicit => self.rollback(),

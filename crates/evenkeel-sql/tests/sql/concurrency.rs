@@ -145,7 +145,7 @@ async fn a_planned_change_of_many_rows_lets_others_run_and_can_be_cancelled() {
     ];
     for change in changes {
         let before = engine.database().next_xid();
-        let handle = main.cancel_handle();
+        let handle = Arc::clone(main.backend());
         let other = Arc::clone(&engine);
         let cancel = tokio::spawn(async move {
             while other.database().next_xid() == before {
@@ -182,7 +182,7 @@ async fn a_cancelled_statement_ends_with_57014() {
         .await
         .unwrap();
     let mut waiting = session(&engine);
-    let handle = waiting.cancel_handle();
+    let handle = Arc::clone(waiting.backend());
     let update = tokio::spawn(async move {
         run(&mut waiting, "UPDATE t SET n = 1 WHERE id = 1")
             .await

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use evenkeel_sql::{CopyInSink, Format, Session, SqlError, StatementResult};
+use evenkeel_sql::{Format, Session, SqlError, StatementResult};
 
 use crate::harness::{open, run, session};
 
-async fn begin(session: &mut Session, sql: &str) -> CopyInSink {
+async fn begin(session: &mut Session, sql: &str) {
     let mut query = session.simple(sql);
     while let Some(result) = session.next_result(&mut query).await.unwrap() {
-        if let StatementResult::CopyIn(sink) = result {
-            return sink;
+        if let StatementResult::CopyIn(_) = result {
+            return;
         }
     }
     panic!("no COPY FROM in {sql}");
@@ -26,14 +26,13 @@ async fn a_cancelled_copy_ends_with_its_next_piece_of_data() {
     let engine = open();
     let mut main = session(&engine);
     run(&mut main, "CREATE TABLE t (a int)").await.unwrap();
-    let mut sink = begin(&mut main, "COPY t FROM STDIN (FORMAT csv)").await;
+    begin(&mut main, "COPY t FROM STDIN (FORMAT csv)").await;
     // Nothing is stored while a quote is open.
-    assert!(!sink.take(&mut main, b"\"1\n2\n").unwrap());
-    main.cancel_handle().cancel();
-    let error = sink.take(&mut main, b"3\n").unwrap_err();
+    main.copy_data(b"\"1\n2\n").await.unwrap();
+    main.backend().cancel();
+    let error = main.copy_data(b"3\n").await.unwrap_err();
     let wanted = ("57014", "canceling statement due to user request");
     assert_eq!(described(&error), wanted);
-    drop(sink);
     let (rows, _) = run(&mut main, "SELECT count(*) FROM t").await.unwrap();
     assert_eq!(rows, ["0"]);
 }
@@ -44,12 +43,12 @@ async fn the_time_limit_of_a_copy_is_that_of_its_data() {
     let mut main = session(&engine);
     run(&mut main, "CREATE TABLE t (a int)").await.unwrap();
     run(&mut main, "SET statement_timeout = 30").await.unwrap();
-    let mut sink = begin(&mut main, "COPY t FROM STDIN").await;
-    sink.take(&mut main, b"1\n").unwrap();
+    begin(&mut main, "COPY t FROM STDIN").await;
+    main.copy_data(b"1\n").await.unwrap();
     let mut failure = None;
     for _ in 0..500 {
         tokio::time::sleep(Duration::from_millis(10)).await;
-        if let Err(error) = sink.take(&mut main, b"2\n") {
+        if let Err(error) = main.copy_data(b"2\n").await {
             failure = Some(error);
             break;
         }
@@ -57,15 +56,27 @@ async fn the_time_limit_of_a_copy_is_that_of_its_data() {
     let error = failure.unwrap();
     let wanted = ("57014", "canceling statement due to statement timeout");
     assert_eq!(described(&error), wanted);
-    drop(sink);
     // The next statement has a time of its own.
-    let mut sink = begin(&mut main, "SET statement_timeout = 0; COPY t FROM STDIN").await;
+    begin(&mut main, "SET statement_timeout = 0; COPY t FROM STDIN").await;
     tokio::time::sleep(Duration::from_millis(60)).await;
-    sink.take(&mut main, b"1\n").unwrap();
-    main.cancel_handle().cancel();
-    let error = sink.take(&mut main, b"2\n").unwrap_err();
+    main.copy_data(b"1\n").await.unwrap();
+    main.backend().cancel();
+    let error = main.copy_data(b"2\n").await.unwrap_err();
     let wanted = ("57014", "canceling statement due to user request");
     assert_eq!(described(&error), wanted);
+}
+
+#[tokio::test]
+async fn another_statement_ends_a_copy_that_has_not_ended() {
+    let engine = open();
+    let mut main = session(&engine);
+    run(&mut main, "CREATE TABLE t (a int)").await.unwrap();
+    begin(&mut main, "COPY t FROM STDIN").await;
+    main.copy_data(b"1\n").await.unwrap();
+    let (rows, _) = run(&mut main, "SELECT count(*) FROM t").await.unwrap();
+    assert_eq!(rows, ["0"]);
+    let error = main.copy_data(b"2\n").await.unwrap_err();
+    assert_eq!(error.sqlstate.as_str(), "XX000");
 }
 
 #[tokio::test]
@@ -82,8 +93,8 @@ async fn bytes_that_are_no_text_are_refused_by_copy() {
         ("", b"a\xff\n", "0xff"),
         ("", b"\xe2\x28\xa1\n", "0xe2 0x28 0xa1"),
     ] {
-        let mut sink = begin(&mut main, &format!("COPY t FROM STDIN {options}")).await;
-        let error = sink.take(&mut main, data).unwrap_err();
+        begin(&mut main, &format!("COPY t FROM STDIN {options}")).await;
+        let error = main.copy_data(data).await.unwrap_err();
         let message = format!("invalid byte sequence for encoding \"UTF8\": {bytes}");
         assert_eq!(described(&error), ("22021", &*message));
         let place = error.fields.context.as_deref();

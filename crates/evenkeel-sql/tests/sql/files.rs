@@ -124,14 +124,12 @@ async fn run_with_data(
     let mut query = session.simple(sql);
     let mut tag = String::new();
     while let Some(result) = session.next_result(&mut query).await? {
-        if let StatementResult::CopyIn(mut sink) = result {
+        if let StatementResult::CopyIn(_) = result {
             // In pieces, so that lines are cut.
             for piece in data.as_bytes().chunks(7) {
-                if sink.take(session, piece)? {
-                    sink.store(session).await?;
-                }
+                session.copy_data(piece).await?;
             }
-            tag = sink.finish(session).await?;
+            tag = session.copy_done().await?;
         }
     }
     Ok((Vec::new(), tag))

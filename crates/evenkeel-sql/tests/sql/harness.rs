@@ -23,7 +23,7 @@ pub async fn run(session: &mut Session, sql: &str) -> SqlResult<(Vec<String>, St
                 tag = stream.tag();
             }
             StatementResult::Command(text) => tag = text,
-            StatementResult::CopyIn(sink) => return Err(sink.fail(session, "no data")),
+            StatementResult::CopyIn(_) => return Err(session.copy_fail("no data")),
             StatementResult::CopyOut(mut stream) => {
                 rows.clear();
                 while let Some(chunk) = stream.next_chunk().await? {

@@ -1,5 +1,7 @@
 //! Prepared statements as the extended protocol uses them.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use evenkeel_sql::{Format, Session, SqlResult, StatementResult, TransactionStatus};
 
@@ -259,7 +261,7 @@ async fn a_cancel_request_between_parse_and_execute_is_not_lost() {
     let mut main = session(&engine);
     let sql = "CREATE TABLE t (n int); INSERT INTO t VALUES (1)";
     run(&mut main, sql).await.unwrap();
-    let handle = main.cancel_handle();
+    let handle = Arc::clone(main.backend());
     let sum = "SELECT sum(n) FROM t";
     let prepared = main.prepare(sum, &[]).await.unwrap();
     handle.cancel();

@@ -12,10 +12,11 @@ fn numbered(engine: &Arc<SqlEngine>, pid: i32) -> Session {
         user: "tester".into(),
         database: "test".into(),
         settings: vec![("application_name".into(), format!("app{pid}"))],
-        pid,
         ..SessionParams::default()
     };
-    engine.session(params).unwrap()
+    let session = engine.session(params).unwrap();
+    assert_eq!(session.backend().pid, pid);
+    session
 }
 
 async fn rows(session: &mut Session, sql: &str) -> Vec<String> {

@@ -145,16 +145,6 @@ impl CopyReceiver {
         }
     }
 
-    /// Number of columns.
-    pub fn column_count(&self) -> usize {
-        self.columns.len()
-    }
-
-    /// The format.
-    pub fn format(&self) -> CopyFormat {
-        self.shape.format
-    }
-
     /// Takes a piece of the data, cut anywhere: whether its rows are now to be stored.
     pub fn take(&mut self, data: &[u8]) -> SqlResult<bool> {
         self.cancel.check()?;
