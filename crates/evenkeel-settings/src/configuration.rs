@@ -103,6 +103,12 @@ impl Loaded {
         self.get(name).map_or("", |given| &*given.value)
     }
 
+    /// One sentence for each setting that was given a value without effect.
+    pub fn without_effect(&self) -> impl Iterator<Item = String> {
+        let given = self.values.iter();
+        given.filter_map(|(name, given)| find(name)?.without_effect(&given.value))
+    }
+
     /// A whole number.
     #[must_use]
     pub fn integer(&self, name: &str) -> i64 {
@@ -233,7 +239,11 @@ impl Configuration {
         reading.command_line(&command_line);
         reading.first_error()?;
         let files = Some((disk, directory.to_owned()));
-        Ok(Configuration::with(files, command_line, reading.values))
+        let configuration = Configuration::with(files, command_line, reading.values);
+        for sentence in configuration.loaded().without_effect() {
+            tracing::warn!("{sentence}");
+        }
+        Ok(configuration)
     }
 
     /// The values as they were loaded last.
@@ -317,15 +327,20 @@ impl Configuration {
     }
 
     /// `ALTER SYSTEM`: sets the value that the next load finds, or takes it back; without a name
-    /// takes all of them back. Returns when that is durable.
+    /// takes all of them back. Returns when that is durable; answers that the value has no effect,
+    /// if it has none.
     ///
     /// # Errors
     /// When the setting does not take the value or no file may give it, or when the file cannot be
     /// written.
-    pub fn alter(&self, change: Option<(&str, Option<&str>)>) -> Result<(), SettingError> {
-        if let Some((name, value)) = change {
-            check_alter(name, value)?;
-        }
+    pub fn alter(
+        &self,
+        change: Option<(&str, Option<&str>)>,
+    ) -> Result<Option<String>, SettingError> {
+        let without_effect = match change {
+            Some((name, value)) => check_alter(name, value)?,
+            None => None,
+        };
         let _one = self.files_lock.lock();
         let (disk, directory) = self.files.as_ref().ok_or(SettingError::NoFile)?;
         let path = directory.join(AUTO_FILE);
@@ -350,16 +365,19 @@ impl Configuration {
             text.push_str(&line);
         }
         evenkeel_io::write_whole(&**disk, &path, text.as_bytes())
-            .map_err(|error| failed("write", &path, &error))
+            .map_err(|error| failed("write", &path, &error))?;
+        Ok(without_effect)
     }
 }
 
-fn check_alter(name: &str, value: Option<&str>) -> Result<(), SettingError> {
-    match find(name) {
-        Some(setting) if !setting.is_configurable() => Err(SettingError::Fixed(setting.name)),
-        Some(setting) => value.map_or(Ok(()), |value| setting.canonical(value).map(drop)),
-        None if name.contains('.') => Ok(()),
-        None => Err(SettingError::Unknown(name.to_owned())),
+/// Refuses what `ALTER SYSTEM` may not do; answers that the value has no effect, if it has none.
+fn check_alter(name: &str, value: Option<&str>) -> Result<Option<String>, SettingError> {
+    match (find(name), value) {
+        (Some(setting), _) if !setting.is_configurable() => Err(SettingError::Fixed(setting.name)),
+        (Some(setting), Some(value)) => Ok(setting.without_effect(&setting.canonical(value)?)),
+        (Some(_), None) => Ok(None),
+        (None, _) if name.contains('.') => Ok(None),
+        (None, _) => Err(SettingError::Unknown(name.to_owned())),
     }
 }
 
@@ -572,6 +590,10 @@ impl Reading {
             let changed = before.get(name).is_none_or(|b| b.value != given.value);
             if changed {
                 tracing::info!("parameter \"{name}\" changed to \"{}\"", given.value);
+                let sentence = find(name).and_then(|s| s.without_effect(&given.value));
+                if let Some(sentence) = sentence {
+                    tracing::warn!("{sentence}");
+                }
             }
         }
     }

@@ -224,3 +224,23 @@ fn a_new_file_sets_nothing_and_takes_every_default_it_names() {
         );
     }
 }
+
+/// SET-7.
+#[test]
+fn a_value_without_effect_says_so_wherever_it_is_given() {
+    let sentence = |name: &str| {
+        let value = if name == "jit" { "on" } else { "all" };
+        let setting = find(name).expect("known");
+        setting.without_effect(value).expect("it has none")
+    };
+    let disk = disk();
+    write(&disk, "jit = on\nwork_mem = 2MB\n");
+    let configuration = open(&disk, &[("log_statement", "all")]).expect("sound");
+    let told: Vec<String> = configuration.loaded().without_effect().collect();
+    assert_eq!(told, [sentence("jit"), sentence("log_statement")]);
+    let answer = |change| configuration.alter(Some(change)).expect("taken");
+    assert_eq!(answer(("jit", Some("on"))), Some(sentence("jit")));
+    assert_eq!(answer(("jit", Some("off"))), None);
+    assert_eq!(answer(("jit", None)), None);
+    assert_eq!(answer(("work_mem", Some("1MB"))), None);
+}

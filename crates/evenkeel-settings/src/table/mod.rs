@@ -179,11 +179,13 @@ impl Setting {
         self.kind.shown(value)
     }
 
-    /// The reason why this canonical value has no effect, if it has none that it should have.
+    /// That this canonical value has no effect, and why, if it has none that it should have.
     #[must_use]
-    pub fn without_effect(&self, value: &str) -> Option<&'static str> {
+    pub fn without_effect(&self, value: &str) -> Option<String> {
         match self.used {
-            Use::Ignored(why) if value != self.boot() => Some(why),
+            Use::Ignored(why) if value != self.boot() => {
+                Some(format!("setting \"{}\" has no effect: {why}", self.name))
+            }
             _ => None,
         }
     }

@@ -112,9 +112,8 @@ impl Session {
                 "SET LOCAL can only be used in transaction blocks",
             );
         }
-        if let Some(why) = self.settings.set(name, value, local)? {
-            let message = format!("setting \"{name}\" has no effect: {why}");
-            self.notice("NOTICE", SqlState::SUCCESS, message);
+        if let Some(without_effect) = self.settings.set(name, value, local)? {
+            self.notice("NOTICE", SqlState::SUCCESS, without_effect);
         }
         self.refresh()
     }
@@ -122,15 +121,17 @@ impl Session {
     async fn alter_system(&mut self, change: &AlterSystem) -> SqlResult<StatementResult> {
         self.refuse_in_block("ALTER SYSTEM")?;
         let (configuration, change) = (Arc::clone(self.settings.configuration()), change.clone());
-        self.off_thread(move |_| {
+        let altered = self.off_thread(move |_| {
             let change = match &change {
                 AlterSystem::Set(name, value) => Some((name.as_str(), value.as_deref())),
                 AlterSystem::Reset(Some(name)) => Some((name.as_str(), None)),
                 AlterSystem::Reset(None) => None,
             };
             Ok(configuration.alter(change)?)
-        })
-        .await?;
+        });
+        if let Some(without_effect) = altered.await? {
+            self.notice("NOTICE", SqlState::SUCCESS, without_effect);
+        }
         done("ALTER SYSTEM")
     }
 

@@ -302,7 +302,7 @@ impl Settings {
         name: &str,
         value: Option<&str>,
         local: bool,
-    ) -> SqlResult<Option<&'static str>> {
+    ) -> SqlResult<Option<String>> {
         let name = key(name);
         let setting = find(&name);
         let value = match value {
@@ -599,7 +599,7 @@ mod tests {
         assert_eq!(s.show("synchronous_commit").unwrap(), "off");
         s.set("datestyle", Some("iso, ymd"), false).unwrap();
         assert_eq!(s.show("datestyle").unwrap(), "ISO, YMD");
-        let state = |e: SqlResult<Option<&str>>| e.unwrap_err().sqlstate.as_str();
+        let state = |e: SqlResult<Option<String>>| e.unwrap_err().sqlstate.as_str();
         assert_eq!(state(s.set("nonsense", Some("1"), false)), "42704");
         assert_eq!(state(s.set("server_version", Some("1"), false)), "55P02");
         assert_eq!(state(s.set("lock_timeout", Some("x"), false)), "22023");
