@@ -552,6 +552,46 @@ fn commits_made_after_damage_was_given_up_survive_the_next_crash() {
     }
 }
 
+/// The record of a commit has no room: the transaction ends as if it had rolled back, and no other
+/// one suffers.
+#[test]
+fn a_commit_without_room_for_its_record_rolls_back() {
+    let disk = SimDisk::new(38);
+    let db = open(&disk);
+    let mut refused = begin(&db);
+    let xid = refused.xid().unwrap();
+    let key = 7;
+    let mode = TableLockMode::Exclusive;
+    block_on(refused.lock_advisory(key, mode, WaitPolicy::Block)).unwrap();
+    let full = Fault::nth(1, FaultKind::Enospc).on(OpKind::Allocate);
+    disk.inject(full.path("/wal/new").sticky());
+    let last = loop {
+        let mut txn = begin(&db);
+        let done = txn.xid().map(drop);
+        let done = done.and_then(|()| block_on(txn.commit(Durability::Async)).map(drop));
+        if let Err(error) = done {
+            break error;
+        }
+    };
+    let is_full = |error: &EngineError| error.to_string().contains("full");
+    assert!(is_full(&last), "{last}");
+    let error = block_on(refused.commit(Durability::Sync)).unwrap_err();
+    assert!(is_full(&error), "{error}");
+    assert_eq!(db.xid_status(xid).unwrap(), XidStatus::Aborted);
+    // Its locks are free.
+    let other = begin(&db);
+    block_on(other.lock_advisory(key, mode, WaitPolicy::NoWait)).unwrap();
+    drop(other);
+    disk.clear_faults();
+    eventually(|| db.store().admit().is_ok());
+    let later = commit_one(&db, Durability::Sync);
+    let image = disk.crash(1);
+    drop(db);
+    let db = open(&image);
+    assert_eq!(db.xid_status(xid).unwrap(), XidStatus::Aborted);
+    assert_eq!(db.xid_status(later).unwrap(), XidStatus::Committed);
+}
+
 #[test]
 fn statuses_survive_a_crash() {
     let disk = SimDisk::new(1);

@@ -39,16 +39,7 @@ impl Table {
         if keep == blocks {
             return Ok(0);
         }
-        // The map bits first: the blocks' numbers will be used again (VAC-6).
-        for block in (keep..blocks).map(BlockNumber) {
-            if self.vm().bits(block)? != 0 {
-                self.store().admit()?;
-                let mut map = self.vm().pin(block)?.write();
-                let mut change = self.store().change(Xid::NONE.get());
-                map_part(&mut change, &mut map, block, 0, ALL_VISIBLE | ALL_FROZEN);
-                change.commit();
-            }
-        }
+        self.clear_map(keep..blocks)?;
         self.space().fsm().record_range(keep..blocks, 0)?;
         // Rows were removed by commits before the pages' records, and by none beyond the bound.
         let removal = newest.min(self.db().system().core.removal_bound());
@@ -57,6 +48,21 @@ impl Table {
             .truncate(self.def().heap, Fork::Main, keep, removal)?;
         self.space().truncated(keep);
         Ok(blocks - keep)
+    }
+
+    /// Clears the map bits of blocks that are about to be cut off: their numbers will be used again
+    /// (VAC-6).
+    pub(crate) fn clear_map(&self, blocks: std::ops::Range<u32>) -> EngineResult<()> {
+        for block in blocks.map(BlockNumber) {
+            if self.vm().bits(block)? != 0 {
+                self.store().admit()?;
+                let mut map = self.vm().pin(block)?.write();
+                let mut change = self.store().change(Xid::NONE.get());
+                map_part(&mut change, &mut map, block, 0, ALL_VISIBLE | ALL_FROZEN);
+                change.commit();
+            }
+        }
+        Ok(())
     }
 }
 

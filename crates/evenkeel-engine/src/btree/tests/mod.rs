@@ -1,6 +1,7 @@
 //! Tests of the tree as a whole, on a store over the simulated disk.
 
 mod building;
+mod crashes;
 mod deleting;
 mod model;
 mod recovery;

@@ -161,6 +161,48 @@ fn the_override_is_not_needed_again_once_recovery_is_finished() {
     assert_steps(&store, steps + 50, "after another crash");
 }
 
+/// Until the checkpoint that ends the override is complete, the next start needs it again; from
+/// then on it finds the same without it.
+#[test]
+fn a_crash_while_damage_is_given_up_needs_the_override_again() {
+    let (image, records) = crashed(&SimDisk::new(29));
+    let place = Lsn(records[150].0 + 40);
+    flip(&image, place);
+    file_at(&image, place).0.sync_all().expect("durable");
+    let forced = || StorageConfig {
+        ignore_log_damage: true,
+        ..config()
+    };
+    let start = image.op_count();
+    let (store, _) = open_with(&image, forced()).expect("opens");
+    store.recovery_finished().expect("finished");
+    let steps = steps_done(&store).expect("steps");
+    let end = image.op_count();
+    drop(store);
+    let (mut refused, mut opened) = (0, 0);
+    for at in 0..40 {
+        let index = start + (end - start) * at / 39;
+        let disk = image.image_at(index, at);
+        let store = match open_with(&disk.process_crash(), config()) {
+            Ok((store, _)) => {
+                opened += 1;
+                store
+            }
+            Err(StorageError::LogDamaged { .. }) => {
+                assert_eq!(opened, 0, "image {index} is refused after one that was not");
+                refused += 1;
+                let (store, _) = open_with(&disk, forced()).expect("opens");
+                store.recovery_finished().expect("finished");
+                store
+            }
+            Err(error) => panic!("image {index}: {error}"),
+        };
+        assert_eq!(steps_done(&store).expect("steps"), steps, "image {index}");
+        assert_steps(&store, steps, "given up");
+    }
+    assert!(refused > 0 && opened > 0, "{refused} refused, {opened} not");
+}
+
 /// The unsynced end of a log may be anything; it ends there.
 #[test]
 fn garbage_and_zeros_behind_the_end_are_just_the_end() {

@@ -28,7 +28,7 @@ use super::*;
 use crate::buffer::ForkHandle;
 use crate::error::{ApplyError, StorageError, StorageResult};
 use crate::ids::Lsn;
-use crate::ids::{BlockNumber, FileId, Fork};
+use crate::ids::{BlockNumber, FileId, Fork, PageId};
 use crate::page::{PAGE_HEADER_SIZE, PageMut, PageRead};
 use crate::record::{FieldReader, PartFlags, RecordKind, RecordView, RemovalLsn};
 use crate::wal::SegmentLayout;
@@ -58,6 +58,8 @@ struct Toy {
     payload: Mutex<Vec<u8>>,
     restored: Mutex<Option<Vec<u8>>>,
     floor: Mutex<Option<Lsn>>,
+    /// A page whose parts do not apply.
+    refused: Mutex<Option<PageId>>,
 }
 
 impl ResourceManager for Toy {
@@ -66,8 +68,11 @@ impl ResourceManager for Toy {
         op: u16,
         page: &mut PageMut<'_>,
         data: &[u8],
-        _: &ApplyContext,
+        cx: &ApplyContext,
     ) -> Result<(), ApplyError> {
+        if *self.refused.lock() == Some(cx.page_id) {
+            return Err(ApplyError::new("refused, as the test wants it"));
+        }
         let mut fields = FieldReader::new(data);
         match op {
             INIT => page.init(1, 0),

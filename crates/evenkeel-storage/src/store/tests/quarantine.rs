@@ -4,7 +4,6 @@ use evenkeel_io::{Fault, FaultKind, OpKind, OpenOptions};
 
 use super::*;
 use crate::config::TornPageProtection;
-use crate::ids::PageId;
 use crate::page::PAGE_SIZE;
 use crate::quarantine::{self, EntryKind};
 
@@ -249,6 +248,35 @@ fn a_page_that_lost_a_write_is_set_aside() {
     let store = open_plain(&image.crash(3));
     assert!(set_aside(&store).is_empty());
     assert_eq!(value(&store, COUNTERS, 5).expect("readable"), 9);
+}
+
+/// A part that its function refuses is an error of its page, at this start and later ones.
+#[test]
+fn a_page_whose_part_does_not_apply_is_set_aside_and_the_rest_serves() {
+    let disk = SimDisk::new(54);
+    let file = files(&disk, 1)[0];
+    let image = disk.crash(54);
+    let victim = page(file, 2);
+    let toy = Arc::new(Toy::default());
+    *toy.refused.lock() = Some(victim);
+    let manager = Arc::clone(&toy) as Arc<dyn ResourceManager>;
+    let shared: Arc<dyn Disk> = Arc::new(image.clone());
+    let store = Store::open(shared, &dir(), plain(), manager).expect("opens");
+    store.recovery_finished().expect("finished");
+    store.wait_for_redo();
+    let text = refusal(&store, victim);
+    assert!(text.contains("as the test wants it"), "{text}");
+    assert_eq!(set_aside(&store), [victim]);
+    assert_eq!(owed(&store, victim), [2, 4]);
+    for block in (0..EACH).filter(|block| *block != 2) {
+        assert_eq!(value(&store, file, block).expect("whole"), 7);
+    }
+    store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+    let store = open_plain(&image.crash(3));
+    refusal(&store, victim);
+    assert_eq!(owed(&store, victim), [2, 4]);
+    store.discard_damage(victim).expect("discarded");
+    assert_eq!(value(&store, file, 2).expect("readable"), 1);
 }
 
 #[test]
