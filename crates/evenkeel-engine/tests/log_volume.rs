@@ -1,11 +1,5 @@
 //! Bytes of log per transaction of TPC-B's shape: three updates by key and an insert.
-//!
-//! ```text
-//! cargo run --release -p evenkeel-engine --example log_volume -- [transactions] [--dump]
-//! ```
-//! With `--dump` the records and operations are counted as `waldump --stats` does.
 
-use std::error::Error;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,7 +14,9 @@ use evenkeel_io::SimDisk;
 use evenkeel_storage::StorageConfig;
 use evenkeel_storage::wal::dump::{self, DumpStats, Names};
 
-const ACCOUNTS: u64 = 100_000;
+const TRANSACTIONS: u64 = 5000;
+const BYTES_MAX: f64 = 560.0;
+const ACCOUNTS: u64 = 20_000;
 const TELLERS: u64 = 10;
 
 /// A row begins with its key.
@@ -100,13 +96,8 @@ fn run(db: &Database, tables: &[Arc<Table>; 4], count: u64) -> EngineResult<()> 
     Ok(())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
-    let dump = arguments.iter().any(|argument| argument == "--dump");
-    arguments.retain(|argument| argument != "--dump");
-    let count = arguments
-        .first()
-        .map_or(Ok(20_000), |count| count.parse::<u64>())?;
+#[test]
+fn a_transaction_of_tpcb_writes_few_bytes_of_log() {
     let disk = SimDisk::new(1);
     let dir = Path::new("/db");
     let storage = StorageConfig {
@@ -118,36 +109,28 @@ fn main() -> Result<(), Box<dyn Error>> {
         storage,
         ..Config::default()
     };
-    let db = Database::open(Arc::new(disk.clone()), dir, config)?;
+    let db = Database::open(Arc::new(disk.clone()), dir, config).unwrap();
     let tables = [
-        table(&db, 1, ACCOUNTS, true)?,
-        table(&db, 2, TELLERS, true)?,
-        table(&db, 3, 1, true)?,
-        table(&db, 4, 0, false)?,
+        table(&db, 1, ACCOUNTS, true).unwrap(),
+        table(&db, 2, TELLERS, true).unwrap(),
+        table(&db, 3, 1, true).unwrap(),
+        table(&db, 4, 0, false).unwrap(),
     ];
-    db.checkpoint()?;
+    db.checkpoint().unwrap();
     let before = db.store().log().insert_lsn();
-    run(&db, &tables, count)?;
+    run(&db, &tables, TRANSACTIONS).unwrap();
     let bytes = db.store().log().insert_lsn().distance_from(before);
-    println!(
-        "{count} transactions, {:.1} bytes of log each",
-        bytes as f64 / count as f64
-    );
-    if dump {
-        db.store().log().flush_all()?;
-        let (_, mut reader) = dump::open(Arc::new(disk), dir)?;
-        let mut stats = DumpStats::default();
-        while let Some(record) = reader.next_record()? {
-            stats.add(&record);
-        }
-        print!(
-            "{}",
-            stats.report(Names {
-                record: record_name,
-                operation: operation_name,
-                payload: payload_text
-            })
-        );
+    let each = bytes as f64 / TRANSACTIONS as f64;
+    db.store().log().flush_all().unwrap();
+    let (_, mut reader) = dump::open(Arc::new(disk), dir).unwrap();
+    let mut stats = DumpStats::default();
+    while let Some(record) = reader.next_record().unwrap() {
+        stats.add(&record);
     }
-    Ok(())
+    let report = stats.report(Names {
+        record: record_name,
+        operation: operation_name,
+        payload: payload_text,
+    });
+    assert!(each < BYTES_MAX, "{each:.1} bytes each\n{report}");
 }

@@ -1,9 +1,8 @@
-//! The least times of evaluating small programs:
-//! `cargo run --release -p evenkeel-expr --example evaluate`.
+//! The time of evaluating small programs. `cargo bench -p evenkeel-expr`.
 
 use std::hint::black_box;
-use std::time::Instant;
 
+use criterion::{Criterion, criterion_group, criterion_main};
 use evenkeel_expr::call::Session;
 use evenkeel_expr::eval::{Env, NoSubplans};
 use evenkeel_expr::program::{CallNode, Program};
@@ -99,8 +98,7 @@ fn programs() -> Option<Vec<(&'static str, Program)>> {
     ])
 }
 
-fn main() {
-    const TIMES: u32 = 10_000;
+fn evaluate(c: &mut Criterion) {
     let session = Alone(TypeContext::default());
     let env = Env::new(&[], &session, &NoSubplans);
     let row = [
@@ -108,21 +106,14 @@ fn main() {
         Datum::from("an even keel is steady"),
         Datum::Numeric(Numeric::from(12_345i64)),
     ];
-    println!(
-        "a value has {} bytes, an answer {}",
-        size_of::<Datum>(),
-        size_of::<ExprResult<Datum>>()
-    );
-    for (name, program) in programs().unwrap_or_default() {
-        // Batches so short that some run without interruption.
-        let batch = || {
-            let start = Instant::now();
-            for _ in 0..TIMES {
-                let _ = black_box(env.eval(black_box(&program), black_box(&row)));
-            }
-            start.elapsed().as_secs_f64() * 1e9 / f64::from(TIMES)
-        };
-        let least = (0..500).map(|_| batch()).fold(f64::MAX, f64::min);
-        println!("{name}: {least:.1} ns");
+    let mut group = c.benchmark_group("evaluate");
+    for (name, program) in programs().expect("functions of PostgreSQL") {
+        group.bench_function(name, |b| {
+            b.iter(|| env.eval(black_box(&program), black_box(&row)));
+        });
     }
+    group.finish();
 }
+
+criterion_group!(benches, evaluate);
+criterion_main!(benches);
