@@ -3,6 +3,7 @@
 
 mod again;
 mod clients;
+mod deny;
 mod miri;
 mod modules;
 mod prose;
@@ -16,12 +17,14 @@ use std::process::ExitCode;
 const COMMANDS: &str = "\
 cargo xtask COMMAND
 
-  test            format, tidy, clippy, then every test; fetches the stock PostgreSQL
+  test            format, tidy, licences and sources of dependencies, clippy, documentation,
+                  then every test, the loom models and Miri; fetches the stock PostgreSQL
                   clients (psql, pgbench) first where the machine has none; a test that
                   fails runs once more, and is named at the end if it passes then
-  test --fast     the same without the server's end-to-end tests and the loom models
+  test --fast     the same without the server's end-to-end tests, the loom models and Miri
   tidy            file and function length, leftover markers, unenforced rules, import cycles
   modules         draw the modules of each crate in ARCHITECTURE.md and list their import cycles
+  settings        write the tables of settings in README.md and docs/settings.md
   miri            the tests of the small unsafe parts under Miri, some minutes; needs
                   `rustup component add miri rust-src --toolchain nightly`
   clients         print the directory of the stock PostgreSQL clients, fetching them if need be
@@ -34,6 +37,7 @@ fn main() -> ExitCode {
         Some("test") => test::test(rest),
         Some("tidy") => tidy::tidy(),
         Some("modules") => modules::write(),
+        Some("settings") => test::write_settings(),
         Some("miri") => miri::miri(),
         Some("clients") => clients::directory().map(|dir| println!("{}", dir.display())),
         _ => Err(format!("which command?\n\n{COMMANDS}")),

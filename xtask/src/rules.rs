@@ -203,6 +203,35 @@ pub fn check_names(name: &str, text: &str, items: &Items, findings: &mut Vec<Str
     }
 }
 
+/// Items of the standard library and of dependencies that pages name.
+const FOREIGN: [&str; 2] = ["Send", "crc_fast::crc32_iscsi"];
+
+/// Checks that the items that a page names exist: all that is between backticks and reads like
+/// `Type`, `Type::method` or `module::function`.
+pub fn check_items(name: &str, text: &str, items: &Items, findings: &mut Vec<String>) {
+    let mut fenced = false;
+    for (i, line) in text.lines().enumerate() {
+        fenced ^= line.starts_with("```");
+        if fenced {
+            continue;
+        }
+        for path in line.split('`').skip(1).step_by(2) {
+            let is_camel = |part: &str| {
+                part.starts_with(char::is_uppercase) && part.contains(char::is_lowercase)
+            };
+            let is_item = |part: &str| !part.is_empty() && identifier(part) == part;
+            let parts: Vec<&str> = path.split("::").collect();
+            let reads_so = !FOREIGN.contains(&path)
+                && parts.iter().all(|part| is_item(part))
+                && (parts.len() > 1 || is_camel(path));
+            let known = |part: &str| items.knows(part) || items.fields.contains(part);
+            if reads_so && let Some(missing) = parts.iter().find(|part| !known(part)) {
+                findings.push(format!("{name}:{}: `{path}`: no item `{missing}`", i + 1));
+            }
+        }
+    }
+}
+
 /// `buffer rule 7`, the form that ids replace.
 fn is_cited_by_number(line: &str) -> bool {
     let words: Vec<&str> = line.split_whitespace().collect();

@@ -1,9 +1,10 @@
 //! `cargo xtask test`: everything that must hold before a change lands.
 
-use std::path::Path;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{again, clients, run, tidy};
+use crate::{again, clients, deny, miri, run, tidy};
 
 /// The profile of everything that is compiled here.
 const CHECKED: [&str; 2] = ["--profile", "checked"];
@@ -11,26 +12,27 @@ const CHECKED: [&str; 2] = ["--profile", "checked"];
 pub fn test(args: &[String]) -> Result<(), String> {
     let fast = args.iter().any(|arg| arg == "--fast");
     let pg_bin = clients::directory()?;
-    step("format");
-    run::check("formatting", run::cargo().args(["fmt", "--all", "--check"]))?;
-    // Outside the workspace, which must not compile it; its format needs no compiler.
-    let mut bench = run::cargo();
-    bench.args(["fmt", "--check", "--manifest-path"]);
-    bench.arg(run::root().join("bench/embedded/Cargo.toml"));
-    run::check("formatting of bench/embedded", &mut bench)?;
+    format()?;
     step("tidy");
     tidy::tidy()?;
+    let skipped = Skipped::new()?;
+    step("deny");
+    if let Err(why) = deny::install() {
+        skipped.add("cargo deny", &why);
+    } else {
+        deny::check()?;
+    }
     step("clippy");
     let mut clippy = run::cargo();
     clippy.arg("clippy").args(CHECKED);
     clippy.args(["--workspace", "--all-targets", "--quiet"]);
     run::check("clippy", clippy.args(["--", "-D", "warnings"]))?;
+    document()?;
     step("build");
     let mut build = run::cargo();
     build.arg("build").args(CHECKED).args(["--workspace"]);
     run::check("building", &mut build)?;
     step("test");
-    let skipped = run::target_dir().join("skipped-tests");
     // pg_dump refuses servers that are newer than itself.
     let pg18_bin = if fast {
         None
@@ -40,7 +42,6 @@ pub fn test(args: &[String]) -> Result<(), String> {
     if !fast {
         file_system_tools();
     }
-    std::fs::write(&skipped, "").map_err(|e| format!("{}: {e}", skipped.display()))?;
     let tests = || {
         let mut tests = run::cargo();
         tests.arg("test").args(CHECKED);
@@ -50,7 +51,7 @@ pub fn test(args: &[String]) -> Result<(), String> {
         }
         tests.env("EVENKEEL_PG_BIN", &pg_bin);
         tests.envs(pg18_bin.iter().map(|bin| ("EVENKEEL_PG18_BIN", bin)));
-        tests.env("EVENKEEL_SKIPPED", &skipped);
+        tests.env("EVENKEEL_SKIPPED", &skipped.0);
         tests.env("EVENKEEL_BIN", run::target_dir().join("checked/evenkeel"));
         tests
     };
@@ -58,14 +59,50 @@ pub fn test(args: &[String]) -> Result<(), String> {
     let outcome = passed.and_then(|twice| {
         if !fast {
             loom()?;
+            step("miri");
+            match miri::missing() {
+                Some(why) => skipped.add("the tests under Miri", &why),
+                None => miri::miri()?,
+            }
         }
         for test in twice {
             eprintln!("== passed only when run again: {test}");
         }
         Ok(())
     });
-    report_skipped(&skipped, fast);
+    skipped.report(fast);
     outcome
+}
+
+fn format() -> Result<(), String> {
+    step("format");
+    run::check("formatting", run::cargo().args(["fmt", "--all", "--check"]))?;
+    // Outside the workspace, which must not compile it; its format needs no compiler.
+    let mut bench = run::cargo();
+    bench.args(["fmt", "--check", "--manifest-path"]);
+    bench.arg(run::root().join("bench/embedded/Cargo.toml"));
+    run::check("formatting of bench/embedded", &mut bench)
+}
+
+/// The documentation has no broken link and no other warning.
+fn document() -> Result<(), String> {
+    step("doc");
+    let mut doc = run::cargo();
+    doc.env("RUSTDOCFLAGS", "-D warnings");
+    doc.arg("doc").args(CHECKED);
+    doc.args(["--workspace", "--no-deps", "--quiet"]);
+    run::check("the documentation", &mut doc)
+}
+
+/// Has the test of the tables of settings write them.
+pub fn write_settings() -> Result<(), String> {
+    let mut write = run::cargo();
+    write
+        .arg("test")
+        .args(CHECKED)
+        .env("EVENKEEL_WRITE_SETTINGS", "1");
+    write.args(["--package", "evenkeel-settings", "--test", "pages"]);
+    run::check("writing the tables of settings", &mut write)
 }
 
 /// Tests on full disks make file systems of these kinds; Debian has the programs apart.
@@ -99,16 +136,35 @@ fn file_system_tools() {
     }
 }
 
-/// The last lines: how many tests did not run here, which and why.
-fn report_skipped(list: &Path, fast: bool) {
-    let text = std::fs::read_to_string(list).unwrap_or_default();
-    let count = text.lines().count();
-    eprintln!("== {count} tests skipped");
-    for line in text.lines() {
-        eprintln!("skipped: {line}");
+/// The list of what does not run on this machine, and why; tests add to it.
+struct Skipped(PathBuf);
+
+impl Skipped {
+    fn new() -> Result<Skipped, String> {
+        let list = run::target_dir().join("skipped-tests");
+        std::fs::write(&list, "").map_err(|e| format!("{}: {e}", list.display()))?;
+        Ok(Skipped(list))
     }
-    if fast {
-        eprintln!("left out by --fast: the server's end-to-end tests, the loom models");
+
+    fn add(&self, name: &str, why: &str) {
+        let list = std::fs::OpenOptions::new().append(true).open(&self.0);
+        let added = list.and_then(|mut list| writeln!(list, "{name}: {why}"));
+        if let Err(error) = added {
+            eprintln!("skipped: {name}: {why} ({}: {error})", self.0.display());
+        }
+    }
+
+    /// The last lines.
+    fn report(&self, fast: bool) {
+        let text = std::fs::read_to_string(&self.0).unwrap_or_default();
+        let count = text.lines().count();
+        eprintln!("== {count} tests skipped");
+        for line in text.lines() {
+            eprintln!("skipped: {line}");
+        }
+        if fast {
+            eprintln!("left out by --fast: the server's end-to-end tests, the loom models, Miri");
+        }
     }
 }
 

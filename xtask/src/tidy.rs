@@ -2,7 +2,7 @@
 
 use crate::modules;
 use crate::prose;
-use crate::rules::{Items, Rules, check_names};
+use crate::rules::{Items, Rules, check_items, check_names};
 use crate::run;
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,9 @@ const DOCUMENTS: [&str; 5] = [
     "GLOSSARY.md",
     "README.md",
 ];
+
+/// Documents that name items of the sources.
+const NAMING: [&str; 2] = ["ARCHITECTURE.md", "GLOSSARY.md"];
 
 /// Marks of unfinished work. Spelled in two halves so that this list does not find itself.
 const LEFTOVERS: [(&str, &str); 9] = [
@@ -66,11 +69,15 @@ pub fn tidy() -> Result<(), String> {
         let text = std::fs::read_to_string(run::root().join(name))
             .map_err(|e| format!("reading {name}: {e}"))?;
         prose::check(name, &text, &mut findings);
+        if NAMING.contains(&name) {
+            check_items(name, &text, &items, &mut findings);
+        }
     }
     let mut rules = Rules::default();
     for (name, text) in texts.iter().filter(|(name, _)| name.ends_with(".md")) {
         if name.starts_with(DESIGN) {
             check_names(name, text, &items, &mut findings);
+            check_items(name, text, &items, &mut findings);
         } else {
             rules.add(name, text, &items, &mut findings);
         }
