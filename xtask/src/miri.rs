@@ -1,17 +1,35 @@
 //! `cargo xtask miri`: the tests of the small unsafe parts, under Miri.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::run;
 
 /// Which tests of which crate. Code that maps memory or calls the system is out of Miri's reach.
 const PARTS: [(&str, &[&str]); 2] = [
     ("evenkeel-io", &["buffer::"]),
-    ("evenkeel-storage", &["wal::ring::", "writeout::staging::"]),
+    (
+        "evenkeel-storage",
+        &["wal::buffers::", "writeout::staging::"],
+    ),
 ];
 
-/// Why Miri cannot run here, if it cannot.
-pub fn missing() -> Option<String> {
+/// Adds Miri to nightly once; an error says why it cannot run here.
+pub fn install() -> Result<(), String> {
+    let Some(why) = missing() else {
+        return Ok(());
+    };
+    let mut add = Command::new("rustup");
+    add.args(["component", "add", "miri", "rust-src"]);
+    add.args(["--toolchain", "nightly"]);
+    let added = add.output().is_ok_and(|output| output.status.success());
+    match missing() {
+        None if added => Ok(()),
+        _ => Err(why),
+    }
+}
+
+/// Why Miri cannot run as things are, if it cannot.
+fn missing() -> Option<String> {
     let mut version = nightly();
     version.args(["cargo", "miri", "--version"]);
     match version.output() {
@@ -37,12 +55,24 @@ fn nightly() -> Command {
 
 pub fn miri() -> Result<(), String> {
     for (package, tests) in PARTS {
-        let mut command = nightly();
-        command.env("CARGO_TARGET_DIR", run::target_dir().join("miri"));
-        command.env("MIRIFLAGS", "-Zmiri-disable-isolation");
-        command.args(["cargo", "miri", "test", "--lib"]);
-        command.args(["-p", package, "--"]).args(tests);
-        run::check("miri", &mut command)?;
+        for filter in tests {
+            let mut command = nightly();
+            command.env("CARGO_TARGET_DIR", run::target_dir().join("miri"));
+            command.env("MIRIFLAGS", "-Zmiri-disable-isolation");
+            command.args(["cargo", "miri", "test", "--lib"]);
+            command.args(["-p", package, "--", filter]);
+            command.stderr(Stdio::inherit());
+            let ran = command.output();
+            let ran = ran.map_err(|e| format!("miri: cannot start {command:?}: {e}"))?;
+            let text = String::from_utf8_lossy(&ran.stdout);
+            print!("{text}");
+            if !ran.status.success() {
+                return Err(format!("miri failed ({}): {command:?}", ran.status));
+            }
+            if text.contains("running 0 tests") {
+                return Err(format!("miri: {package} has no tests `{filter}`"));
+            }
+        }
     }
     Ok(())
 }

@@ -60,9 +60,9 @@ pub fn test(args: &[String]) -> Result<(), String> {
         if !fast {
             loom()?;
             step("miri");
-            match miri::missing() {
-                Some(why) => skipped.add("the tests under Miri", &why),
-                None => miri::miri()?,
+            match miri::install() {
+                Err(why) => skipped.add("the tests under Miri", &why),
+                Ok(()) => miri::miri()?,
             }
         }
         for test in twice {

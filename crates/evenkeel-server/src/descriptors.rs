@@ -18,7 +18,7 @@ pub struct Descriptors {
 
 impl Descriptors {
     /// Shares out `limit` open files among `max_connections` sessions and the data. Where that is
-    /// too little connections get two thirds of what is left after [`OTHERS`]. As many connections
+    /// too little connections get two thirds of what is left after `OTHERS`. As many connections
     /// as sessions may be under way to be one, so that many clients can come at once.
     #[must_use]
     pub fn share(limit: Option<u64>, max_connections: usize) -> Descriptors {

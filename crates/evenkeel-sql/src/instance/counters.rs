@@ -18,7 +18,7 @@ pub enum Kind {
     Cleaner,
     /// `pg_stat_wal`: bytes, waits for buffers.
     Log,
-    /// `pg_stat_io`, whose rows are counted apart; see [`io`].
+    /// `pg_stat_io`, whose rows are counted apart; see `io`.
     Io,
     /// `pg_stat_recovery_prefetch`: asked for, in the pool, and the four ways of being left out.
     RecoveryPrefetch,

@@ -132,7 +132,7 @@ impl RecordBuilder {
         self.parts == 0 && !self.has_payload
     }
 
-    /// The encoded bytes. The first 8 are not filled in (see [`completion_mark`]).
+    /// The encoded bytes. The first 8 are not filled in (see `completion_mark`).
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

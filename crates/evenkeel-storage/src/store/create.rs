@@ -154,7 +154,7 @@ impl Store {
     /// recovers it if it was not shut down.
     ///
     /// # Errors
-    /// Among others [`StorageError::NotADatabase`](crate::StorageError::NotADatabase),
+    /// Among others [`StorageError::NotADatabase`],
     /// [`WrongVersion`](crate::StorageError::WrongVersion),
     /// [`ControlDamaged`](crate::StorageError::ControlDamaged),
     /// [`Locked`](crate::StorageError::Locked) and

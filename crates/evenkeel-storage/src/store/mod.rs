@@ -84,7 +84,8 @@ impl Store {
     /// no descriptor left.
     ///
     /// # Errors
-    /// [`StorageError::TooManyFiles`] if that does not help; those of the disk.
+    /// [`TooManyFiles`](crate::StorageError::TooManyFiles) if that does not help; those of the
+    /// disk.
     pub fn open_temporary(
         &self,
         path: &Path,
