@@ -314,7 +314,8 @@ impl Drop for HintGuard<'_> {
 }
 
 /// A page under the exclusive lock. Its content changes only through a log record
-/// ([`MiniTransaction`](crate::store::MiniTransaction)), save for advice ([`WriteGuard::unlogged`]).
+/// ([`MiniTransaction`](crate::store::MiniTransaction)), save for advice
+/// ([`WriteGuard::unlogged`]).
 #[derive(Debug)]
 pub struct WriteGuard<'a> {
     /// Dropped with the lock, in one step.

@@ -164,7 +164,7 @@ impl<'a> MiniTransaction<'a> {
         self
     }
 
-    /// Asks that [`ResourceManager::completed`](crate::ResourceManager::completed) be told of this record.
+    /// Asks that [`completed`](crate::ResourceManager::completed) be told of this record.
     pub fn notify(&mut self) -> &mut Self {
         self.record.add_flags(FLAG_NOTIFY);
         self
