@@ -31,9 +31,9 @@ const WAITERS: u64 = 1000;
 struct Key;
 
 impl KeyExtractor for Key {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> evenkeel_engine::EngineResult<KeyKind> {
         out.extend_from_slice(&row[..8]);
-        KeyKind::Unique
+        Ok(KeyKind::Unique)
     }
 }
 

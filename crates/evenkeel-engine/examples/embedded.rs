@@ -31,9 +31,9 @@ const THREADS: u64 = 8;
 struct AccountNumber;
 
 impl KeyExtractor for AccountNumber {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> EngineResult<KeyKind> {
         out.extend_from_slice(&row[..8]);
-        KeyKind::Unique
+        Ok(KeyKind::Unique)
     }
 }
 

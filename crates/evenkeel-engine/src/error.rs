@@ -20,6 +20,22 @@ pub enum EngineError {
         /// Name of the index.
         index: String,
     },
+    /// Two rows have the same key of a unique index that is built.
+    #[error("could not create unique index \"{index}\"")]
+    DuplicateRows {
+        /// Name of the index.
+        index: String,
+        /// One of the rows.
+        row: Arc<[u8]>,
+    },
+    /// A row has no index key, because computing it has failed.
+    #[error("{error}")]
+    Key {
+        /// PostgreSQL's code.
+        sqlstate: &'static str,
+        /// The error of whatever computes keys.
+        error: Arc<dyn std::error::Error + Send + Sync>,
+    },
     /// A row changed since the transaction's snapshot; retry the transaction.
     #[error("could not serialize access due to concurrent {what}")]
     SerializationFailure {
@@ -128,7 +144,8 @@ impl EngineError {
     /// PostgreSQL's five-character code.
     pub fn sqlstate(&self) -> &'static str {
         match self {
-            EngineError::UniqueViolation { .. } => "23505",
+            EngineError::UniqueViolation { .. } | EngineError::DuplicateRows { .. } => "23505",
+            EngineError::Key { sqlstate, .. } => sqlstate,
             EngineError::SerializationFailure { .. } => "40001",
             EngineError::Deadlock { .. } => "40P01",
             EngineError::LockNotAvailable { .. } | EngineError::LockTimeout => "55P03",

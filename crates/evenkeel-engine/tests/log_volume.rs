@@ -23,9 +23,9 @@ const TELLERS: u64 = 10;
 struct Number;
 
 impl KeyExtractor for Number {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> EngineResult<KeyKind> {
         out.extend_from_slice(&row[..8]);
-        KeyKind::Unique
+        Ok(KeyKind::Unique)
     }
 }
 

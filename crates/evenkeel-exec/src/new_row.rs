@@ -51,18 +51,18 @@ impl<'a> Rules<'a> {
 pub(crate) struct Stored {
     pub table: Arc<Table>,
     pub layout: Arc<RowLayout>,
-    /// Columns in keys of indexes.
+    /// Columns that keys of indexes are made of.
     indexed: Vec<usize>,
 }
 
 impl Stored {
     pub fn open(relation: &Relation, cx: &Cx) -> ExecResult<Stored> {
         let (table, layout) = cx.env.relations.table(relation)?;
-        let keys = relation.indexes.iter().flat_map(|index| &index.columns);
+        let keys = relation.indexes.iter().flat_map(Index::looks_at);
         Ok(Stored {
             table,
             layout,
-            indexed: keys.map(|key| key.column).collect(),
+            indexed: keys.collect(),
         })
     }
 
@@ -226,15 +226,27 @@ fn failing(row: &[Datum], types: impl Iterator<Item = SqlType>, cx: &TypeContext
     format!("Failing row contains ({}).", texts.join(", "))
 }
 
-fn key_of(index: &Index, relation: &Relation, row: &[Datum], types: &TypeContext) -> String {
-    let columns = index.columns.iter().filter_map(|column| {
-        let of = relation.columns.get(column.column)?;
-        let value = text(row.get(column.column)?, of.ty, types);
-        Some((&*of.name, value))
-    });
-    let (names, values): (Vec<&str>, Vec<String>) = columns.unzip();
+fn key_of(index: &Index, relation: &Relation, row: &[Datum], cx: &Cx) -> ExecResult<String> {
+    let types = cx.env.session.types();
+    let (mut names, mut values) = (Vec::new(), Vec::new());
+    for (at, column) in index.columns.iter().enumerate() {
+        let (name, value) = match column.column {
+            Some(column) => {
+                let name = relation.columns.get(column).map(|of| Arc::clone(&of.name));
+                (name, row.get(column).cloned())
+            }
+            None => {
+                let number = index.expression_at(at);
+                let of = number.and_then(|number| index.expressions.get(number));
+                let value = of.map(|of| cx.eval(&of.program, row)).transpose()?;
+                (of.map(|of| Arc::clone(&of.shown)), value)
+            }
+        };
+        names.extend(name);
+        values.extend(value.map(|value| text(&value, column.ty, types)));
+    }
     let (names, values) = (names.join(", "), values.join(", "));
-    format!("Key ({names})=({values}) already exists.")
+    Ok(format!("Key ({names})=({values}) already exists."))
 }
 
 /// The error of a row that was to be stored, with PostgreSQL's detail.
@@ -247,7 +259,9 @@ pub(crate) fn refused(error: ExecError, relation: &Relation, row: &[Datum], cx: 
         return error;
     };
     let described = TypeError::new(SqlState::UNIQUE_VIOLATION, error.to_string());
-    let key = key_of(index, relation, row, cx.env.session.types());
-    let described = described.detail(key);
+    let described = match key_of(index, relation, row, cx) {
+        Ok(key) => described.detail(key),
+        Err(error) => return error,
+    };
     described.constraint(relation.names(), &index.name).into()
 }

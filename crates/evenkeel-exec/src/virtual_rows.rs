@@ -41,7 +41,8 @@ impl VirtualRows {
         let mut made = Places::new();
         for (place, row) in self.0.rows.iter().enumerate() {
             let mut key = Vec::new();
-            column.encode(row.get(column.column).unwrap_or(&Datum::Null), &mut key)?;
+            let value = column.column.and_then(|at| row.get(at));
+            column.encode(value.unwrap_or(&Datum::Null), &mut key)?;
             made.entry(key).or_default().push(place);
         }
         let made = Arc::new(made);

@@ -327,6 +327,19 @@ pub struct RangeEntry {
     pub kind: RangeKind,
     /// May see the entries before it.
     pub lateral: bool,
+    /// Expressions and predicates of the indexes of a relation.
+    pub indexes: Vec<IndexExprs>,
+}
+
+/// The expressions and the predicate of an index, over the columns of its entry.
+#[derive(Debug, Clone)]
+pub struct IndexExprs {
+    /// Which of [`Relation::indexes`].
+    pub index: usize,
+    /// [`crate::relation::Index::expressions`]
+    pub expressions: Vec<Expr>,
+    /// [`crate::relation::Index::predicate`]
+    pub predicate: Option<Expr>,
 }
 
 /// Kind of a range-table entry.
@@ -560,14 +573,10 @@ pub struct OnConflict {
 /// The indexes that ON CONFLICT is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Arbiter {
-    /// All unique ones.
+    /// Any.
     Any,
-    /// That of a constraint, by its number in [`Relation::indexes`].
-    Index(usize),
-    /// Unique ones on these columns.
-    Columns(Vec<usize>),
-    /// Unique ones on expressions, of which there are none.
-    Expressions,
+    /// These, by their numbers in [`Relation::indexes`].
+    Indexes(Vec<usize>),
 }
 
 /// `DO UPDATE`: its variables are of the target, the row that is there, and of `excluded`.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use evenkeel_expr::program::Program;
 use evenkeel_types::{Datum, SqlType};
 
 /// PostgreSQL's object id.
@@ -98,7 +99,7 @@ pub struct Column {
     pub stats: Option<Arc<ColumnStatistics>>,
 }
 
-/// An index on columns, a B-tree.
+/// A B-tree.
 #[derive(Debug, Clone)]
 pub struct Index {
     /// Oid.
@@ -109,21 +110,64 @@ pub struct Index {
     pub position: usize,
     /// Columns in key order.
     pub columns: Vec<IndexColumn>,
+    /// The expressions of those columns that are none of the table's, in order.
+    pub expressions: Vec<IndexExpression>,
+    /// The condition of the rows that it has, as SQL text.
+    pub predicate: Option<Arc<str>>,
+    /// The columns of the table that its expressions and its predicate look at.
+    pub mentions: Vec<usize>,
     /// Whether no two rows may have the same key (NULLs apart, unless `nulls_not_distinct`).
     pub unique: bool,
     /// NULLS NOT DISTINCT.
     pub nulls_not_distinct: bool,
     /// Whether it is the primary key's.
     pub primary: bool,
+    /// Whether it enforces a constraint of its name.
+    pub constraint: bool,
     /// Pages of the tree.
     pub pages: f64,
+}
+
+impl Index {
+    /// Whether it has all rows, by columns of the table alone.
+    #[must_use]
+    pub fn is_plain(&self) -> bool {
+        self.expressions.is_empty() && self.predicate.is_none()
+    }
+
+    /// The columns of the relation that its keys are made of, by its predicate too.
+    pub fn looks_at(&self) -> impl Iterator<Item = usize> {
+        let columns = self.columns.iter().filter_map(|column| column.column);
+        columns.chain(self.mentions.iter().copied())
+    }
+
+    /// The number in [`Index::expressions`] of the key's column at this place, if it is one.
+    #[must_use]
+    pub fn expression_at(&self, at: usize) -> Option<usize> {
+        let none = |column: &&IndexColumn| column.column.is_none();
+        let is_expression = self.columns.get(at).is_some_and(|column| none(&column));
+        is_expression.then(|| self.columns[..at].iter().filter(none).count())
+    }
+}
+
+/// An expression of an index.
+#[derive(Debug, Clone)]
+pub struct IndexExpression {
+    /// The expression, as SQL text with every cast.
+    pub text: Arc<str>,
+    /// The same as an index's definition shows it.
+    pub shown: Arc<str>,
+    /// Its program over a row of the table.
+    pub program: Arc<Program>,
 }
 
 /// A column of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexColumn {
-    /// Position of the column in the relation, from 0.
-    pub column: usize,
+    /// Position of the column in the relation, from 0; none for an expression.
+    pub column: Option<usize>,
+    /// Its type.
+    pub ty: SqlType,
     /// Descending.
     pub desc: bool,
     /// NULLs before all values.

@@ -168,6 +168,11 @@ impl From<EngineError> for SqlError {
         if let EngineError::OutOfMemory(error) = error {
             return error.into();
         }
+        if let EngineError::Key { error, .. } = &error
+            && let Some(error) = error.downcast_ref::<TypeError>()
+        {
+            return error.clone().into();
+        }
         SqlError::new(SqlState::from_code(error.sqlstate()), error.to_string())
     }
 }

@@ -1,5 +1,7 @@
 //! Filling a new index from the heap.
 
+use std::sync::Arc;
+
 use evenkeel_storage::BlockNumber;
 use evenkeel_storage::buffer::ReadGuard;
 
@@ -10,6 +12,7 @@ use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HEAP_ONLY, HeapRead, LpState, TupleHeader};
 use crate::heap::prune::{xmax_hint, xmin_hint};
 use crate::heap::read::{Entry, chain};
+use crate::heap::rows::RowBatch;
 use crate::sort::KeySorter;
 use crate::transaction::Transaction;
 use crate::txn::Horizon;
@@ -31,6 +34,10 @@ struct Build<'a> {
     index: &'a IndexDef,
     horizon: Horizon,
     sorter: KeySorter,
+    /// The versions of a page's chains, oldest first, each with its chain's root and its standing;
+    /// their rows. Keys are computed once the page is unlocked (TAB-17).
+    versions: Vec<(u16, Standing)>,
+    rows: RowBatch,
     /// [`Built::broken_chains`]
     broken_chains: bool,
 }
@@ -46,6 +53,32 @@ enum Standing {
     Live,
 }
 
+impl Build<'_> {
+    /// Adds the entries of the versions that were collected from a page.
+    fn enter(&mut self, block: BlockNumber) -> EngineResult<()> {
+        let (mut key, mut newest) = (Vec::new(), Vec::new());
+        let mut before: Option<(u16, KeyKind)> = None;
+        for (at, (slot, standing)) in self.versions.iter().enumerate() {
+            key.clear();
+            let kind = self.index.key.key(self.rows.row(at), &mut key)?;
+            let older = before.filter(|(root, _)| root == slot);
+            self.broken_chains |= older.is_some_and(|(_, older)| older != kind || key != newest);
+            std::mem::swap(&mut key, &mut newest);
+            before = Some((*slot, kind));
+            let last = self
+                .versions
+                .get(at + 1)
+                .is_none_or(|(next, _)| next != slot);
+            if last && kind != KeyKind::Absent {
+                let live = *standing == Standing::Live && kind == KeyKind::Unique;
+                let tag = if live { DISTINCT } else { 0 };
+                self.sorter.add(&newest, Tid::new(block, *slot), tag)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Table {
     /// Fills the file of `index`, newly created and empty, with a tree of the rows.
     ///
@@ -55,7 +88,7 @@ impl Table {
     /// so, and the caller sets [`IndexDef::usable_after`] (TAB-9).
     ///
     /// # Errors
-    /// `UniqueViolation`; `KeyTooLarge`; `Cancelled`; damage; storage failures.
+    /// `DuplicateRows`; `Key`; `KeyTooLarge`; `Cancelled`; damage; storage failures.
     pub fn build_index(&self, txn: &mut Transaction, index: &IndexDef) -> EngineResult<Built> {
         let xid = txn.xid()?;
         let store = self.db.store();
@@ -63,6 +96,8 @@ impl Table {
             index,
             horizon: self.db.horizon(),
             sorter: KeySorter::new(store, txn.work_limits().clone(), txn.cancel_flag()),
+            versions: Vec::new(),
+            rows: RowBatch::new(),
             broken_chains: false,
         };
         let mut pass = Pass::new(self, 0..self.blocks(), true);
@@ -70,16 +105,25 @@ impl Table {
             if block.is_multiple_of(CANCEL_EVERY) {
                 txn.check_cancel()?;
             }
-            let _frames = self.reserve_for_reading();
-            let page = self.heap().read_with(BlockNumber(block), pass.ring())?;
-            self.collect(txn, &mut build, &page)?;
+            {
+                let _frames = self.reserve_for_reading();
+                let page = self.heap().read_with(BlockNumber(block), pass.ring())?;
+                self.collect(txn, &mut build, &page)?;
+            }
+            build.enter(BlockNumber(block))?;
         }
         drop(pass);
         let mut builder = TreeBuilder::new(store, xid, index.file, FILLFACTOR)?;
         // Whether the current key has an entry that must be the only one of its kind.
         let mut distinct = false;
         let mut added = 0u32;
-        build.sorter.finish(&mut |key, tid, tag| {
+        let Build {
+            sorter,
+            horizon,
+            broken_chains,
+            ..
+        } = build;
+        sorter.finish(&mut |key, tid, tag| {
             added = added.wrapping_add(1);
             if added.is_multiple_of(CANCEL_EVERY_ENTRIES) {
                 txn.check_cancel()?;
@@ -87,9 +131,7 @@ impl Table {
             let repeated = builder.add(key, tid)?;
             let this = tag & DISTINCT != 0;
             if index.unique && repeated && distinct && this {
-                return Err(EngineError::UniqueViolation {
-                    index: index.name.to_string(),
-                });
+                return Err(self.duplicate(txn, &horizon, (index, tid)));
             }
             distinct = this || (repeated && distinct);
             Ok(())
@@ -97,11 +139,38 @@ impl Table {
         let (_, entries) = builder.finish()?;
         Ok(Built {
             entries,
-            broken_chains: build.broken_chains,
+            broken_chains,
         })
     }
 
-    /// Adds the entries of a page's rows.
+    /// The error of a key that two rows have, one of them in the chain at `tid`.
+    fn duplicate(
+        &self,
+        txn: &Transaction,
+        horizon: &Horizon,
+        (index, tid): (&IndexDef, Tid),
+    ) -> EngineError {
+        let newest = || {
+            let _frames = self.reserve_for_reading();
+            let page = self.heap().read(tid.block)?;
+            let mut row: Arc<[u8]> = Arc::default();
+            for link in chain(&page, tid.block, tid.slot, Entry::Index) {
+                if self.standing(txn, horizon, &link.header)? != Standing::Dead {
+                    row = page.row(link.offset, link.length).into();
+                }
+            }
+            Ok(row)
+        };
+        match newest() {
+            Ok(row) => EngineError::DuplicateRows {
+                index: index.name.to_string(),
+                row,
+            },
+            Err(error) => error,
+        }
+    }
+
+    /// Copies the versions of a page's rows.
     fn collect(
         &self,
         txn: &Transaction,
@@ -109,10 +178,11 @@ impl Table {
         guard: &ReadGuard<'_>,
     ) -> EngineResult<()> {
         let block = guard.block();
+        build.versions.clear();
+        build.rows.clear();
         if !guard.is_heap() {
             return Ok(());
         }
-        let (mut key, mut newest) = (Vec::new(), Vec::new());
         for slot in 1..=guard.slots() {
             let root = match guard.line_pointer(slot).state {
                 LpState::Redirect => true,
@@ -124,24 +194,13 @@ impl Table {
             if !root {
                 continue;
             }
-            let mut last: Option<(KeyKind, Standing)> = None;
             for link in chain(guard, block, slot, Entry::Index) {
                 let standing = self.standing(txn, &build.horizon, &link.header)?;
-                if standing == Standing::Dead {
-                    continue;
+                if standing != Standing::Dead {
+                    let row = guard.row(link.offset, link.length);
+                    build.versions.push((slot, standing));
+                    build.rows.push(Tid::new(block, slot), row);
                 }
-                key.clear();
-                let row = guard.row(link.offset, link.length);
-                let kind = build.index.key.key(row, &mut key);
-                build.broken_chains |= last.is_some_and(|(before, _)| before != kind)
-                    || last.is_some() && key != newest;
-                std::mem::swap(&mut key, &mut newest);
-                last = Some((kind, standing));
-            }
-            if let Some((kind, standing)) = last.filter(|(kind, _)| *kind != KeyKind::Absent) {
-                let live = standing == Standing::Live && kind == KeyKind::Unique;
-                let tag = if live { DISTINCT } else { 0 };
-                build.sorter.add(&newest, Tid::new(block, slot), tag)?;
             }
         }
         Ok(())

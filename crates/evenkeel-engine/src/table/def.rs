@@ -5,6 +5,7 @@ use std::sync::Arc;
 use evenkeel_storage::FileId;
 use evenkeel_storage::buffer::BufferAccessStrategy;
 
+use crate::error::EngineResult;
 use crate::heap::rows::RowHandle;
 use crate::types::{Tid, Xid};
 
@@ -22,17 +23,31 @@ pub enum KeyKind {
 /// Produces the index key of a row as order-preserving bytes: `memcmp` order is key order.
 ///
 /// It must be a pure function of the row's bytes: the engine calls it again to build and to
-/// verify an index, and to decide whether an update changed a key.
+/// verify an index.
 pub trait KeyExtractor: Send + Sync {
-    /// Appends the key to `out`, which the caller has cleared.
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind;
+    /// Appends the key to `out`, which the caller has cleared. `row` is a copy: no page is locked,
+    /// so computing a key may take its time (TAB-17).
+    ///
+    /// # Errors
+    /// [`EngineError::Key`](crate::EngineError::Key): computing the key has failed, and with it the
+    /// statement.
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> EngineResult<KeyKind>;
 
     /// Whether two versions of a row have the same key and kind. It is asked under a page lock:
-    /// an extractor that knows where its columns are compares their bytes. It may say no for
-    /// equal keys, which only costs the update index entries of its own.
+    /// an extractor that computes keys compares the bytes of the columns that they come from. It
+    /// may say no for equal keys, which only costs the update index entries of its own.
     fn same_key(&self, old: &[u8], new: &[u8]) -> bool {
         let (mut a, mut b) = (Vec::new(), Vec::new());
-        self.key(old, &mut a) == self.key(new, &mut b) && a == b
+        match (self.key(old, &mut a), self.key(new, &mut b)) {
+            (Ok(old), Ok(new)) => old == new && a == b,
+            _ => false,
+        }
+    }
+
+    /// Whether expressions or a predicate decide the keys. Such keys identify no row to others:
+    /// locks that share a row's keys do not hold them.
+    fn is_computed(&self) -> bool {
+        false
     }
 }
 

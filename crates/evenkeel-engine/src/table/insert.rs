@@ -121,7 +121,7 @@ impl Table {
         key: &mut Vec<u8>,
     ) -> EngineResult<bool> {
         key.clear();
-        let kind = self.def.indexes[index].key.key(row, key);
+        let kind = self.def.indexes[index].key.key(row, key)?;
         if kind == KeyKind::Absent {
             return Ok(false);
         }
@@ -169,7 +169,7 @@ impl Table {
     ) -> EngineResult<Option<Tid>> {
         let def = &self.def.indexes[index];
         key.clear();
-        if !def.unique || def.key.key(row, key) != KeyKind::Unique {
+        if !def.unique || def.key.key(row, key)? != KeyKind::Unique {
             return Ok(None);
         }
         loop {

@@ -77,14 +77,14 @@ pub(super) struct Large {
 struct ChunkKey;
 
 impl KeyExtractor for ChunkKey {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
-        match row.get(..CHUNK_KEY) {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> EngineResult<KeyKind> {
+        Ok(match row.get(..CHUNK_KEY) {
             Some(key) => {
                 out.extend_from_slice(key);
                 KeyKind::Unique
             }
             None => KeyKind::Absent,
-        }
+        })
     }
 }
 

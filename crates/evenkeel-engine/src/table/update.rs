@@ -219,7 +219,7 @@ impl Table {
         for index in &self.def.indexes {
             if !index.key.same_key(old, job.row) {
                 change.any = true;
-                change.unique |= index.unique;
+                change.unique |= index.unique && !index.key.is_computed();
             }
         }
         change
@@ -506,7 +506,8 @@ impl Table {
                     return None;
                 }
                 let mut bytes = Vec::new();
-                let kind = key.key(old, &mut bytes);
+                // An index that computes keys is no identity.
+                let kind = key.key(old, &mut bytes).ok()?;
                 bytes.insert(0, OLD_KEY);
                 (kind != KeyKind::Absent).then_some(bytes)
             }

@@ -109,7 +109,7 @@ impl Table {
             self.read_block(snapshot, at, &mut whole, &mut page)?;
             for (tid, row) in page.iter() {
                 key.clear();
-                let kind = extractor.key(row, &mut key);
+                let kind = extractor.key(row, &mut key)?;
                 let above = match lower {
                     Bound::Unbounded => true,
                     Bound::Included(low) => key >= *low,

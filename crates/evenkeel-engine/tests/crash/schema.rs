@@ -117,10 +117,10 @@ pub fn unique_key(key: u64) -> Vec<u8> {
 struct ByKey;
 
 impl KeyExtractor for ByKey {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> EngineResult<KeyKind> {
         out.resize(WIDE, 7);
         out.extend_from_slice(&row[..8]);
-        KeyKind::Unique
+        Ok(KeyKind::Unique)
     }
 }
 
@@ -128,14 +128,14 @@ impl KeyExtractor for ByKey {
 struct ByGroup;
 
 impl KeyExtractor for ByGroup {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> EngineResult<KeyKind> {
         let group = u32::from_be_bytes([row[8], row[9], row[10], row[11]]);
         if !in_group_index(group) {
-            return KeyKind::Absent;
+            return Ok(KeyKind::Absent);
         }
         out.extend_from_slice(&row[8..12]);
         out.resize(GROUP_WIDE, 7);
-        KeyKind::Unique
+        Ok(KeyKind::Unique)
     }
 }
 
@@ -143,9 +143,9 @@ impl KeyExtractor for ByGroup {
 struct FirstEight;
 
 impl KeyExtractor for FirstEight {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> EngineResult<KeyKind> {
         out.extend_from_slice(&row[..8]);
-        KeyKind::Unique
+        Ok(KeyKind::Unique)
     }
 }
 

@@ -30,9 +30,9 @@ type Content = BTreeMap<u64, Vec<u8>>;
 struct FirstEight;
 
 impl KeyExtractor for FirstEight {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> evenkeel_engine::EngineResult<KeyKind> {
         out.extend_from_slice(&row[..8]);
-        KeyKind::Unique
+        Ok(KeyKind::Unique)
     }
 }
 

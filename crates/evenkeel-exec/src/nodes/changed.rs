@@ -3,7 +3,8 @@
 use evenkeel_engine::heap::rows::RowHandle;
 use evenkeel_engine::table::KeyHint;
 use evenkeel_engine::{EngineError, Tid};
-use evenkeel_planner::relation::{KeyUse, Relation};
+use evenkeel_planner::relation::{Index, KeyUse, Relation};
+use evenkeel_types::row::fixed_width;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
 use crate::context::Cx;
@@ -34,8 +35,16 @@ pub(crate) fn hint_of(columns: &[usize], rules: Rules<'_>, stored: &Stored) -> K
     let relation = rules.relation;
     let generated = |column| rules.generated.iter().any(|(at, _)| *at == column);
     let all = stored.table.def().indexes.len() == relation.indexes.len();
-    let mut keys = relation.indexes.iter().flat_map(|index| &index.columns);
-    if all && !keys.any(|key| columns.contains(&key.column) || generated(key.column)) {
+    let mut keys = relation.indexes.iter().flat_map(Index::looks_at);
+    // A row that has become longer may have a value moved out that a computed key looks at, which
+    // is to be refused.
+    let may_move = |column: &usize| {
+        let column = relation.columns.get(*column);
+        column.is_none_or(|column| fixed_width(column.ty).is_none())
+    };
+    let mut computed = relation.indexes.iter().filter(|index| !index.is_plain());
+    let settled = !computed.any(|index| index.looks_at().any(|column| may_move(&column)));
+    if all && settled && !keys.any(|key| columns.contains(&key) || generated(key)) {
         return KeyHint::Unchanged;
     }
     KeyHint::Compare

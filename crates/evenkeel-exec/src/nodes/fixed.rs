@@ -1,6 +1,7 @@
 //! Operators with a mark: in a re-check they give the one row that is held for them.
 
 use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::table::KeyKind;
 use evenkeel_planner::plan::{Node, NodeKind};
 use evenkeel_types::Datum;
 
@@ -105,11 +106,13 @@ impl FixedScan {
         };
         let index = relation.indexes.get(*index);
         let index = index.ok_or_else(|| ExecError::plan("an index that is not there"))?;
-        let columns = key_columns(relation, index)?;
-        let (_, layout) = cx.env.relations.table(relation)?;
+        let columns = key_columns(index);
+        let (table, _) = cx.env.relations.table(relation)?;
+        let stored = table.def().indexes.get(index.position);
+        let stored = stored.ok_or_else(|| ExecError::plan("an index that its table lacks"))?;
         let mut key = Vec::new();
-        for column in &columns {
-            column.encode(&layout.get(row, column.column)?, &mut key)?;
+        if stored.key.key(row, &mut key)? == KeyKind::Absent {
+            return Ok(false);
         }
         Ok(match search(keys, &columns, cx)? {
             Search::Nothing => false,

@@ -2,7 +2,7 @@
 
 use evenkeel_engine::table::KeyRange;
 use evenkeel_planner::plan::{IndexKeys, KeyProgram};
-use evenkeel_planner::relation::{Index, Relation};
+use evenkeel_planner::relation::{Index, IndexColumn};
 use evenkeel_types::key::KeyColumn;
 use evenkeel_types::{Datum, SqlType};
 
@@ -22,16 +22,12 @@ enum Value {
 }
 
 /// The columns of an index as the key codec has them.
-pub(crate) fn key_columns(relation: &Relation, index: &Index) -> ExecResult<Vec<KeyColumn>> {
-    let column = |column: &evenkeel_planner::relation::IndexColumn| {
-        let of = relation.columns.get(column.column);
-        let of = of.ok_or_else(|| ExecError::plan("an index on a column that is not there"))?;
-        Ok(KeyColumn {
-            column: column.column,
-            ty: of.ty,
-            descending: column.desc,
-            nulls_first: column.nulls_first,
-        })
+pub(crate) fn key_columns(index: &Index) -> Vec<KeyColumn> {
+    let column = |column: &IndexColumn| KeyColumn {
+        column: column.column,
+        ty: column.ty,
+        descending: column.desc,
+        nulls_first: column.nulls_first,
     };
     index.columns.iter().map(column).collect()
 }

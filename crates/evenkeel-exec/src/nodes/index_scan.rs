@@ -60,7 +60,7 @@ impl Opened {
         Ok(Opened {
             table: ScannedTable::open(relation, columns, node, cx)?,
             number: index.position,
-            columns: key_columns(relation, index)?,
+            columns: key_columns(index),
             unique: index.unique,
         })
     }

@@ -4,7 +4,7 @@
 use evenkeel_engine::table::Arbiter;
 use evenkeel_engine::{RowLockMode, Tid, WaitPolicy};
 use evenkeel_planner::plan::{HeldRow, Merge, Node, OnConflict, RowChange};
-use evenkeel_planner::relation::Relation;
+use evenkeel_planner::relation::{Index, Relation};
 use evenkeel_types::row::Kept;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
@@ -94,11 +94,12 @@ fn conflict_mode(change: &RowChange, relation: &Relation) -> RowLockMode {
     else {
         return RowLockMode::Update;
     };
-    let unique = relation.indexes.iter().filter(|index| index.unique);
-    let mut keys = unique.flat_map(|index| &index.columns);
+    let indexes = relation.indexes.iter();
+    let keys = indexes.filter(|index| index.unique && index.is_plain());
+    let mut keys = keys.flat_map(Index::looks_at);
     let set = conflict.update.iter().flat_map(|update| &update.set);
     let set: Vec<usize> = set.map(|(column, _)| *column).collect();
-    match keys.any(|key| set.contains(&key.column)) {
+    match keys.any(|key| set.contains(&key)) {
         true => RowLockMode::Update,
         false => RowLockMode::NoKeyUpdate,
     }

@@ -93,7 +93,7 @@ impl VirtualIndexScan {
     ) -> ExecResult<Vec<(usize, usize)>> {
         let index = relation.indexes.get(index);
         let index = index.ok_or_else(|| ExecError::plan("an index that is not there"))?;
-        let columns = key_columns(relation, index)?;
+        let columns = key_columns(index);
         let [column] = &columns[..] else {
             return Err(ExecError::plan(
                 "a virtual relation's index of many columns",

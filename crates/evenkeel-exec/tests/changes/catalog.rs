@@ -29,16 +29,16 @@ struct Keys {
 }
 
 impl KeyExtractor for Keys {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> evenkeel_engine::EngineResult<KeyKind> {
         let mut kind = KeyKind::Unique;
         for column in &self.columns {
-            let value = self.layout.get(row, column.column).unwrap();
+            let value = self.layout.get(row, column.column.unwrap()).unwrap();
             if value.is_null() {
                 kind = KeyKind::HasNull;
             }
             column.encode(&value, out).unwrap();
         }
-        kind
+        Ok(kind)
     }
 }
 
@@ -117,11 +117,16 @@ impl Tables {
                 },
                 position,
                 columns: vec![IndexColumn {
-                    column: at,
+                    column: Some(at),
+                    ty: column.ty,
                     desc: false,
                     nulls_first: false,
                 }],
                 unique: true,
+                expressions: Vec::new(),
+                predicate: None,
+                mentions: Vec::new(),
+                constraint: true,
                 nulls_not_distinct: false,
                 primary: *primary,
                 pages: 1.0,
@@ -161,7 +166,7 @@ fn store(db: &Database, relation: &Relation) -> (Arc<Table>, Arc<RowLayout>) {
         let _ = BTree::create(db.store(), xid, file).unwrap();
         let columns = index.columns.iter().map(|column| KeyColumn {
             column: column.column,
-            ty: types[column.column],
+            ty: column.ty,
             descending: column.desc,
             nulls_first: column.nulls_first,
         });

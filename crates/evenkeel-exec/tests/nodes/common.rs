@@ -91,16 +91,16 @@ struct Keys {
 }
 
 impl KeyExtractor for Keys {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> evenkeel_engine::EngineResult<KeyKind> {
         let mut kind = KeyKind::Unique;
         for column in &self.columns {
-            let value = self.layout.get(row, column.column).unwrap();
+            let value = self.layout.get(row, column.column.unwrap()).unwrap();
             if value.is_null() {
                 kind = KeyKind::HasNull;
             }
             column.encode(&value, out).unwrap();
         }
-        kind
+        Ok(kind)
     }
 }
 
@@ -142,7 +142,7 @@ impl Fixture {
             let _ = BTree::create(self.db.store(), xid, file).unwrap();
             let column = |column: &IndexColumn| KeyColumn {
                 column: column.column,
-                ty: types[column.column],
+                ty: column.ty,
                 descending: column.desc,
                 nulls_first: column.nulls_first,
             };
@@ -272,6 +272,10 @@ fn relation(oid: u32, types: &[SqlType], indexes: &[(bool, Vec<IndexColumn>)]) -
         position: at,
         columns: columns.clone(),
         unique: *unique,
+        expressions: Vec::new(),
+        predicate: None,
+        mentions: Vec::new(),
+        constraint: true,
         nulls_not_distinct: false,
         primary: false,
         pages: 1.0,
@@ -291,7 +295,8 @@ fn relation(oid: u32, types: &[SqlType], indexes: &[(bool, Vec<IndexColumn>)]) -
 
 pub fn ascending(column: usize) -> IndexColumn {
     IndexColumn {
-        column,
+        column: Some(column),
+        ty: SqlType::Int4,
         desc: false,
         nulls_first: false,
     }

@@ -132,7 +132,8 @@ fn any_columns() -> impl Strategy<Value = Vec<IndexColumn>> {
     let flags = || (any::<bool>(), any::<bool>());
     (flags(), flags()).prop_map(|(a, b)| {
         let column = |column, (desc, nulls_first)| IndexColumn {
-            column,
+            column: Some(column),
+            ty: SqlType::Int4,
             desc,
             nulls_first,
         };
@@ -163,7 +164,10 @@ proptest! {
             prop_assert_eq!(sorted(&found), sorted(&expected), "{:?} {:?}", &search, &columns);
             for pair in found.windows(2) {
                 let order = columns.iter().map(|column| {
-                    let (a, b) = (&pair[0][column.column], &pair[1][column.column]);
+                    let (a, b) = (
+                        &pair[0][column.column.unwrap()],
+                        &pair[1][column.column.unwrap()],
+                    );
                     let order = match (a.is_null(), b.is_null()) {
                         (true, false) if column.nulls_first => std::cmp::Ordering::Less,
                         (false, true) if column.nulls_first => std::cmp::Ordering::Greater,

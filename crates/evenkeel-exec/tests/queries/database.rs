@@ -109,16 +109,16 @@ struct Keys {
 }
 
 impl KeyExtractor for Keys {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> evenkeel_engine::EngineResult<KeyKind> {
         let mut kind = KeyKind::Unique;
         for column in &self.columns {
-            let value = self.layout.get(row, column.column).unwrap();
+            let value = self.layout.get(row, column.column.unwrap()).unwrap();
             if value.is_null() {
                 kind = KeyKind::HasNull;
             }
             column.encode(&value, out).unwrap();
         }
-        kind
+        Ok(kind)
     }
 }
 
@@ -173,7 +173,7 @@ impl Database {
         let heap = txn.create_file().unwrap();
         let indexes = relation.indexes.iter();
         let indexes = indexes
-            .map(|index| self.index(index, &types, &layout, &mut txn))
+            .map(|index| self.index(index, &layout, &mut txn))
             .collect();
         let def = TableDef {
             id: u64::from(oid),
@@ -202,19 +202,13 @@ impl Database {
         self.large.0.push(Arc::new(large));
     }
 
-    fn index(
-        &self,
-        index: &Index,
-        types: &[SqlType],
-        layout: &Arc<RowLayout>,
-        txn: &mut Transaction,
-    ) -> IndexDef {
+    fn index(&self, index: &Index, layout: &Arc<RowLayout>, txn: &mut Transaction) -> IndexDef {
         let file = txn.create_file().unwrap();
         let xid = txn.xid().unwrap();
         let _ = BTree::create(self.db.store(), xid, file).unwrap();
         let column = |column: &IndexColumn| KeyColumn {
             column: column.column,
-            ty: types[column.column],
+            ty: column.ty,
             descending: column.desc,
             nulls_first: column.nulls_first,
         };
@@ -424,7 +418,8 @@ fn read_index(relation: &Relation, primary: bool, text: &str) -> Index {
         let column = columns.position(|column| &*column.name == name);
         let desc = direction.starts_with("desc");
         IndexColumn {
-            column: column.unwrap(),
+            column,
+            ty: relation.columns[column.unwrap()].ty,
             desc,
             nulls_first: match direction.split_once("nulls ") {
                 Some((_, place)) => place == "first",
@@ -438,6 +433,10 @@ fn read_index(relation: &Relation, primary: bool, text: &str) -> Index {
         position: relation.indexes.len(),
         columns: columns.split(", ").map(column).collect(),
         unique: primary || columns != text,
+        expressions: Vec::new(),
+        predicate: None,
+        mentions: Vec::new(),
+        constraint: true,
         nulls_not_distinct: false,
         primary,
         pages: 1.0,

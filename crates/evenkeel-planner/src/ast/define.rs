@@ -355,6 +355,8 @@ pub struct CreateIndex {
     pub nulls_not_distinct: bool,
     /// `WITH (…)`
     pub options: Vec<CommandOption>,
+    /// `WHERE`
+    pub filter: Option<Expr>,
     /// A clause that is not built.
     pub unbuilt: Option<&'static str>,
 }

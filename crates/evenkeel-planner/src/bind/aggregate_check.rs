@@ -150,7 +150,11 @@ impl Check<'_> {
             })
         };
         let keys = relation.indexes.iter().filter(|index| index.primary);
-        keys.into_iter()
-            .any(|index| index.columns.iter().all(|key| is_grouped(key.column)))
+        keys.into_iter().any(|index| {
+            index
+                .columns
+                .iter()
+                .all(|key| key.column.is_some_and(&is_grouped))
+        })
     }
 }

@@ -73,6 +73,7 @@ impl Binder<'_> {
             join: false,
         };
         let rel = self.add_entry(entry, info);
+        self.bind_indexes(rel)?;
         Ok((relation, rel))
     }
 
@@ -552,6 +553,7 @@ impl Binder<'_> {
             types: column_types.clone(),
             kind: RangeKind::Values(bound),
             lateral: false,
+            indexes: Vec::new(),
         };
         Ok(self.add_source(entry, &column_types))
     }
@@ -593,6 +595,7 @@ impl Binder<'_> {
             types: column_types.clone(),
             kind: RangeKind::Subquery(Arc::new(query)),
             lateral: false,
+            indexes: Vec::new(),
         };
         let (variables, from) = self.add_source(entry, &column_types);
         let mut values = Vec::with_capacity(shown.len());

@@ -9,9 +9,12 @@ use super::from::item_of;
 use super::returning::entry_of;
 use super::scope::{EntryInfo, Place};
 use crate::ast::{self, ExprKind as K, FieldPart, Pos, SortDirection};
-use crate::bound::{Arbiter, ConflictUpdate, OnConflict, RangeKind};
+use crate::bound::{
+    Arbiter, ConflictUpdate, Expr, ExprKind as BoundKind, IndexExprs, OnConflict, RangeKind,
+};
 use crate::error::{PlanError, PlanResult};
-use crate::relation::Relation;
+use crate::planning::predicate;
+use crate::relation::{Index, Relation};
 
 impl Binder<'_> {
     /// ON CONFLICT of an INSERT whose target alone is visible.
@@ -23,7 +26,7 @@ impl Binder<'_> {
     ) -> PlanResult<OnConflict> {
         let update = conflict.update.as_ref();
         let excluded = update.map(|_| self.add_excluded(relation));
-        let arbiter = self.bind_arbiter(conflict, relation)?;
+        let arbiter = self.bind_arbiter(conflict, relation, rel)?;
         let update = match (&conflict.update, excluded) {
             (Some(update), Some(excluded)) => {
                 let scope = self.scope();
@@ -64,17 +67,20 @@ impl Binder<'_> {
         &mut self,
         conflict: &ast::OnConflict,
         relation: &Relation,
+        rel: usize,
     ) -> PlanResult<Arbiter> {
         if let Some(name) = &conflict.constraint {
             let mut indexes = relation.indexes.iter();
-            let found = indexes.position(|index| *index.name == *name.text && index.unique);
-            return found.map(Arbiter::Index).ok_or_else(|| {
-                let message = format!(
-                    "constraint \"{}\" for table \"{}\" does not exist",
-                    name.text, relation.name
-                );
-                PlanError::new(SqlState::UNDEFINED_OBJECT, message)
-            });
+            let found = indexes.position(|index| *index.name == *name.text && index.constraint);
+            return found
+                .map(|found| Arbiter::Indexes(vec![found]))
+                .ok_or_else(|| {
+                    let message = format!(
+                        "constraint \"{}\" for table \"{}\" does not exist",
+                        name.text, relation.name
+                    );
+                    PlanError::new(SqlState::UNDEFINED_OBJECT, message)
+                });
         }
         if conflict.target.is_empty() {
             if conflict.update.is_some() {
@@ -86,30 +92,43 @@ impl Binder<'_> {
             }
             return Ok(Arbiter::Any);
         }
-        let mut columns = Vec::new();
+        let (mut columns, mut expressions) = (Vec::new(), Vec::new());
         for element in &conflict.target {
-            columns.extend(self.bind_element(element, conflict.target_at, relation)?);
-        }
-        let plain = columns.len() == conflict.target.len();
-        if let Some(filter) = &conflict.target_filter {
-            // An index without a condition is for every condition.
-            let _ = self.bind_condition(Place::IndexPredicate, "WHERE", filter)?;
+            let bound = self.bind_element(element, conflict.target_at)?;
+            match bound.kind {
+                BoundKind::Var(var) if var.column < relation.columns.len() => {
+                    columns.push(var.column);
+                }
+                _ => expressions.push(bound),
+            }
         }
         columns.sort_unstable();
         columns.dedup();
-        Ok(match plain {
-            true => Arbiter::Columns(columns),
-            false => Arbiter::Expressions,
-        })
+        let filter = conflict.target_filter.as_ref();
+        let filter = filter
+            .map(|filter| self.bind_condition(Place::IndexPredicate, "WHERE", filter))
+            .transpose()?;
+        let wanted = Inference {
+            columns,
+            expressions,
+            filter,
+        };
+        let bound = &self.scope().range_table[rel].indexes;
+        let indexes = relation.indexes.iter().enumerate();
+        let found = indexes.filter(|(number, index)| {
+            wanted.is_met(index, bound.iter().find(|bound| bound.index == *number))
+        });
+        let found: Vec<usize> = found.map(|(number, _)| number).collect();
+        if found.is_empty() {
+            let message = "there is no unique or exclusion constraint matching the ON CONFLICT \
+                           specification";
+            return Err(PlanError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+        }
+        Ok(Arbiter::Indexes(found))
     }
 
-    /// The column that an element of the list is, if it is one.
-    fn bind_element(
-        &mut self,
-        element: &ast::IndexElement,
-        at: Pos,
-        relation: &Relation,
-    ) -> PlanResult<Option<usize>> {
+    /// An element of the list.
+    fn bind_element(&mut self, element: &ast::IndexElement, at: Pos) -> PlanResult<Expr> {
         let refused = |what: &str| {
             let message = format!("{what} is not allowed in ON CONFLICT clause");
             PlanError::new(SqlState::INVALID_COLUMN_REFERENCE, message).at(at)
@@ -123,21 +142,51 @@ impl Binder<'_> {
         let name = match &element.value.kind {
             K::Column(parts) => match parts.as_slice() {
                 [FieldPart::Name(name)] => name,
-                _ => return Ok(None),
+                _ => return self.bind_in(Place::IndexExpression, &element.value),
             },
-            _ => {
-                let _ = self.bind_in(Place::IndexExpression, &element.value)?;
-                return Ok(None);
-            }
+            _ => return self.bind_in(Place::IndexExpression, &element.value),
         };
         // PostgreSQL points at the list where a name means nothing.
         let name = ast::Name { at, ..name.clone() };
         let value = ast::Expr {
-            kind: K::Column(vec![FieldPart::Name(name.clone())]),
+            kind: K::Column(vec![FieldPart::Name(name)]),
             at,
         };
-        let _ = self.bind_in(Place::IndexExpression, &value)?;
-        let mut columns = relation.columns.iter();
-        Ok(columns.position(|column| *column.name == *name.text))
+        self.bind_in(Place::IndexExpression, &value)
+    }
+}
+
+/// The description of an index in ON CONFLICT.
+struct Inference {
+    /// Its columns, each once.
+    columns: Vec<usize>,
+    /// Its expressions.
+    expressions: Vec<Expr>,
+    /// A condition of the rows that it has at least.
+    filter: Option<Expr>,
+}
+
+impl Inference {
+    /// Whether an index is one of those; `bound` are its expressions, if it has any, and its
+    /// predicate.
+    fn is_met(&self, index: &Index, bound: Option<&IndexExprs>) -> bool {
+        let columns = index.columns.iter().filter_map(|column| column.column);
+        let mut columns: Vec<usize> = columns.collect();
+        columns.sort_unstable();
+        columns.dedup();
+        if !index.unique || columns != self.columns {
+            return false;
+        }
+        let expressions = bound.map_or(&[][..], |bound| &bound.expressions);
+        let within = |some: &[Expr], all: &[Expr]| {
+            let mut some = some.iter();
+            some.all(|one| all.iter().any(|other| predicate::same_expr(one, other)))
+        };
+        let same = within(expressions, &self.expressions) && within(&self.expressions, expressions);
+        let predicate = bound.and_then(|bound| bound.predicate.as_ref());
+        same && predicate.is_none_or(|predicate| {
+            let filter = self.filter.iter().collect::<Vec<_>>();
+            predicate::implied(&filter, predicate)
+        })
     }
 }

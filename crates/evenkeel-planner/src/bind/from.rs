@@ -192,7 +192,11 @@ impl Binder<'_> {
             new.info.aliased = true;
         }
         rename_columns("table", &mut new.entry, alias)?;
-        Ok(self.add_item(new.entry, new.info))
+        let item = self.add_item(new.entry, new.info);
+        if let FromNode::Entry(rel) = item.node {
+            self.bind_indexes(rel)?;
+        }
+        Ok(item)
     }
 
     /// The relation of a name.
@@ -253,6 +257,7 @@ impl Binder<'_> {
                 }
             },
             lateral: false,
+            indexes: Vec::new(),
         };
         Ok(NewEntry { entry, info })
     }
@@ -291,6 +296,7 @@ impl Binder<'_> {
                     working,
                 },
                 lateral: false,
+                indexes: Vec::new(),
             };
             let info = EntryInfo {
                 cte: Some(Arc::clone(&slot.name)),
@@ -327,6 +333,7 @@ impl Binder<'_> {
             types: shown.map(|target| target.expr.ty).collect(),
             kind: RangeKind::Subquery(Arc::new(bound)),
             lateral,
+            indexes: Vec::new(),
         };
         rename_columns("table", &mut entry, alias)?;
         let info = EntryInfo {

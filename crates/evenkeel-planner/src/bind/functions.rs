@@ -81,6 +81,7 @@ impl Binder<'_> {
             types: all.types,
             kind,
             lateral: true,
+            indexes: Vec::new(),
         };
         rename_columns("table", &mut entry, alias.as_ref())?;
         let mut item = self.add_functions(entry, alias.is_some());

@@ -208,6 +208,7 @@ impl Binder<'_> {
                 columns: columns.clone(),
             },
             lateral: false,
+            indexes: Vec::new(),
         };
         rename_columns("join expression", &mut entry, alias)?;
         let rel = self.add_join(entry, alias.is_some());

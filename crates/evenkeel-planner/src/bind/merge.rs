@@ -57,6 +57,7 @@ fn nameless(kind: RangeKind, types: Vec<SqlType>) -> RangeEntry {
         types,
         kind,
         lateral: false,
+        indexes: Vec::new(),
     }
 }
 

@@ -20,6 +20,7 @@ mod expr;
 mod from;
 mod functions;
 mod grouping;
+mod index;
 mod join;
 mod json;
 mod lists;
@@ -63,6 +64,7 @@ use scope::Scope;
 
 pub use assigned::{AssignedTo, bind_assigned};
 pub use check::{BoundCheck, bind_check, rename_check};
+pub use index::{BoundIndexExpr, bind_index_expression, bind_index_predicate, rename_index_expr};
 pub use row_value::{BoundRowValue, RowValue, bind_row_value, rename_generated};
 pub use type_name::type_of;
 

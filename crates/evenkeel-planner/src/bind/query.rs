@@ -238,6 +238,7 @@ impl Binder<'_> {
             types,
             kind: RangeKind::Values(rows),
             lateral: false,
+            indexes: Vec::new(),
         };
         self.add_visible(entry)
     }

@@ -21,6 +21,7 @@ pub(super) fn entry_of(relation: &Arc<Relation>, alias: &str) -> RangeEntry {
         types: columns.iter().map(|c| c.ty).collect(),
         kind: RangeKind::Relation(Arc::clone(relation)),
         lateral: false,
+        indexes: Vec::new(),
     }
 }
 

@@ -81,6 +81,7 @@ fn subquery_entry(alias: &str, query: Query) -> RangeEntry {
         types: shown_targets(&query).map(|t| t.expr.ty).collect(),
         kind: RangeKind::Subquery(Arc::new(query)),
         lateral: false,
+        indexes: Vec::new(),
     }
 }
 

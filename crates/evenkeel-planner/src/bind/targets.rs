@@ -59,6 +59,12 @@ fn figure(expr: &ast::Expr, bound: &Bound<'_>) -> (u8, String) {
     }
 }
 
+/// The name that an expression gives a column, if it gives one.
+pub(super) fn given_name(expr: &ast::Expr) -> Option<String> {
+    let (strength, name) = figure(expr, &|_| None);
+    (strength > 0).then_some(name)
+}
+
 fn last_name(parts: &[FieldPart]) -> Option<String> {
     parts.iter().rev().find_map(|part| match part {
         FieldPart::Name(name) => Some(name.text.clone()),

@@ -288,9 +288,7 @@ impl Parser<'_> {
         if self.accept_key(Kw::Tablespace) && self.col_id()?.text != "pg_default" {
             unbuilt = Some("TABLESPACE");
         }
-        if self.filter()?.is_some() {
-            unbuilt = Some("a partial index");
-        }
+        let filter = self.filter()?;
         Ok(Define::CreateIndex(CreateIndex {
             name,
             table,
@@ -300,6 +298,7 @@ impl Parser<'_> {
             columns,
             nulls_not_distinct,
             options,
+            filter,
             unbuilt,
         }))
     }

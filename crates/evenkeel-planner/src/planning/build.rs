@@ -416,7 +416,7 @@ impl Statement<'_> {
         let types: Vec<SqlType> = relation.indexes[number]
             .columns
             .iter()
-            .map(|column| relation.columns[column.column].ty)
+            .map(|column| column.ty)
             .collect();
         let mut key = |at: usize, expr: &ExprRef| {
             PlanResult::Ok(KeyProgram {

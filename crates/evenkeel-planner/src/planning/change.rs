@@ -11,7 +11,6 @@ use crate::ast::Pos;
 use crate::bound::{Arbiter, ChangeKind, ChangeShape, Expr, ExprKind, Query, RangeEntry, Target};
 use crate::error::{PlanError, PlanResult};
 use crate::plan::{self, Estimate, NodeKind, RowChange};
-use crate::relation::Relation;
 
 use super::build::{Built, internal, node};
 use super::cost::path;
@@ -38,7 +37,10 @@ fn on_conflict(
     });
     let made = || {
         Ok(OnConflict {
-            arbiters: arbiters(&change.relation, arbiter)?,
+            arbiters: match arbiter {
+                Arbiter::Any => Vec::new(),
+                Arbiter::Indexes(indexes) => indexes.clone(),
+            },
             update: update.transpose()?,
         })
     };
@@ -74,29 +76,6 @@ fn conflict_update(
         values: shared(values.into_iter().map(|item| item.expr).collect()),
         filter: shared(filter),
     })
-}
-
-/// The unique indexes that ON CONFLICT is for.
-fn arbiters(relation: &Relation, arbiter: &Arbiter) -> PlanResult<Vec<usize>> {
-    let wanted = match arbiter {
-        Arbiter::Any => return Ok(Vec::new()),
-        Arbiter::Index(index) => return Ok(vec![*index]),
-        Arbiter::Columns(columns) => columns.as_slice(),
-        Arbiter::Expressions => &[],
-    };
-    let indexes = relation.indexes.iter().enumerate();
-    let found = indexes.filter(|(_, index)| {
-        let mut columns: Vec<usize> = index.columns.iter().map(|key| key.column).collect();
-        columns.sort_unstable();
-        index.unique && !wanted.is_empty() && columns == wanted
-    });
-    let found: Vec<usize> = found.map(|(number, _)| number).collect();
-    if found.is_empty() {
-        let message = "there is no unique or exclusion constraint matching the ON CONFLICT \
-                       specification";
-        return Err(PlanError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
-    }
-    Ok(found)
 }
 
 /// Makes variables of the target those of the row that they stand for.

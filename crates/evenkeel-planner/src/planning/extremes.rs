@@ -95,7 +95,7 @@ fn extreme(aggregate: &AggregateExpr, relation: &Relation) -> Option<bool> {
     let mut indexes = relation.indexes.iter();
     let indexed = indexes.any(|index| {
         let mut columns = index.columns.iter();
-        columns.any(|column| column.column == var.column)
+        index.is_plain() && columns.any(|column| column.column == Some(var.column))
     });
     (plain && indexed).then_some(desc)
 }

@@ -19,6 +19,7 @@ mod notes;
 mod number;
 mod ops;
 mod path;
+pub(crate) mod predicate;
 mod problem;
 mod push;
 mod rels;
@@ -50,6 +51,7 @@ use crate::relation::Oid;
 use layout::Env;
 pub use settings::PlannerSettings;
 use statement::Statement;
+pub(crate) use statement::program_over;
 
 /// How a plan is made.
 #[derive(Clone, Copy)]

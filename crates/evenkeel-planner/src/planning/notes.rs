@@ -150,9 +150,15 @@ impl Statement<'_> {
             return Vec::new();
         };
         let column = |at: usize| {
-            let column = relation.indexes[index].columns.get(at);
-            let column = column.map(|column| &relation.columns[column.column].name);
-            column.map_or(String::new(), |name| crate::quote::identifier(name))
+            let index = &relation.indexes[index];
+            match index.columns.get(at).and_then(|column| column.column) {
+                Some(column) => crate::quote::identifier(&relation.columns[column].name),
+                None => {
+                    let number = index.expression_at(at);
+                    let shown = number.and_then(|number| index.expressions.get(number));
+                    shown.map_or(String::new(), |shown| shown.shown.to_string())
+                }
+            }
         };
         let mut all = Vec::new();
         for (at, value) in keys.equal.iter().enumerate() {

@@ -5,16 +5,17 @@ use std::rc::Rc;
 use evenkeel_types::SqlType;
 
 use crate::ast::Pos;
-use crate::bound::{Expr, ExprKind};
+use crate::bound::{Expr, ExprKind, IndexExprs};
 use crate::error::PlanResult;
 use crate::plan::Estimate;
 use crate::relation::{Index, Relation, RelationKind};
 
 use super::cost::{disabled, filter_cost, pages_fetched, path, rows};
 use super::joins::UsefulOrders;
-use super::number::{NUMBERED, numbered};
+use super::number::numbered;
 use super::ops::{self, Comparison};
 use super::path::{IndexMatch, OrderKey, PathKind, PathRef};
+use super::predicate;
 use super::problem::Clause;
 use super::rels::Rels;
 use super::statement::{Paths, Source, Statement, rels_of};
@@ -181,16 +182,20 @@ impl Statement<'_> {
         };
         let mut paths = vec![path(scan, estimate, Vec::new(), inside)];
         for (number, index) in relation.indexes.iter().enumerate() {
-            for (keys, backward) in self.index_ways(rel, relation, index, clauses, wish) {
+            let bound = self.rels[rel].indexes.iter();
+            let bound = bound.into_iter().find(|bound| bound.index == number);
+            let Some(keyed) = Keyed::new((rel, relation), index, bound, clauses) else {
+                continue;
+            };
+            for (keys, backward) in index_ways(&keyed, clauses, wish) {
                 let given = keys.clone();
-                let estimate =
-                    self.index_cost(rel, relation, index, &given, clauses, (out_rows, loops));
-                let order = index_order(rel, relation, index, &keys, backward);
+                let estimate = self.index_cost(&keyed, &given, clauses, (out_rows, loops));
+                let order = index_order(&keyed, &keys, backward);
                 let kind = PathKind::Index {
                     rel,
                     index: number,
                     keys,
-                    filter: self.not_answered(rel, relation, index, &given, clauses),
+                    filter: not_answered(&keyed, &given, clauses),
                     backward,
                 };
                 paths.push(path(kind, estimate, order, Rels::one(rel)));
@@ -199,65 +204,41 @@ impl Statement<'_> {
         paths
     }
 
-    /// How an index may serve: by the conditions that it answers, and in an order that is wished.
-    fn index_ways(
-        &self,
-        rel: usize,
-        relation: &Relation,
-        index: &Index,
-        clauses: &[&Clause],
-        wish: &UsefulOrders,
-    ) -> Vec<(IndexMatch, bool)> {
-        let keys = match_index(rel, relation, index, clauses);
-        if relation.kind != RelationKind::Table {
-            // Rows that the server makes are in no order: a value finds those that have it.
-            let found = !keys.equal.is_empty() || keys.any.is_some();
-            return found.then_some((keys, false)).into_iter().collect();
-        }
-        let empty = keys.equal.is_empty()
-            && keys.any.is_none()
-            && keys.low.is_none()
-            && keys.high.is_none()
-            && !keys.is_null;
-        let mut ways = Vec::new();
-        let ordered = |backward| {
-            let order = index_order(rel, relation, index, &keys, backward);
-            order.first().is_some_and(|first| wish.wants(first))
-        };
-        let backward = ordered(true);
-        if !empty || ordered(false) {
-            ways.push((keys.clone(), false));
-        }
-        if backward {
-            ways.push((keys, true));
-        }
-        ways
-    }
-
     fn index_cost(
         &self,
-        rel: usize,
-        relation: &Relation,
-        index: &Index,
+        keyed: &Keyed<'_>,
         keys: &IndexMatch,
         clauses: &[&Clause],
         (out_rows, loops): (f64, f64),
     ) -> Estimate {
         let settings = self.settings;
+        let Keyed {
+            rel,
+            relation,
+            index,
+            ..
+        } = *keyed;
         let inside = Rels::one(rel);
         let size = relation.size;
         let answered: Vec<&Clause> = clauses
             .iter()
             .copied()
-            .filter(|clause| is_answered(rel, relation, index, keys, clause))
+            .filter(|clause| is_answered(keyed, keys, clause))
             .collect();
         let full_key = index.unique && keys.equal.len() == index.columns.len();
-        let share = if full_key {
-            1.0 / size.rows.max(1.0)
+        // The rows that a partial index has are those that its predicate selects.
+        let held = self.share_of(keyed.predicate, &inside);
+        let by_key: Vec<&Clause> = answered
+            .iter()
+            .copied()
+            .filter(|clause| answered_by_key(keyed, keys, clause))
+            .collect();
+        let (share, tuples) = if full_key {
+            (1.0 / (size.rows * held).max(1.0), rows(1.0))
         } else {
-            self.selectivity(&answered, &inside)
+            let share = self.selectivity(&by_key, &inside);
+            (share, rows(size.rows * held * share))
         };
-        let tuples = rows(size.rows * share);
         let searches = keys
             .any
             .as_ref()
@@ -274,15 +255,16 @@ impl Statement<'_> {
                 bytes: self.row_bytes(rel),
             };
         }
+        let leaf_pages = (index.pages * share).ceil().max(1.0);
         let (index_pages, heap_pages) =
-            self.pages_read((index.pages, size.pages), share, tuples, (searches, loops));
-        let heap = self.heap_cost(relation, index, share, heap_pages, loops);
+            self.pages_of_index_scan(keyed, (leaf_pages, searches, tuples), loops);
+        let heap = self.heap_cost(keyed, share * held, heap_pages, loops);
         // Levels above the leaves.
         let height = index.pages.max(1.0).log(ENTRIES_OF_NODE).ceil();
         let descent = (size.rows.max(2.0).log2().ceil() + (height + 1.0) * 50.0)
             * settings.cpu_operator_cost
             * searches;
-        let compared = answered.len() as f64;
+        let compared = by_key.len() as f64;
         let startup = descent + disabled(settings.indexscan);
         let total = startup
             + index_pages * settings.random_page_cost
@@ -302,39 +284,28 @@ impl Statement<'_> {
         }
     }
 
-    /// Pages of an index and of its heap that a scan reads, each time that it runs.
-    fn pages_read(
+    /// Pages of the index and of the heap that a scan reads, for one of its loops.
+    fn pages_of_index_scan(
         &self,
-        (index, heap): (f64, f64),
-        share: f64,
-        tuples: f64,
-        (searches, loops): (f64, f64),
+        keyed: &Keyed<'_>,
+        (leaf_pages, searches, tuples): (f64, f64, f64),
+        loops: f64,
     ) -> (f64, f64) {
-        let leaf_pages = (index * share).ceil().max(1.0);
         let cache = self.settings.effective_cache_pages;
-        if loops > 1.0 {
-            let all = pages_fetched(leaf_pages * loops * searches, index, cache) / loops;
-            (all, pages_fetched(tuples * loops, heap, cache) / loops)
-        } else {
-            (
-                leaf_pages + searches - 1.0,
-                pages_fetched(tuples, heap, cache),
-            )
+        let (index, heap) = (keyed.index.pages, keyed.relation.size.pages);
+        if loops <= 1.0 {
+            let leaves = leaf_pages + searches - 1.0;
+            return (leaves, pages_fetched(tuples, heap, cache));
         }
+        let leaves = pages_fetched(leaf_pages * loops * searches, index, cache) / loops;
+        (leaves, pages_fetched(tuples * loops, heap, cache) / loops)
     }
 
     /// Cost of reading the heap rows that an index finds: interpolated between a heap in the
     /// index's order and one in random order.
-    fn heap_cost(
-        &self,
-        relation: &Relation,
-        index: &Index,
-        share: f64,
-        heap_pages: f64,
-        loops: f64,
-    ) -> f64 {
+    fn heap_cost(&self, keyed: &Keyed<'_>, share: f64, heap_pages: f64, loops: f64) -> f64 {
         let settings = self.settings;
-        let size = relation.size;
+        let size = keyed.relation.size;
         let near = (size.pages * share).ceil();
         let worst = heap_pages * settings.random_page_cost;
         let least = if loops > 1.0 {
@@ -343,31 +314,110 @@ impl Statement<'_> {
         } else {
             settings.random_page_cost + (near - 1.0).max(0.0) * settings.seq_page_cost
         };
-        worst + self.correlation(relation, index) * (least.min(worst) - worst)
+        worst + correlation(keyed) * (least.min(worst) - worst)
     }
 
-    /// The square of the correlation between an index's order and the heap's.
-    fn correlation(&self, relation: &Relation, index: &Index) -> f64 {
-        let first = index.columns.first();
-        let stats = first.and_then(|first| relation.columns[first.column].stats.as_ref());
-        let correlation = stats.map_or(0.0, |stats| stats.correlation);
-        let shared = if index.columns.len() > 1 { 0.75 } else { 1.0 };
-        (correlation * shared).powi(2)
+    /// The share of rows for which a predicate holds.
+    fn share_of(&self, predicate: Option<&Expr>, inside: &Rels) -> f64 {
+        let Some(predicate) = predicate else {
+            return 1.0;
+        };
+        let clause = Clause::new(predicate.clone());
+        self.selectivity(&[&clause], inside)
     }
+}
 
-    fn not_answered(
-        &self,
-        rel: usize,
-        relation: &Relation,
-        index: &Index,
-        keys: &IndexMatch,
+/// An index with its key, as the expressions of its relation that a condition may look at.
+struct Keyed<'a> {
+    rel: usize,
+    relation: &'a Relation,
+    index: &'a Index,
+    keys: Vec<Expr>,
+    predicate: Option<&'a Expr>,
+}
+
+impl<'a> Keyed<'a> {
+    /// None for an index that may lack rows which the conditions select.
+    fn new(
+        (rel, relation): (usize, &'a Relation),
+        index: &'a Index,
+        bound: Option<&'a IndexExprs>,
         clauses: &[&Clause],
-    ) -> Vec<Rc<Expr>> {
-        let left = clauses
-            .iter()
-            .filter(|clause| !is_answered(rel, relation, index, keys, clause));
-        left.map(|clause| Rc::clone(&clause.expr)).collect()
+    ) -> Option<Keyed<'a>> {
+        let predicate = bound.and_then(|bound| bound.predicate.as_ref());
+        if let Some(predicate) = predicate {
+            let clauses: Vec<&Expr> = clauses.iter().map(|clause| &*clause.expr).collect();
+            if !predicate::implied(&clauses, predicate) {
+                return None;
+            }
+        }
+        let mut expressions = bound.iter().flat_map(|bound| &bound.expressions);
+        let keys = index.columns.iter().map(|column| match column.column {
+            Some(number) => Some(column_of(rel, number, column.ty)),
+            None => expressions.next().cloned(),
+        });
+        Some(Keyed {
+            rel,
+            relation,
+            index,
+            keys: keys.collect::<Option<_>>()?,
+            predicate,
+        })
     }
+}
+
+/// The square of the correlation between an index's order and the heap's.
+fn correlation(keyed: &Keyed<'_>) -> f64 {
+    let first = keyed.index.columns.first().and_then(|first| first.column);
+    let stats = first.and_then(|first| keyed.relation.columns[first].stats.as_ref());
+    let correlation = stats.map_or(0.0, |stats| stats.correlation);
+    let shared = if keyed.index.columns.len() > 1 {
+        0.75
+    } else {
+        1.0
+    };
+    (correlation * shared).powi(2)
+}
+
+fn not_answered(keyed: &Keyed<'_>, keys: &IndexMatch, clauses: &[&Clause]) -> Vec<Rc<Expr>> {
+    let left = clauses
+        .iter()
+        .filter(|clause| !is_answered(keyed, keys, clause));
+    left.map(|clause| Rc::clone(&clause.expr)).collect()
+}
+
+/// How an index may serve: by the conditions that it answers, in an order that is wished, or by
+/// having no more rows than those that are wanted.
+fn index_ways(
+    keyed: &Keyed<'_>,
+    clauses: &[&Clause],
+    wish: &UsefulOrders,
+) -> Vec<(IndexMatch, bool)> {
+    let keys = match_index(keyed, clauses);
+    if keyed.relation.kind != RelationKind::Table {
+        // Rows that the server makes are in no order: a value finds those that have it.
+        let found = !keys.equal.is_empty() || keys.any.is_some();
+        return found.then_some((keys, false)).into_iter().collect();
+    }
+    let empty = keys.equal.is_empty()
+        && keys.any.is_none()
+        && keys.low.is_none()
+        && keys.high.is_none()
+        && !keys.is_null
+        && keyed.predicate.is_none();
+    let mut ways = Vec::new();
+    let ordered = |backward| {
+        let order = index_order(keyed, &keys, backward);
+        order.first().is_some_and(|first| wish.wants(first))
+    };
+    let backward = ordered(true);
+    if !empty || ordered(false) {
+        ways.push((keys.clone(), false));
+    }
+    if backward {
+        ways.push((keys, true));
+    }
+    ways
 }
 
 /// A column of a numbered relation.
@@ -385,21 +435,11 @@ const HASH_LOOKUP: f64 = 10.0;
 /// Entries of a page above the leaves, about.
 const ENTRIES_OF_NODE: f64 = 200.0;
 
-fn index_order(
-    rel: usize,
-    relation: &Relation,
-    index: &Index,
-    keys: &IndexMatch,
-    backward: bool,
-) -> Vec<OrderKey> {
+fn index_order(keyed: &Keyed<'_>, keys: &IndexMatch, backward: bool) -> Vec<OrderKey> {
     let constant = keys.equal.len() + usize::from(keys.is_null);
-    let columns = index.columns.iter().skip(constant);
-    let keys = columns.map(|column| OrderKey {
-        expr: Rc::new(column_of(
-            rel,
-            column.column,
-            relation.columns[column.column].ty,
-        )),
+    let columns = keyed.index.columns.iter().zip(&keyed.keys).skip(constant);
+    let keys = columns.map(|(column, key)| OrderKey {
+        expr: Rc::new(key.clone()),
         desc: column.desc != backward,
         nulls_first: column.nulls_first != backward,
     });
@@ -419,22 +459,25 @@ enum FoundOp {
     IsNull,
 }
 
-fn is_column(expr: &Expr, rel: usize, column: usize) -> bool {
-    let ExprKind::Var(var) = ops::stripped(expr).kind else {
-        return false;
-    };
-    var.depth == NUMBERED && var.rel == rel && var.column == column
+/// Whether an expression is a part of an index's key, under any name of its type.
+fn is_key(expr: &Expr, key: &Expr) -> bool {
+    let (expr, key) = (ops::stripped(expr), ops::stripped(key));
+    match (&expr.kind, &key.kind) {
+        (ExprKind::Var(a), ExprKind::Var(b)) => a == b,
+        _ => super::path::same(expr, key),
+    }
 }
 
-/// A condition on a column that an index on the column can evaluate.
-fn on_column<'e>(expr: &'e Expr, rel: usize, column: usize, ty: SqlType) -> Option<Found<'e>> {
+/// A condition that an index with this part of its key can evaluate.
+fn on_key<'e>(expr: &'e Expr, rel: usize, key: &Expr) -> Option<Found<'e>> {
+    let ty = key.ty;
     let steady = |value: &Expr| !rels_of(value).has(rel) && !volatility::differs_by_row(value);
     match &expr.kind {
         ExprKind::IsNull {
             arg,
             negated: false,
             row: false,
-        } if is_column(arg, rel, column) => Some(Found {
+        } if is_key(arg, key) => Some(Found {
             op: FoundOp::IsNull,
             value: None,
         }),
@@ -443,7 +486,7 @@ fn on_column<'e>(expr: &'e Expr, rel: usize, column: usize, ty: SqlType) -> Opti
             array,
             all: false,
             op,
-        } if is_column(left, rel, column) && steady(array) => {
+        } if is_key(left, key) && steady(array) => {
             let operator = evenkeel_expr::operator_by_oid(op.oid)?;
             let element = match ops::stripped(array).ty {
                 SqlType::Array(element) => *element,
@@ -456,10 +499,10 @@ fn on_column<'e>(expr: &'e Expr, rel: usize, column: usize, ty: SqlType) -> Opti
         }
         ExprKind::Call(_) => {
             let compared = ops::comparison(expr)?;
-            let (op, value, compared_as, other) = if is_column(compared.left, rel, column) {
+            let (op, value, compared_as, other) = if is_key(compared.left, key) {
                 let types = (compared.left_type, compared.right_type);
                 (compared.op, compared.right, types.0, types.1)
-            } else if is_column(compared.right, rel, column) {
+            } else if is_key(compared.right, key) {
                 let types = (compared.right_type, compared.left_type);
                 (compared.op.commuted(), compared.left, types.0, types.1)
             } else {
@@ -485,13 +528,12 @@ fn key_type_fits(value: SqlType, column: SqlType) -> bool {
         || (value.is_oid() && column.is_oid())
 }
 
-fn match_index(rel: usize, relation: &Relation, index: &Index, clauses: &[&Clause]) -> IndexMatch {
+fn match_index(keyed: &Keyed<'_>, clauses: &[&Clause]) -> IndexMatch {
     let mut keys = IndexMatch::default();
-    for column in &index.columns {
-        let ty = relation.columns[column.column].ty;
+    for key in &keyed.keys {
         let mut found: Vec<Found<'_>> = clauses
             .iter()
-            .filter_map(|clause| on_column(&clause.expr, rel, column.column, ty))
+            .filter_map(|clause| on_key(&clause.expr, keyed.rel, key))
             .collect();
         let position = |op: FoundOp| found.iter().position(|found| found.op == op);
         let value = |found: &Found<'_>| Rc::new(found.value.cloned().unwrap_or_else(null));
@@ -537,19 +579,18 @@ fn null() -> Expr {
     }
 }
 
-/// Whether the keys answer a condition wholly, so that no row need be asked again.
-fn is_answered(
-    rel: usize,
-    relation: &Relation,
-    index: &Index,
-    keys: &IndexMatch,
-    clause: &Clause,
-) -> bool {
+/// Whether the index answers a condition wholly, so that no row need be asked again: by its keys,
+/// or because it has no other rows.
+fn is_answered(keyed: &Keyed<'_>, keys: &IndexMatch, clause: &Clause) -> bool {
+    let of_all = |predicate: &Expr| predicate::implied(&[predicate], &clause.expr);
+    answered_by_key(keyed, keys, clause) || keyed.predicate.is_some_and(of_all)
+}
+
+fn answered_by_key(keyed: &Keyed<'_>, keys: &IndexMatch, clause: &Clause) -> bool {
     let same =
         |value: Option<&Expr>, key: &Expr| value.is_some_and(|value| super::path::same(value, key));
-    for (at, column) in index.columns.iter().enumerate() {
-        let ty = relation.columns[column.column].ty;
-        let Some(found) = on_column(&clause.expr, rel, column.column, ty) else {
+    for (at, key) in keyed.keys.iter().enumerate() {
+        let Some(found) = on_key(&clause.expr, keyed.rel, key) else {
             continue;
         };
         if let Some(key) = keys.equal.get(at) {

@@ -51,7 +51,8 @@ impl Statement<'_> {
             return false;
         };
         relation.indexes.iter().any(|index| {
-            index.unique && index.columns.len() == 1 && index.columns[0].column == var.column
+            let of_all = index.unique && index.predicate.is_none();
+            of_all && matches!(&*index.columns, [only] if only.column == Some(var.column))
         })
     }
 

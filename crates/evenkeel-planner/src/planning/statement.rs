@@ -6,14 +6,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use evenkeel_expr::call::Session;
+use evenkeel_expr::program::Program;
 use evenkeel_types::{Datum, SqlType};
 
-use crate::bound::{CallExpr, Cte, Expr, ExprKind, Query, RangeEntry, RangeKind};
+use crate::bound::{CallExpr, Cte, Expr, ExprKind, IndexExprs, Query, RangeEntry, RangeKind, Var};
 use crate::error::{PlanError, PlanResult};
 use crate::plan::Subplan;
 use crate::relation::{Oid, Relation};
 use evenkeel_types::SqlState;
 
+use super::layout::{Env, Layout};
 use super::number::{self, NUMBERED, Numbers};
 use super::path::PathRef;
 use super::rels::Rels;
@@ -36,6 +38,8 @@ pub(super) struct Rel {
     pub(super) source: Source,
     /// The relations that it looks at, beside those of outer queries.
     pub(super) needs: Rels,
+    /// The expressions and predicates of its indexes.
+    pub(super) indexes: Rc<Vec<IndexExprs>>,
 }
 
 /// Where a relation's rows come from.
@@ -222,6 +226,7 @@ impl<'a> Statement<'a> {
             types: entry.types.clone(),
             source,
             needs,
+            indexes: Rc::new(entry.indexes.clone()),
         })
     }
 
@@ -251,6 +256,7 @@ impl<'a> Statement<'a> {
             types,
             source: Source::Nothing,
             needs: Rels::default(),
+            indexes: Rc::default(),
         });
         self.rels.len() - 1
     }
@@ -310,3 +316,37 @@ pub(super) fn rels_of(expr: &Expr) -> Rels {
 
 /// The paths of a query, cheapest last resort first; never empty.
 pub(super) type Paths = Vec<PathRef>;
+
+/// The program of an expression over a row with all columns of the relation that its variables are
+/// of.
+///
+/// # Errors
+/// 0A000 for what is not built.
+pub(crate) fn program_over(
+    relation: &Relation,
+    expr: &Expr,
+    session: &dyn Session,
+) -> PlanResult<Program> {
+    struct Number;
+    impl walk::Change for Number {
+        fn expr(&mut self, expr: &mut Expr, depth: usize) {
+            if let ExprKind::Var(var) = &mut expr.kind
+                && var.depth == depth
+            {
+                *var = Var {
+                    depth: NUMBERED,
+                    rel: 0,
+                    column: var.column,
+                };
+            }
+        }
+
+        fn entry(&mut self, _entry: &mut RangeEntry, _depth: usize) {}
+    }
+    let mut expr = expr.clone();
+    walk::change_expr(&mut expr, 0, &mut Number);
+    let settings = PlannerSettings::default();
+    let mut statement = Statement::new(&settings, session, None);
+    let layout = Layout::of_columns(0, 0..relation.columns.len());
+    statement.program(&expr, &layout, &mut Env::default())
+}

@@ -150,6 +150,10 @@ pub(super) fn change_query(query: &mut Query, depth: usize, change: &mut dyn Cha
             | RangeKind::Version(_)
             | RangeKind::MergeAction => {}
         }
+        for index in &mut entry.indexes {
+            let all = index.expressions.iter_mut().chain(&mut index.predicate);
+            all.for_each(|expr| change_expr(expr, depth, change));
+        }
         change.entry(entry, depth);
     }
     for node in &mut query.from {

@@ -177,7 +177,8 @@ fn primary_key(relation: &Relation, columns: &str) -> Index {
         let mut columns = relation.columns.iter();
         let column = columns.position(|column| &*column.name == name);
         IndexColumn {
-            column: column.unwrap(),
+            column,
+            ty: relation.columns[column.unwrap()].ty,
             desc: false,
             nulls_first: false,
         }
@@ -188,6 +189,10 @@ fn primary_key(relation: &Relation, columns: &str) -> Index {
         position: 0,
         columns: columns.split(' ').map(column).collect(),
         unique: true,
+        expressions: Vec::new(),
+        predicate: None,
+        mentions: Vec::new(),
+        constraint: true,
         nulls_not_distinct: false,
         primary: true,
         pages: 1.0,

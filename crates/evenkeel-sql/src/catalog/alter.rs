@@ -38,7 +38,8 @@ impl Catalog {
         let plans = self.constraint_plans(txn, ddl, &parts, constraints).await?;
         for plan in plans {
             if constraint.kind == ConstraintKind::Primary {
-                let columns: Vec<usize> = plan.columns.iter().map(|key| key.column).collect();
+                let columns: Vec<usize> =
+                    plan.columns.iter().filter_map(|key| key.column).collect();
                 check_no_nulls(txn, &table, &columns)?;
                 for &at in &columns {
                     let new = NewNotNull::default();
@@ -312,7 +313,7 @@ pub fn refuse_nulls(table: &TableInfo, at: usize) -> SqlResult<()> {
         return Err(SqlError::syntax(message));
     }
     let primary = table.primary_key();
-    let in_key = primary.is_some_and(|key| key.columns.iter().any(|part| part.column == at));
+    let in_key = primary.is_some_and(|key| key.columns.iter().any(|part| part.column == Some(at)));
     if in_key {
         let message = format!("column \"{}\" is in a primary key", column.name);
         return Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message));

@@ -7,7 +7,8 @@ use evenkeel_engine::table::Table;
 use evenkeel_engine::{FileId, TableLockMode, Transaction};
 use evenkeel_types::row::{MAX_COLUMNS, fixed_width};
 
-use super::create::{check_column, key_type};
+use super::create::check_column;
+use super::index_expr::key_type;
 use super::system::{TableParts, attribute_row, dropped_row, table_row};
 use super::{
     Catalog, CheckInfo, ColumnInfo, ConstraintInfo, DdlLog, DroppedColumn, Generated, IndexInfo,
@@ -110,7 +111,10 @@ impl Catalog {
         for constraint in Vec::<Arc<ConstraintInfo>>::into_iter(over) {
             self.tables.constraint.delete(txn, constraint.place).await?;
         }
-        let on = |index: &Arc<IndexInfo>| index.columns.iter().any(|key| key.column == at);
+        let on = |index: &Arc<IndexInfo>| {
+            let key = index.columns.iter().any(|key| key.column == Some(at));
+            key || index.key.mentions().contains(&at)
+        };
         while let Some(index) = parts.indexes.iter().find(|index| on(index)) {
             let oid = index.oid;
             self.remove_index(txn, &mut parts, oid).await?;
@@ -137,7 +141,9 @@ impl Catalog {
         dropped.place = self.tables.attribute.insert(txn, &row).await?;
         parts.dropped.push(dropped);
         parts.dropped.sort_by_key(|column| column.attnum);
+        let before = parts.columns.clone();
         parts.forget_position(at);
+        parts.renew_expressions(&before)?;
         parts.renew_keys();
         self.finish(txn, ddl, parts)
     }
@@ -178,11 +184,11 @@ impl Catalog {
         column.default = new.default;
         self.put_column(txn, &mut parts, at).await?;
         for index in &mut parts.indexes {
-            if !index.columns.iter().any(|key| key.column == at) {
+            if !index.columns.iter().any(|key| key.column == Some(at)) {
                 continue;
             }
             key_type(new.ty)?;
-            let retyped = |key: &KeyColumn| match key.column == at {
+            let retyped = |key: &KeyColumn| match key.column == Some(at) {
                 true => KeyColumn { ty: new.ty, ..*key },
                 false => *key,
             };
@@ -194,6 +200,8 @@ impl Catalog {
         }
         self.put_texts(txn, &mut parts, new.texts).await?;
         self.remove_statistics(txn, &mut parts, at).await?;
+        let columns = parts.columns.clone();
+        parts.renew_expressions(&columns)?;
         parts.renew_keys();
         self.finish(txn, ddl, parts)
     }
@@ -285,7 +293,7 @@ impl TableParts {
         for index in &mut self.indexes {
             let columns = index.columns.iter();
             let columns = columns.map(|key| KeyColumn {
-                column: moved(key.column),
+                column: key.column.map(moved),
                 ..*key
             });
             let columns = columns.collect();

@@ -1,14 +1,15 @@
-//! CREATE TABLE, CREATE INDEX, CREATE EXTENSION.
+//! CREATE TABLE, CREATE EXTENSION, and the making of indexes.
 
 use std::sync::Arc;
 
-use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
+use evenkeel_engine::{EngineError, TableLockMode, Transaction, WaitPolicy};
 
+use super::index::{IndexPlan, join_names, key_column};
+use super::index_expr::{computed, index_key};
 use super::names::{free_name, name_lock};
 use super::state::CatalogChange;
 use super::system::{
-    TableParts, attribute_row, constraint_row, index_class_row, index_def, index_key, index_row,
-    table_row,
+    TableParts, attribute_row, constraint_row, index_class_row, index_def, index_row, table_row,
 };
 use super::{
     Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
@@ -16,12 +17,9 @@ use super::{
     StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::key::{KeyColumn, is_indexable};
 use crate::types::{Datum, SqlType};
 use evenkeel_types::row::MAX_COLUMNS;
 
-/// Most columns of an index (PostgreSQL's limit).
-const MAX_INDEX_COLUMNS: usize = 32;
 /// Extensions that CREATE EXTENSION knows, with their versions. The objects they install are built
 /// in.
 pub(crate) const EXTENSIONS: [(&str, &str); 2] = [("plpgsql", "1.0"), ("uuid-ossp", "1.1")];
@@ -88,82 +86,11 @@ pub struct CreateTable {
     pub if_not_exists: bool,
 }
 
-/// CREATE INDEX.
-#[derive(Debug, Clone)]
-pub struct NewIndex {
-    /// Name, if it was given one.
-    pub name: Option<String>,
-    /// Columns: name, DESC, NULLS FIRST (`None`: as PostgreSQL chooses).
-    pub columns: Vec<(String, bool, Option<bool>)>,
-    /// UNIQUE
-    pub unique: bool,
-    /// NULLS NOT DISTINCT
-    pub nulls_not_distinct: bool,
-    /// IF NOT EXISTS
-    pub if_not_exists: bool,
-}
-
-/// An index to be added to a table that is locked, with all names resolved.
-pub(super) struct IndexPlan {
-    pub name: String,
-    pub columns: Vec<KeyColumn>,
-    pub unique: bool,
-    pub nulls_not_distinct: bool,
-    pub constraint: Option<ConstraintKind>,
-}
-
 fn relation_exists(name: &str) -> SqlError {
     SqlError::new(
         SqlState::DUPLICATE_TABLE,
         format!("relation \"{name}\" already exists"),
     )
-}
-
-/// 42703 for a key.
-pub(super) fn no_key_column(name: &str) -> SqlError {
-    SqlError::new(
-        SqlState::UNDEFINED_COLUMN,
-        format!("column \"{name}\" named in key does not exist"),
-    )
-}
-
-/// Refuses a type that no key can have.
-///
-/// # Errors
-/// 42704, 0A000
-pub(super) fn key_type(ty: SqlType) -> SqlResult<()> {
-    if ty.element().is_some() {
-        return Err(SqlError::unsupported("an index on an array"));
-    }
-    if !is_indexable(ty) {
-        let message = format!(
-            "data type {} has no default operator class for access method \"btree\"",
-            ty.base_name()
-        );
-        return Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message));
-    }
-    Ok(())
-}
-
-/// The column of an index, in the default order of NULLs unless one was asked for.
-fn key_column(
-    columns: &[ColumnInfo],
-    name: &str,
-    descending: bool,
-    nulls_first: Option<bool>,
-) -> SqlResult<KeyColumn> {
-    let column = columns
-        .iter()
-        .position(|column| &*column.name == name)
-        .ok_or_else(|| no_key_column(name))?;
-    let ty = columns[column].ty;
-    key_type(ty)?;
-    Ok(KeyColumn {
-        column,
-        ty,
-        descending,
-        nulls_first: nulls_first.unwrap_or(descending),
-    })
 }
 
 /// Columns that every table has.
@@ -327,56 +254,6 @@ impl Catalog {
         self.finish(txn, ddl, parts).map(Some)
     }
 
-    /// Creates an index and fills it. `None` if the name is taken and IF NOT EXISTS was said.
-    ///
-    /// # Errors
-    /// 42P07, 42703, 23505 when the rows have duplicates, and the engine's.
-    pub async fn create_index(
-        &self,
-        txn: &mut Transaction,
-        ddl: &DdlLog,
-        table: Oid,
-        new: &NewIndex,
-    ) -> SqlResult<Option<Arc<TableInfo>>> {
-        // Conflicts with itself, so that two at once do not lose each other's index.
-        let table = self
-            .lock_table(txn, ddl, table, TableLockMode::ShareRowExclusive)
-            .await?;
-        let mut parts = TableParts::of(&table);
-        if new.columns.len() > MAX_INDEX_COLUMNS {
-            let message = format!("cannot use more than {MAX_INDEX_COLUMNS} columns in an index");
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-        }
-        let columns = new
-            .columns
-            .iter()
-            .map(|(name, descending, nulls)| key_column(&parts.columns, name, *descending, *nulls))
-            .collect::<SqlResult<Vec<_>>>()?;
-        let words = join_names(&parts.columns, &columns);
-        let name = match &new.name {
-            Some(name) => name.clone(),
-            None => {
-                let state = self.view(ddl);
-                free_name(&state, parts.schema_oid, &[], &parts.name, &words, "idx")
-            }
-        };
-        if !self
-            .claim_name(txn, ddl, parts.schema_oid, &name, new.if_not_exists)
-            .await?
-        {
-            return Ok(None);
-        }
-        let plan = IndexPlan {
-            name,
-            columns,
-            unique: new.unique,
-            nulls_not_distinct: new.nulls_not_distinct,
-            constraint: None,
-        };
-        self.add_index(txn, &mut parts, plan).await?;
-        self.finish(txn, ddl, parts).map(Some)
-    }
-
     /// Installs an extension; false if it is there already and IF NOT EXISTS was said.
     ///
     /// # Errors
@@ -469,8 +346,15 @@ impl Catalog {
             oid,
             name: plan.name.as_str().into(),
             table_oid: parts.oid,
-            key: index_key(&layout, &plan.columns, plan.nulls_not_distinct),
+            key: index_key(
+                &layout,
+                &plan.columns,
+                computed(&plan.expressions, plan.predicate.as_ref()),
+                plan.nulls_not_distinct,
+            ),
             columns: plan.columns,
+            expressions: plan.expressions,
+            predicate: plan.predicate,
             unique: plan.unique,
             primary: plan.constraint == Some(ConstraintKind::Primary),
             nulls_not_distinct: plan.nulls_not_distinct,
@@ -481,7 +365,16 @@ impl Catalog {
             places: [NOWHERE; 2],
         };
         let before = evenkeel_engine::table::Table::open(&self.db, parts.def(index.position))?;
-        let built = before.build_index(txn, &index_def(&index))?;
+        let built = match before.build_index(txn, &index_def(&index)) {
+            Err(error @ EngineError::DuplicateRows { .. }) => {
+                let row = match &error {
+                    EngineError::DuplicateRows { row, .. } => Arc::clone(row),
+                    _ => Arc::default(),
+                };
+                return Err(index.duplicated(parts, &row, error.into())?);
+            }
+            built => built?,
+        };
         if built.broken_chains {
             index.usable_after = Some(txn.xid()?);
         }
@@ -494,7 +387,7 @@ impl Catalog {
                 oid: constraint_oid,
                 name: Arc::clone(&index.name),
                 kind,
-                columns: index.columns.iter().map(|column| column.column).collect(),
+                columns: index.columns.iter().filter_map(|key| key.column).collect(),
                 index_oid: oid,
                 place: NOWHERE,
             };
@@ -573,7 +466,7 @@ fn constraint_plan(
     }
     let (words, label) = match constraint.kind {
         ConstraintKind::Primary => (String::new(), "pkey"),
-        ConstraintKind::Unique => (join_names(&parts.columns, &columns), "key"),
+        ConstraintKind::Unique => (join_names(&parts.columns, &columns, &[]), "key"),
     };
     let mut taken: Vec<String> = before.iter().map(|plan| plan.name.clone()).collect();
     taken.push(parts.name.to_string());
@@ -587,13 +480,10 @@ fn constraint_plan(
     Ok(IndexPlan {
         name,
         columns,
+        expressions: Vec::new(),
+        predicate: None,
         unique: true,
         nulls_not_distinct: constraint.nulls_not_distinct,
         constraint: Some(constraint.kind),
     })
-}
-
-fn join_names(columns: &[ColumnInfo], keys: &[KeyColumn]) -> String {
-    let names: Vec<&str> = keys.iter().map(|key| &*columns[key.column].name).collect();
-    names.join("_")
 }

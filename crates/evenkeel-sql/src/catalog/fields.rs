@@ -1,10 +1,13 @@
 //! The values of catalog rows.
 
+use std::sync::Arc;
+
 use evenkeel_engine::{FileId, Xid};
 
 use super::Oid;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::types::Datum;
+use crate::types::{ArrayValue, Datum};
+
 pub(super) fn damaged(table: &str) -> SqlError {
     SqlError::new(
         SqlState::DATA_CORRUPTED,
@@ -105,6 +108,19 @@ impl Fields {
         Ok(numbers.map(|number| number as usize).collect())
     }
 
+    /// The elements of an array of texts.
+    pub fn texts(&mut self) -> SqlResult<Vec<String>> {
+        let Some(Datum::Array(array)) = self.values.next() else {
+            return Err(damaged(self.table));
+        };
+        let text = |element: &Datum| match element {
+            Datum::Text(text) => Some(text.clone()),
+            _ => None,
+        };
+        let texts: Option<Vec<String>> = array.elements().iter().map(text).collect();
+        texts.ok_or_else(|| damaged(self.table))
+    }
+
     /// The numbers of an `int2vector`.
     pub fn vector(&mut self) -> SqlResult<Vec<u32>> {
         let Some(Datum::Array(vector)) = self.values.next() else {
@@ -122,4 +138,10 @@ impl Fields {
 pub(super) fn vector(numbers: impl Iterator<Item = usize>) -> Datum {
     let words: Vec<String> = numbers.map(|n| n.to_string()).collect();
     Datum::Text(words.join(" "))
+}
+
+/// An array of texts.
+pub(super) fn texts<'a>(texts: impl Iterator<Item = &'a str>) -> Datum {
+    let elements = texts.map(Datum::from).collect();
+    Datum::Array(Arc::new(ArrayValue::of_elements(elements)))
 }

@@ -31,7 +31,9 @@ impl TableInfo {
         let fits = |index: &IndexInfo| {
             let same = index.columns.len() == columns.len();
             let mut parts = index.columns.iter();
-            index.unique && same && parts.all(|part| columns.contains(&part.column))
+            let on = |column: Option<usize>| column.is_some_and(|at| columns.contains(&at));
+            let whole = index.unique && index.predicate.is_none();
+            whole && same && parts.all(|part| on(part.column))
         };
         self.indexes.iter().find(|index| fits(index))
     }

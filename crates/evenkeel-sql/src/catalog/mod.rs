@@ -14,6 +14,8 @@ mod fields;
 mod foreign_key;
 mod foreign_key_info;
 mod foreign_key_row;
+mod index;
+mod index_expr;
 mod large;
 mod large_info;
 mod log;
@@ -43,11 +45,12 @@ pub use alter::refuse_nulls;
 pub use check::NewCheck;
 pub use columns::Retyped;
 pub use create::{
-    CreateTable, NewColumn, NewConstraint, NewIndex, check_column_name, is_system_column,
-    second_primary_key,
+    CreateTable, NewColumn, NewConstraint, check_column_name, is_system_column, second_primary_key,
 };
 pub use foreign_key::NewForeignKey;
 pub use foreign_key_info::{ForeignKeyInfo, action_code};
+pub use index::{NewIndex, NewIndexColumn, NewIndexKey};
+pub use index_expr::IndexExpr;
 pub use large_info::LargeInfo;
 pub use log::{DdlLog, DdlMark};
 pub use not_null::NewNotNull;
@@ -234,6 +237,10 @@ pub struct IndexInfo {
     pub table_oid: Oid,
     /// Columns in key order.
     pub columns: Vec<KeyColumn>,
+    /// The expressions of the columns that are none of the table's, in order.
+    pub expressions: Vec<IndexExpr>,
+    /// The condition of the rows that it has.
+    pub predicate: Option<IndexExpr>,
     /// Whether it refuses duplicates.
     pub unique: bool,
     /// Whether it is the primary key's.

@@ -253,10 +253,16 @@ impl Catalog {
         let mode = TableLockMode::AccessExclusive;
         let table = self.lock_table(txn, ddl, table, mode).await?;
         let mut parts = TableParts::of(&table);
+        let before = parts.columns.clone();
         let column = parts.columns.get_mut(at);
         let column = column.ok_or_else(|| SqlError::internal("a column is not there"))?;
         column.name = to.into();
         self.put_column(txn, &mut parts, at).await?;
+        for at in parts.renew_expressions(&before)? {
+            let mut index = IndexInfo::clone(&parts.indexes[at]);
+            self.put_index(txn, &parts, &mut index).await?;
+            parts.indexes[at] = Arc::new(index);
+        }
         self.put_texts(txn, &mut parts, texts).await?;
         self.finish(txn, ddl, parts)
     }

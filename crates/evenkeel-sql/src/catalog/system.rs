@@ -11,8 +11,9 @@ use evenkeel_engine::sequence::Rule;
 use evenkeel_engine::table::{IndexDef, Table, TableDef};
 use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction};
 
-use super::fields::{Fields, damaged, vector};
+use super::fields::{Fields, damaged, texts, vector};
 use super::foreign_key_row::read_foreign_key;
+use super::index_expr::{IndexExpr, computed, index_key, read_expr};
 use super::parameters::StorageParameters;
 use super::state::{CatalogChange, CatalogState};
 use super::statistics::{ColumnStats, RelationStats};
@@ -22,7 +23,7 @@ use super::{
     SequenceInfo, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::key::{IndexKey, KeyColumn};
+use crate::key::KeyColumn;
 use crate::types::{Datum, SqlType};
 use evenkeel_types::row::{PhysicalColumn, RowLayout, fixed_width};
 
@@ -76,7 +77,8 @@ pub(super) struct SystemTables {
     /// the bytes of the missing value, adsrc; of a generated column its expression as psql shows it
     /// and the columns that it mentions
     pub attribute: SystemTable,
-    /// indexrelid, indrelid, indisunique, indisprimary, indnullsnotdistinct, indkey, indoption
+    /// indexrelid, indrelid, indisunique, indisprimary, indnullsnotdistinct, indkey, indoption,
+    /// the builder if older snapshots must not read by it, indexprs and indpred as texts
     pub index: SystemTable,
     /// oid, conname, contype, conrelid, conindid, conkey, convalidated
     pub constraint: SystemTable,
@@ -329,6 +331,19 @@ fn attnums<'a>(
     positions.filter_map(|at| usize::try_from(columns.get(at)?.attnum).ok())
 }
 
+/// The numbers of an index's columns, 0 for expressions.
+fn key_numbers<'a>(
+    columns: &'a [ColumnInfo],
+    index: &'a IndexInfo,
+) -> impl Iterator<Item = usize> + 'a {
+    index.columns.iter().map(|key| {
+        let column = key.column.and_then(|at| columns.get(at));
+        column.map_or(0, |column| {
+            usize::try_from(column.attnum).unwrap_or_default()
+        })
+    })
+}
+
 /// An index's row of `pg_index`.
 pub(super) fn index_row(index: &IndexInfo, columns: &[ColumnInfo]) -> Vec<Datum> {
     let option = |column: &KeyColumn| {
@@ -350,11 +365,16 @@ pub(super) fn index_row(index: &IndexInfo, columns: &[ColumnInfo]) -> Vec<Datum>
         Datum::Bool(index.unique),
         Datum::Bool(index.primary),
         Datum::Bool(index.nulls_not_distinct),
-        vector(attnums(columns, index.columns.iter().map(|key| key.column))),
+        vector(key_numbers(columns, index)),
         vector(index.columns.iter().map(option)),
         index
             .usable_after
             .map_or(Datum::Null, |xid| Datum::Int8(xid.get().cast_signed())),
+        texts(index.expressions.iter().map(|expression| &*expression.text)),
+        index
+            .predicate
+            .as_ref()
+            .map_or(Datum::Null, |predicate| (&*predicate.text).into()),
     ]
 }
 
@@ -421,6 +441,15 @@ struct Loaded {
     large: HashMap<Oid, Arc<LargeInfo>>,
 }
 
+/// The columns of a row of `pg_index`.
+fn index_columns() -> [SqlType; 10] {
+    use SqlType::{Bool, Int2Vector, Int8, Oid, Text};
+    let texts = SqlType::Array(&Text);
+    [
+        Oid, Oid, Bool, Bool, Bool, Int2Vector, Int2Vector, Int8, texts, Text,
+    ]
+}
+
 impl SystemTables {
     /// Opens the catalog tables. In a new database they are empty; their files come with their
     /// first rows.
@@ -451,10 +480,7 @@ impl SystemTables {
                     Oid, Int4, Name, Oid, Int4, Int4, Bool, Bytea, Text, Text, Int2Vector,
                 ],
             )?,
-            index: open(
-                INDEX_OID,
-                &[Oid, Oid, Bool, Bool, Bool, Int2Vector, Int2Vector, Int8],
-            )?,
+            index: open(INDEX_OID, &index_columns())?,
             constraint: open(
                 CONSTRAINT_OID,
                 &[Oid, Name, InternalChar, Oid, Oid, Int2Vector, Bool],
@@ -794,11 +820,16 @@ fn read_column_stats(place: Tid, ty: SqlType, mut fields: Fields) -> SqlResult<C
 
 /// Positions of the columns with these numbers.
 fn positions(columns: &[ColumnInfo], attnums: &[usize]) -> Option<Vec<usize>> {
-    let position = |attnum: &usize| {
-        let mut columns = columns.iter();
-        columns.position(|column| usize::try_from(column.attnum) == Ok(*attnum))
-    };
-    attnums.iter().map(position).collect()
+    attnums
+        .iter()
+        .map(|attnum| position(columns, *attnum))
+        .collect()
+}
+
+/// The position from 0 of the column of a number.
+fn position(columns: &[ColumnInfo], attnum: usize) -> Option<usize> {
+    let mut columns = columns.iter();
+    columns.position(|column| usize::try_from(column.attnum) == Ok(attnum))
 }
 
 impl Loaded {
@@ -945,7 +976,11 @@ impl Loaded {
         &self,
         place: Tid,
         values: Vec<Datum>,
-        (columns, layout, constraints): (&[ColumnInfo], &Arc<RowLayout>, &[Arc<ConstraintInfo>]),
+        (table_columns, layout, constraints): (
+            &[ColumnInfo],
+            &Arc<RowLayout>,
+            &[Arc<ConstraintInfo>],
+        ),
     ) -> SqlResult<IndexInfo> {
         let mut fields = Fields::new(values, "pg_index");
         let (oid, table_oid) = (fields.oid()?, fields.oid()?);
@@ -954,20 +989,32 @@ impl Loaded {
         let (numbers, options) = (fields.numbers()?, fields.vector()?);
         let usable_after = fields.xid_or_null()?;
         let entry = self.indexes.get(&oid).ok_or_else(|| damaged("pg_index"))?;
-        let key_columns = positions(columns, &numbers).ok_or_else(|| damaged("pg_index"))?;
-        let columns = key_columns.iter().zip(&options).map(|(&column, option)| {
-            let ty = layout
-                .column_type(column)
-                .ok_or_else(|| damaged("pg_index"))?;
-            let descending = option & OPTION_DESCENDING != 0;
-            Ok(KeyColumn {
+        let expressions = fields.texts()?.into_iter();
+        let expressions = expressions.map(|text| read_expr(&text, table_columns, false));
+        let expressions: Vec<IndexExpr> = expressions.collect::<SqlResult<_>>()?;
+        let predicate = fields.text_or_null()?;
+        let predicate = predicate.map(|text| read_expr(&text, table_columns, true));
+        let predicate = predicate.transpose()?;
+        let mut of_expressions = expressions.iter().map(|expression| expression.ty);
+        let mut columns = Vec::with_capacity(numbers.len());
+        for (number, option) in numbers.iter().zip(&options) {
+            let column = match number {
+                0 => None,
+                number => {
+                    Some(position(table_columns, *number).ok_or_else(|| damaged("pg_index"))?)
+                }
+            };
+            let ty = match column {
+                Some(column) => layout.column_type(column),
+                None => of_expressions.next(),
+            };
+            columns.push(KeyColumn {
                 column,
-                ty,
-                descending,
+                ty: ty.ok_or_else(|| damaged("pg_index"))?,
+                descending: option & OPTION_DESCENDING != 0,
                 nulls_first: option & OPTION_NULLS_FIRST != 0,
-            })
-        });
-        let columns = columns.collect::<SqlResult<Vec<_>>>()?;
+            });
+        }
         let constraint = constraints
             .iter()
             .find(|constraint| constraint.index_oid == oid);
@@ -975,8 +1022,15 @@ impl Loaded {
             oid,
             name: Arc::clone(&entry.name),
             table_oid,
-            key: index_key(layout, &columns, nulls_not_distinct),
+            key: index_key(
+                layout,
+                &columns,
+                computed(&expressions, predicate.as_ref()),
+                nulls_not_distinct,
+            ),
             columns,
+            expressions,
+            predicate,
             unique,
             primary,
             nulls_not_distinct,
@@ -1011,20 +1065,6 @@ pub(super) fn layout_of(columns: &[ColumnInfo], dropped: &[DroppedColumn]) -> Ro
     all.sort_by_key(|(attnum, _)| *attnum);
     let all: Vec<PhysicalColumn> = all.into_iter().map(|(_, physical)| physical).collect();
     RowLayout::of(&all)
-}
-
-/// The keys of an index on a table of this layout.
-pub(super) fn index_key(
-    layout: &Arc<RowLayout>,
-    columns: &[KeyColumn],
-    nulls_not_distinct: bool,
-) -> Arc<IndexKey> {
-    let key = IndexKey::new(Arc::clone(layout), columns.to_vec());
-    Arc::new(if nulls_not_distinct {
-        key.nulls_not_distinct()
-    } else {
-        key
-    })
 }
 
 /// How the engine is to see an index.
@@ -1091,7 +1131,8 @@ impl TableParts {
     pub fn renew_keys(&mut self) {
         let layout = self.layout();
         for index in &mut self.indexes {
-            let key = index_key(&layout, &index.columns, index.nulls_not_distinct);
+            let computed = computed(&index.expressions, index.predicate.as_ref());
+            let key = index_key(&layout, &index.columns, computed, index.nulls_not_distinct);
             *index = Arc::new(IndexInfo {
                 key,
                 ..IndexInfo::clone(index)

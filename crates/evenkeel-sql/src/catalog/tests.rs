@@ -80,11 +80,16 @@ fn index(columns: &[&str]) -> NewIndex {
         name: None,
         columns: columns
             .iter()
-            .map(|name| ((*name).to_owned(), true, None))
+            .map(|name| NewIndexColumn {
+                key: NewIndexKey::Column((*name).to_owned()),
+                descending: true,
+                nulls_first: None,
+            })
             .collect(),
         unique: false,
         nulls_not_distinct: false,
         if_not_exists: false,
+        predicate: None,
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, Weak};
 use parking_lot::Mutex;
 
 use super::view::{
-    CatalogView, Check, Column, Constraint, Extension, Index, KeyPart, MadeRows, Sizes, Table,
+    CatalogView, Check, Column, Constraint, Extension, Index, KeyPart, KeySource, MadeRows, Sizes,
+    Table,
 };
 use crate::catalog::{CatalogState, IndexInfo, Relation, SequenceInfo, TableInfo};
 use crate::functions::SessionVars;
@@ -132,8 +133,11 @@ fn options(table: &TableInfo) -> Vec<String> {
 }
 
 fn converted_index(index: &IndexInfo) -> Index {
-    let key = index.columns.iter().map(|part| KeyPart {
-        column: part.column,
+    let key = index.columns.iter().enumerate().map(|(at, part)| KeyPart {
+        source: match index.expression_at(at) {
+            Some(expression) => KeySource::Expression(expression.clone()),
+            None => KeySource::Column(part.column.unwrap_or_default()),
+        },
         descending: part.descending,
         nulls_first: part.nulls_first,
     });
@@ -141,6 +145,7 @@ fn converted_index(index: &IndexInfo) -> Index {
         oid: index.oid,
         name: Arc::clone(&index.name),
         key: key.collect(),
+        predicate: index.predicate.clone(),
         unique: index.unique,
         primary: index.primary,
         nulls_not_distinct: index.nulls_not_distinct,

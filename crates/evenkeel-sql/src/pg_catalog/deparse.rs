@@ -5,7 +5,7 @@ use evenkeel_planner::parser::parse_expr;
 
 use super::builtin;
 use super::quote::quote_ident;
-use super::view::{Constraint, Index, KeyPart, Table};
+use super::view::{Constraint, Index, KeyPart, KeySource, Table};
 use crate::parser::parse::type_of;
 use crate::types::SqlType;
 
@@ -46,10 +46,18 @@ fn has_own_form(oid: u32) -> bool {
     NEVER.contains(&oid) || OWN.contains(&oid)
 }
 
+/// A column of an index without its order.
+pub fn key_part(table: &Table, part: &KeyPart, pretty: bool) -> String {
+    match &part.source {
+        KeySource::Column(column) => column_name(table, *column),
+        KeySource::Expression(expression) => expression.among_columns(pretty),
+    }
+}
+
 /// An index's columns as `pg_get_indexdef` spells them.
-pub fn key_columns(table: &Table, index: &Index) -> Vec<String> {
+pub fn key_columns(table: &Table, index: &Index, pretty: bool) -> Vec<String> {
     let column = |part: &KeyPart| {
-        let mut text = column_name(table, part.column);
+        let mut text = key_part(table, part, pretty);
         if part.descending {
             text.push_str(" DESC");
         }
@@ -72,20 +80,25 @@ pub fn column_name(table: &Table, position: usize) -> String {
 }
 
 /// The command that makes an index.
-pub fn index(table: &Table, index: &Index, schema: bool) -> String {
+pub fn index(table: &Table, index: &Index, schema: bool, pretty: bool) -> String {
     let unique = if index.unique { "UNIQUE " } else { "" };
     let mut name = quote_ident(&table.name);
     if schema {
         name = format!("{}.{name}", quote_ident(&table.schema));
     }
-    let columns = key_columns(table, index).join(", ");
+    let columns = key_columns(table, index, pretty).join(", ");
+    let filter = index.predicate.as_ref().map(|predicate| match pretty {
+        true => format!(" WHERE {}", predicate.pretty),
+        false => format!(" WHERE {}", predicate.text),
+    });
+    let filter = filter.unwrap_or_default();
     let nulls = if index.nulls_not_distinct {
         " NULLS NOT DISTINCT"
     } else {
         ""
     };
     let index = quote_ident(&index.name);
-    format!("CREATE {unique}INDEX {index} ON {name} USING btree ({columns}){nulls}")
+    format!("CREATE {unique}INDEX {index} ON {name} USING btree ({columns}){nulls}{filter}")
 }
 
 /// A constraint as it stands in CREATE TABLE.

@@ -6,7 +6,7 @@ use evenkeel_planner::ast::KeyAction;
 
 use super::deparse::column_name;
 use super::rows::{Cell, Rows, flag, number, oid, text};
-use super::view::{CatalogView, Column, Table};
+use super::view::{CatalogView, Column, KeySource, Table};
 use crate::catalog::{ForeignKeyInfo, action_code};
 use crate::error::SqlResult;
 use crate::types::Datum;
@@ -163,7 +163,9 @@ pub fn key_columns(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
                 ]);
                 let place = index.and_then(|index| {
                     let (referenced, _) = numbered(parent?, *key.referenced.get(at)?)?;
-                    index.key.iter().position(|part| part.column == referenced)
+                    index.key.iter().position(
+                        |part| matches!(part.source, KeySource::Column(at) if at == referenced),
+                    )
                 });
                 if let Some(place) = place {
                     row.push(("position_in_unique_constraint", number(place + 1)));

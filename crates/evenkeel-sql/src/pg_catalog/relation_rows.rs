@@ -6,7 +6,7 @@ use super::foreign_keys;
 use super::relations;
 use super::rows::{Cell, Rows, flag, number, oid, text};
 use super::view::{
-    BTREE_AM, CatalogView, HEAP_AM, INFORMATION_SCHEMA, Index, OWNER, PG_CATALOG, Table,
+    BTREE_AM, CatalogView, HEAP_AM, INFORMATION_SCHEMA, Index, KeySource, OWNER, PG_CATALOG, Table,
 };
 use crate::catalog::DroppedColumn;
 use crate::error::SqlResult;
@@ -155,9 +155,14 @@ pub fn attributes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
         }
         for index in &table.indexes {
             for (at, part) in index.key.iter().enumerate() {
-                if let Some(column) = table.columns.get(part.column) {
-                    rows.push(attribute(index.oid, &column.name, at + 1, column.ty))?;
-                }
+                let (name, ty) = match &part.source {
+                    KeySource::Column(at) => match table.columns.get(*at) {
+                        Some(column) => (&column.name, column.ty),
+                        None => continue,
+                    },
+                    KeySource::Expression(expression) => (&expression.name, expression.ty),
+                };
+                rows.push(attribute(index.oid, name, at + 1, ty))?;
             }
         }
     }
@@ -212,20 +217,36 @@ fn joined(words: impl Iterator<Item = u32>) -> Datum {
     )
 }
 
-fn attnum(table: &Table, position: usize) -> u32 {
-    table
-        .columns
-        .get(position)
-        .map_or(0, |column| u32::from(column.attnum.unsigned_abs()))
+/// 0 for an expression, as in PostgreSQL.
+fn attnum(table: &Table, source: &KeySource) -> u32 {
+    let KeySource::Column(position) = source else {
+        return 0;
+    };
+    let column = table.columns.get(*position);
+    column.map_or(0, |column| u32::from(column.attnum.unsigned_abs()))
 }
 
-fn collation(table: &Table, position: usize) -> u32 {
-    let ty = table
-        .columns
-        .get(position)
-        .and_then(|c| builtin::type_by_oid(c.ty.oid()));
+fn collation(table: &Table, source: &KeySource) -> u32 {
+    let ty = match source {
+        KeySource::Column(position) => table.columns.get(*position).map(|c| c.ty),
+        KeySource::Expression(expression) => Some(expression.ty),
+    };
+    let ty = ty.and_then(|ty| builtin::type_by_oid(ty.oid()));
     ty.and_then(|ty| ty.get("typcollation").parse().ok())
         .unwrap_or(0)
+}
+
+/// `indexprs`, as `pg_get_expr` shows it.
+fn expressions(index: &Index) -> Datum {
+    let texts = index.key.iter().filter_map(|part| match &part.source {
+        KeySource::Expression(expression) => Some(expression.text.to_string()),
+        KeySource::Column(_) => None,
+    });
+    let texts: Vec<String> = texts.collect();
+    match texts.is_empty() {
+        true => Datum::Null,
+        false => Datum::Text(texts.join(", ")),
+    }
 }
 
 /// `pg_index`
@@ -253,15 +274,23 @@ fn index_row(table: &Table, index: &Index) -> Vec<Cell> {
         ("indimmediate", flag(true)),
         ("indisvalid", flag(true)),
         ("indcheckxmin", flag(index.check_xmin)),
+        ("indexprs", expressions(index)),
+        (
+            "indpred",
+            index
+                .predicate
+                .as_ref()
+                .map_or(Datum::Null, |predicate| text(&*predicate.text)),
+        ),
         ("indisready", flag(true)),
         ("indislive", flag(true)),
         (
             "indkey",
-            joined(key().map(|part| attnum(table, part.column))),
+            joined(key().map(|part| attnum(table, &part.source))),
         ),
         (
             "indcollation",
-            joined(key().map(|part| collation(table, part.column))),
+            joined(key().map(|part| collation(table, &part.source))),
         ),
         ("indclass", joined(key().map(|_| 0))),
         (
@@ -286,7 +315,7 @@ pub fn constraints(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
             let columns = constraint
                 .columns
                 .iter()
-                .map(|at| attnum(table, *at).to_string());
+                .map(|at| attnum(table, &KeySource::Column(*at)).to_string());
             let columns = columns.collect::<Vec<_>>().join(",");
             let mut row = constraint_row(table, constraint.oid, &constraint.name, constraint.code);
             row.extend([
@@ -298,7 +327,7 @@ pub fn constraints(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
         }
         for check in &table.checks {
             let columns = check.columns.iter();
-            let columns = columns.map(|at| attnum(table, *at).to_string());
+            let columns = columns.map(|at| attnum(table, &KeySource::Column(*at)).to_string());
             let columns = columns.collect::<Vec<_>>().join(",");
             let mut row = constraint_row(table, check.oid, &check.name, "c");
             if !check.validated {
@@ -368,7 +397,7 @@ pub fn indexes_view(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
                 ("schemaname", text(&*table.schema)),
                 ("tablename", text(&*table.name)),
                 ("indexname", text(&*index.name)),
-                ("indexdef", text(deparse::index(table, index, true))),
+                ("indexdef", text(deparse::index(table, index, true, false))),
             ])?;
         }
     }

@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use super::quote::quote_ident;
 use super::relations;
 use crate::catalog::{
-    CatalogState, DroppedColumn, ForeignKeyInfo, Generated, Identity, NotNull, RelationStats,
-    SequenceInfo,
+    CatalogState, DroppedColumn, ForeignKeyInfo, Generated, Identity, IndexExpr, NotNull,
+    RelationStats, SequenceInfo,
 };
 use crate::error::SqlResult;
 use crate::functions::SettingsAccess;
@@ -59,14 +59,23 @@ pub struct Column {
 }
 
 /// A column of an index's key.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct KeyPart {
-    /// Position in the table, from 0.
-    pub column: usize,
+    /// Position in the table, from 0, or an expression.
+    pub source: KeySource,
     /// DESC.
     pub descending: bool,
     /// NULLS FIRST.
     pub nulls_first: bool,
+}
+
+/// Where the values of an index's column come from.
+#[derive(Debug, Clone)]
+pub enum KeySource {
+    /// The table's column at this position, from 0.
+    Column(usize),
+    /// An expression.
+    Expression(IndexExpr),
 }
 
 /// An index.
@@ -78,6 +87,8 @@ pub struct Index {
     pub name: Arc<str>,
     /// Key columns.
     pub key: Vec<KeyPart>,
+    /// WHERE
+    pub predicate: Option<IndexExpr>,
     /// UNIQUE.
     pub unique: bool,
     /// Whether it is the primary key's.

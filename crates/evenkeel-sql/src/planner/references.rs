@@ -53,7 +53,7 @@ pub fn parent_key(
 ) -> SqlResult<Vec<u8>> {
     let index = index_of(key, parent)?;
     let ordered = index.columns.iter().map(|part| {
-        let attnum = parent.columns.get(part.column)?.attnum;
+        let attnum = parent.columns.get(part.column?)?.attnum;
         let at = key.referenced.iter().position(|number| *number == attnum);
         at.and_then(|at| values.get(at)).cloned()
     });

@@ -129,8 +129,8 @@ impl Rows {
             ..InsertOptions::default()
         };
         let (mut batch, mut bytes) = (RowBatch::new(), Vec::new());
-        let keys = self.after.indexes.iter().flat_map(|index| &index.columns);
-        let indexed: Vec<usize> = keys.map(|key| key.column).collect();
+        let keys = self.after.indexes.iter();
+        let indexed: Vec<usize> = keys.flat_map(|index| index.key.looks_at()).collect();
         let memory = &self.cx.seed.resources.memory;
         self.each(txn, |txn, row| {
             if let Some(long) = self

@@ -8,12 +8,15 @@ use evenkeel_planner::ast::{
     IndexElement, KeyConstraint, Persistence, QualifiedName, Role, SortDirection, TableElement,
 };
 
+use evenkeel_planner::bind::BoundIndexExpr;
+
 use super::Session;
 use super::like::Copied;
 use super::sequence_options::serial_type;
 use crate::catalog::{
     Catalog, ConstraintKind, CreateTable, DdlLog, Generated, NewCheck, NewColumn, NewConstraint,
-    NewIndex, Oid, OwnSequence, PUBLIC_OID, Relation, StorageParameters,
+    NewIndex, NewIndexColumn, NewIndexKey, Oid, OwnSequence, PUBLIC_OID, Relation,
+    StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::names::split_name;
@@ -24,10 +27,6 @@ use crate::types::SqlType;
 impl Session {
     /// Runs a definition within the current transaction.
     pub(super) async fn ddl(&mut self, define: &Define) -> SqlResult<()> {
-        self.define_statement(define).await.map_err(of_index_build)
-    }
-
-    async fn define_statement(&mut self, define: &Define) -> SqlResult<()> {
         match define {
             Define::CreateTable(create) => self.create_table(create).await,
             Define::CreateTableAs(_) => Err(SqlError::internal("CREATE TABLE AS is run elsewhere")),
@@ -189,7 +188,8 @@ impl Session {
         };
         for index in &like.indexes {
             let (catalog, txn, ddl) = self.ddl_parts()?;
-            catalog.create_index(txn, ddl, made.oid, index).await?;
+            let index = index.over(&made.columns)?;
+            catalog.create_index(txn, ddl, made.oid, &index).await?;
         }
         self.add_foreign_keys(made.oid, create).await
     }
@@ -466,17 +466,23 @@ impl Session {
             )
             .await?;
         let name = create.name.as_ref().map(|name| name.text.clone());
+        let cx = Arc::new(self.statement_cx(self.view()));
+        let bind = |written: &ast::Expr, predicate: bool| {
+            rows::indexes::bind(&self.current_text, written, &table, predicate, &cx)
+        };
         let mut columns = Vec::with_capacity(create.columns.len());
         for column in &create.columns {
-            let (name, descending, nulls_first) = index_column(column)?;
-            columns.push((name, descending, nulls_first));
+            columns.push(index_column(column, &table, bind)?);
         }
+        let predicate = create.filter.as_ref();
+        let predicate = predicate.map(|filter| bind(filter, true)).transpose()?;
         let new = NewIndex {
             name,
             columns,
             unique: create.unique,
             nulls_not_distinct: create.nulls_not_distinct,
             if_not_exists: create.if_not_exists,
+            predicate: predicate.map(Into::into),
         };
         let name = new.name.clone().unwrap_or_default();
         let oid = table.oid;
@@ -640,23 +646,6 @@ impl Session {
             self.notice("NOTICE", SqlState::DUPLICATE_OBJECT, message);
         }
         Ok(())
-    }
-}
-
-/// A duplicate key met by DDL is one that the rows had before.
-fn of_index_build(error: SqlError) -> SqlError {
-    match error
-        .message
-        .strip_prefix("duplicate key value violates unique constraint ")
-    {
-        Some(index) => {
-            let message = format!("could not create unique index {index}");
-            SqlError {
-                message: message.into(),
-                ..error
-            }
-        }
-        None => error,
     }
 }
 
@@ -857,22 +846,36 @@ fn new_key(
     })
 }
 
-fn index_column(column: &IndexElement) -> SqlResult<(String, bool, Option<bool>)> {
+fn index_column(
+    column: &IndexElement,
+    table: &TableInfo,
+    bind: impl Fn(&ast::Expr, bool) -> SqlResult<BoundIndexExpr>,
+) -> SqlResult<NewIndexColumn> {
     if column.operator_class.is_some() {
         return Err(SqlError::unsupported("an operator class"));
     }
     if column.collation.is_some() {
         return Err(SqlError::unsupported("COLLATE of an index"));
     }
-    let ExprKind::Column(parts) = &column.value.kind else {
-        return Err(SqlError::unsupported("an index on an expression"));
+    let key = match &column.value.kind {
+        ExprKind::Column(parts) if matches!(parts.as_slice(), [FieldPart::Name(_)]) => {
+            match parts.as_slice() {
+                [FieldPart::Name(name)] => NewIndexKey::Column(name.text.clone()),
+                _ => return Err(SqlError::internal("a column without a name")),
+            }
+        }
+        _ => {
+            let bound = bind(&column.value, false)?;
+            let column = bound.column.and_then(|at| table.columns.get(at));
+            match column {
+                Some(column) => NewIndexKey::Column(column.name.to_string()),
+                None => NewIndexKey::Expression(bound.into()),
+            }
+        }
     };
-    let [FieldPart::Name(name)] = parts.as_slice() else {
-        return Err(SqlError::unsupported("an index on an expression"));
-    };
-    Ok((
-        name.text.clone(),
-        column.direction == SortDirection::Desc,
-        column.nulls_first,
-    ))
+    Ok(NewIndexColumn {
+        key,
+        descending: column.direction == SortDirection::Desc,
+        nulls_first: column.nulls_first,
+    })
 }

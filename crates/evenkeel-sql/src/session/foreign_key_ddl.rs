@@ -491,7 +491,7 @@ fn key_columns(
         primary
             .columns
             .iter()
-            .filter_map(|part| Some(parent.columns.get(part.column)?.attnum))
+            .filter_map(|part| Some(parent.columns.get(part.column?)?.attnum))
             .collect()
     } else {
         numbers(parent, &key.referenced.iter().collect::<Vec<_>>())?

@@ -7,12 +7,13 @@ use evenkeel_planner::ast::{LikeOptions, QualifiedName};
 
 use super::Session;
 use crate::catalog::{
-    ColumnInfo, Generated, IndexInfo, NewCheck, NewColumn, NewConstraint, NewIndex, OwnSequence,
-    TableInfo,
+    ColumnInfo, Generated, IndexInfo, NewCheck, NewColumn, NewConstraint, NewIndex, NewIndexColumn,
+    NewIndexKey, OwnSequence, TableInfo,
 };
 use crate::error::SqlResult;
+use crate::key::KeyColumn;
 
-/// Parts of a new table that LIKE takes from another.
+/// Parts of a new table that LIKE takes from another; indexes are as the other has them.
 #[derive(Default)]
 pub(super) struct Copied {
     pub checks: Vec<NewCheck>,
@@ -99,14 +100,25 @@ fn names(table: &TableInfo, columns: impl Iterator<Item = usize>) -> Vec<String>
 }
 
 fn like_index(table: &TableInfo, index: &IndexInfo) -> NewIndex {
-    let columns = names(table, index.columns.iter().map(|key| key.column)).into_iter();
-    let columns = columns.zip(&index.columns);
-    let columns = columns.map(|(name, key)| (name, key.descending, Some(key.nulls_first)));
+    let column = |(at, key): (usize, &KeyColumn)| {
+        let column = key.column.and_then(|column| table.columns.get(column));
+        let key_of = match column {
+            Some(column) => NewIndexKey::Column(column.name.to_string()),
+            None => NewIndexKey::Expression(index.expression_at(at)?.clone()),
+        };
+        Some(NewIndexColumn {
+            key: key_of,
+            descending: key.descending,
+            nulls_first: Some(key.nulls_first),
+        })
+    };
+    let columns = index.columns.iter().enumerate().filter_map(column);
     NewIndex {
         name: None,
         columns: columns.collect(),
         unique: index.unique,
         nulls_not_distinct: index.nulls_not_distinct,
         if_not_exists: false,
+        predicate: index.predicate.clone(),
     }
 }

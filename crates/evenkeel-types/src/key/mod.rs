@@ -24,8 +24,8 @@ const ZERO_ESCAPE: u8 = 0xff;
 /// One column of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeyColumn {
-    /// Position of the column in the table's rows, from 0.
-    pub column: usize,
+    /// Position of the column in the table's rows, from 0; none for an expression.
+    pub column: Option<usize>,
     /// Its type.
     pub ty: SqlType,
     /// `DESC`
@@ -38,7 +38,7 @@ impl KeyColumn {
     /// An ascending column with NULLs last.
     pub fn ascending(column: usize, ty: SqlType) -> KeyColumn {
         KeyColumn {
-            column,
+            column: Some(column),
             ty,
             descending: false,
             nulls_first: false,

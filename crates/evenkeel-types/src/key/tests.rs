@@ -26,7 +26,7 @@ fn expected(column: KeyColumn, a: &Datum, b: &Datum) -> Ordering {
 
 fn any_column() -> impl Strategy<Value = KeyColumn> {
     (any_type(), any::<bool>(), any::<bool>()).prop_map(|(ty, descending, nulls_first)| KeyColumn {
-        column: 0,
+        column: Some(0),
         ty,
         descending,
         nulls_first,

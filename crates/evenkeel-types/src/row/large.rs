@@ -62,7 +62,7 @@ pub(super) struct Piece {
     pub slot: usize,
     /// The ways in which it may be made to take less.
     pub storage: Storage,
-    /// Whether it is in the key of an index.
+    /// Whether keys of an index are made of it.
     pub indexed: bool,
     form: Form,
     /// Compressing it has not helped.
@@ -118,6 +118,8 @@ enum Pass {
     CompressMain,
     /// Anything that is left and in no index, as the row fits no page.
     MoveRest,
+    /// Values of indexes that no key can hold, as the row still fits no page.
+    MoveKeys,
 }
 
 impl LargeRow {
@@ -173,9 +175,13 @@ impl LargeRow {
             match pass {
                 Pass::Compress => plain && !piece.incompressible && storage == Storage::Extended,
                 // A value that an index may have to hold stays in, if it can.
-                Pass::Move => movable && storage != Storage::Main && stored.raw_len() > longest_key,
+                Pass::Move => {
+                    let short = piece.indexed || stored.raw_len() <= longest_key;
+                    movable && storage != Storage::Main && !short
+                }
                 Pass::CompressMain => plain && !piece.incompressible && storage == Storage::Main,
                 Pass::MoveRest => movable && !piece.indexed,
+                Pass::MoveKeys => movable && stored.raw_len() > longest_key,
             }
         };
         let pieces = self.pieces.iter().enumerate();
@@ -188,8 +194,9 @@ impl LargeRow {
 
     /// The values that are to be moved out until the row has at most `most` bytes: compresses, and
     /// hands the next one over, which [`LargeRow::moved`] then answers. None: the row is as short
-    /// as it can be. Values that a key of `longest_key` bytes can hold stay inside as long as the
-    /// row fits, those of indexes in any case: an index's key is made of the row alone.
+    /// as it can be. Values that a key of `longest_key` bytes can hold stay inside as long as the row
+    /// fits, those of indexes in any case: an index's key is made of the row alone. Longer ones of
+    /// indexes stay as long as the row fits.
     ///
     /// # Errors
     /// 54000 for a value that is too long.
@@ -205,6 +212,7 @@ impl LargeRow {
             (Pass::Move, ROW_TARGET),
             (Pass::CompressMain, ROW_TARGET),
             (Pass::MoveRest, most),
+            (Pass::MoveKeys, most),
         ];
         for (pass, target) in passes {
             while self.len() > target.min(most) {
@@ -213,7 +221,7 @@ impl LargeRow {
                 };
                 match pass {
                     Pass::Compress | Pass::CompressMain => self.compress(at)?,
-                    Pass::Move | Pass::MoveRest => return Ok(Some(ToMove(at))),
+                    Pass::Move | Pass::MoveRest | Pass::MoveKeys => return Ok(Some(ToMove(at))),
                 }
             }
         }

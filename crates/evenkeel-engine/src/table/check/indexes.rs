@@ -14,6 +14,7 @@ use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HEAP_ONLY, HeapRead, LpState};
 use crate::heap::prune::{xmax_hint, xmin_hint};
 use crate::heap::read::{Entry, Link, chain};
+use crate::heap::rows::RowBatch;
 use crate::sort::KeySorter;
 use crate::table::{KeyKind, Table};
 use crate::temp::WorkLimits;
@@ -35,6 +36,9 @@ const REQUIRED: u8 = 1;
 pub(super) struct RowKeys {
     sorters: Vec<KeySorter>,
     key: Vec<u8>,
+    /// The rows of a page and their tags; keys are computed once it is unlocked (TAB-17).
+    rows: RowBatch,
+    tags: Vec<u8>,
 }
 
 impl RowKeys {
@@ -43,11 +47,13 @@ impl RowKeys {
         RowKeys {
             sorters: table.indexes.iter().map(|_| sorter(table, limit)).collect(),
             key: Vec::new(),
+            rows: RowBatch::new(),
+            tags: Vec::new(),
         }
     }
 
-    /// Notes the key of the chain that starts at `tid`, which is that of its newest version
-    /// (TAB-9). It must be in the index if that version is live.
+    /// Notes the chain that starts at `tid`, whose key is that of its newest version (TAB-9). It
+    /// must be in the index if that version is live.
     pub(super) fn note(
         &mut self,
         table: &Table,
@@ -58,14 +64,29 @@ impl RowKeys {
         let Some((newest, required)) = newest_version(table, page, tid, horizon)? else {
             return Ok(());
         };
-        let tag = if required { REQUIRED } else { 0 };
-        for (index, sorter) in table.def.indexes.iter().zip(&mut self.sorters) {
-            self.key.clear();
-            let row = page.row(newest.offset, newest.length);
-            if index.key.key(row, &mut self.key) != KeyKind::Absent {
-                sorter.add(&self.key, tid, tag)?;
+        self.tags.push(if required { REQUIRED } else { 0 });
+        let row = page.row(newest.offset, newest.length);
+        self.rows.push(tid, row);
+        Ok(())
+    }
+
+    /// Computes the keys of the rows that were noted; no page is locked.
+    pub(super) fn enter(&mut self, table: &Table, report: &mut CheckReport) -> EngineResult<()> {
+        for ((tid, row), tag) in self.rows.iter().zip(&self.tags) {
+            for (index, sorter) in table.def.indexes.iter().zip(&mut self.sorters) {
+                self.key.clear();
+                match index.key.key(row, &mut self.key) {
+                    Ok(KeyKind::Absent) => {}
+                    Ok(_) => sorter.add(&self.key, tid, *tag)?,
+                    Err(error) => {
+                        let name = &index.name;
+                        report.add(format!("index \"{name}\": the row at {tid}: {error}"));
+                    }
+                }
             }
         }
+        self.rows.clear();
+        self.tags.clear();
         Ok(())
     }
 }

@@ -64,6 +64,7 @@ impl Table {
                 Err(error @ EngineError::Storage(_)) => report.add(error.to_string()),
                 other => other?,
             }
+            noted.keys.enter(self, &mut report)?;
         }
         match self.check_map_end(&mut report) {
             Err(error @ EngineError::Storage(_)) => report.add(error.to_string()),

@@ -48,7 +48,7 @@ struct Part {
 }
 
 impl KeyExtractor for Part {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> EngineResult<KeyKind> {
         let colon = row
             .iter()
             .position(|byte| *byte == b':')
@@ -61,9 +61,9 @@ impl KeyExtractor for Part {
         out.extend_from_slice(&part[..part.len().min(200)]);
         out.push(0);
         if part.is_empty() {
-            KeyKind::HasNull
+            Ok(KeyKind::HasNull)
         } else {
-            KeyKind::Unique
+            Ok(KeyKind::Unique)
         }
     }
 }

@@ -29,15 +29,15 @@ enum Column {
 }
 
 impl KeyExtractor for Column {
-    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> KeyKind {
+    fn key(&self, row: &[u8], out: &mut Vec<u8>) -> crate::error::EngineResult<KeyKind> {
         let mut fields = row.split(|byte| *byte == b':');
         let (key, value) = (fields.next().unwrap(), fields.next().unwrap());
         out.extend_from_slice(if *self == Column::Key { key } else { value });
         out.push(0);
         if *self == Column::SomeValue && value.is_empty() {
-            KeyKind::Absent
+            Ok(KeyKind::Absent)
         } else {
-            KeyKind::Unique
+            Ok(KeyKind::Unique)
         }
     }
 }
@@ -298,7 +298,7 @@ fn compare(table: &Arc<Table>, snapshot: &Snapshot, index: usize) -> Result<(), 
     let mut expected: Vec<(Vec<u8>, Tid, Vec<u8>)> = Vec::new();
     for (tid, row) in heap_rows(table, snapshot) {
         let mut key = Vec::new();
-        if extractor.key(&row, &mut key) != KeyKind::Absent {
+        if extractor.key(&row, &mut key).unwrap() != KeyKind::Absent {
             expected.push((key, tid, row));
         }
     }
@@ -312,7 +312,7 @@ fn compare(table: &Arc<Table>, snapshot: &Snapshot, index: usize) -> Result<(), 
         while scan.next_page(&mut batch).unwrap() {
             found.extend(batch.iter().map(|(tid, row)| {
                 let mut key = Vec::new();
-                extractor.key(row, &mut key);
+                extractor.key(row, &mut key).unwrap();
                 (key, tid, row.to_vec())
             }));
         }

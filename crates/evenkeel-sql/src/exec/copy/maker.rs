@@ -78,8 +78,8 @@ impl<'a> RowMaker<'a> {
             }
         }
         self.bytes.clear();
-        let keys = self.table.indexes.iter().flat_map(|index| &index.columns);
-        let indexed: SmallVec<[usize; 8]> = keys.map(|key| key.column).collect();
+        let keys = self.table.indexes.iter();
+        let indexed: SmallVec<[usize; 8]> = keys.flat_map(|index| index.key.looks_at()).collect();
         let layout = &self.table.layout;
         Ok(layout.encode_row(&self.data, None, &indexed, &mut self.bytes)?)
     }

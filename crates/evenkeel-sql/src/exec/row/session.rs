@@ -10,9 +10,10 @@ use evenkeel_expr::proc::ArgType;
 use evenkeel_expr::{ExprResult, RandomState};
 use evenkeel_types::{Datum, SqlType, TypeContext, TypeError};
 
-use crate::error::{SqlError, SqlState};
+use crate::error::SqlError;
 use crate::exec::StatementCx;
 use crate::functions;
+use crate::key::allocated;
 use crate::pg_catalog::{self, CatalogView};
 
 use super::sequences;
@@ -178,18 +179,6 @@ impl Session for RowSession {
             (value, _) => Ok(value),
         }
     }
-}
-
-/// The bytes of a value: PostgreSQL's `MaxAllocSize`.
-const MAX_ALLOC: usize = 0x3fff_ffff;
-
-/// Checks the length of a value before it is made; 54000 when it is too long.
-fn allocated(bytes: usize) -> ExprResult<()> {
-    if bytes <= MAX_ALLOC {
-        return Ok(());
-    }
-    let message = format!("string buffer exceeds maximum allowed length ({MAX_ALLOC} bytes)");
-    Err(TypeError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message))
 }
 
 fn result_type(oid: u32) -> Option<SqlType> {

@@ -176,13 +176,18 @@ fn index(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     if column == 0 {
         let visible = snapshot.is_visible(&Relation::Table(table));
         let schema = !(flag_arg(args, 2) && visible);
-        return Ok(Datum::Text(deparse::index(table, index, schema)));
+        return Ok(Datum::Text(deparse::index(
+            table,
+            index,
+            schema,
+            flag_arg(args, 2),
+        )));
     }
     let part = usize::try_from(column - 1)
         .ok()
         .and_then(|at| index.key.get(at));
     Ok(Datum::Text(part.map_or_else(String::new, |part| {
-        deparse::column_name(table, part.column)
+        deparse::key_part(table, part, flag_arg(args, 2))
     })))
 }
 

@@ -2,6 +2,7 @@
 //! executor runs them. Entry point: [`plan`].
 
 pub mod checks;
+pub mod indexes;
 mod names;
 
 use std::sync::Arc;

@@ -6,13 +6,13 @@ use std::sync::{Arc, LazyLock};
 use evenkeel_planner::bound::Query;
 use evenkeel_planner::catalog::Catalog;
 use evenkeel_planner::relation::{
-    Check, Column, ColumnStatistics, Identity, Index, IndexColumn, KeyUse, Relation, RelationKind,
-    RelationSize,
+    Check, Column, ColumnStatistics, Identity, Index, IndexColumn, IndexExpression, KeyUse,
+    Relation, RelationKind, RelationSize,
 };
 use evenkeel_planner::{PlanError, PlanResult};
 
 use crate::catalog::{
-    self, CatalogState, CheckInfo, ColumnStats, IndexInfo, SequenceInfo, TableInfo,
+    self, CatalogState, CheckInfo, ColumnStats, IndexExpr, IndexInfo, SequenceInfo, TableInfo,
 };
 use crate::error::SqlState;
 use crate::exec::StatementCx;
@@ -78,7 +78,7 @@ impl Catalog for Names {
     }
 }
 
-fn relation(table: &TableInfo, view: &CatalogState) -> Relation {
+pub(super) fn relation(table: &TableInfo, view: &CatalogState) -> Relation {
     let columns = table.columns.iter().enumerate();
     let columns = columns.map(|(at, column)| Column {
         name: Arc::clone(&column.name),
@@ -161,9 +161,18 @@ fn check(check: &CheckInfo) -> Check {
     }
 }
 
+fn expression(expression: &IndexExpr) -> IndexExpression {
+    IndexExpression {
+        text: Arc::clone(&expression.text),
+        shown: expression.among_columns(false).into(),
+        program: Arc::clone(&expression.program),
+    }
+}
+
 fn index(table: &TableInfo, index: &IndexInfo) -> Index {
     let columns = index.columns.iter().map(|part| IndexColumn {
         column: part.column,
+        ty: part.ty,
         desc: part.descending,
         nulls_first: part.nulls_first,
     });
@@ -172,6 +181,10 @@ fn index(table: &TableInfo, index: &IndexInfo) -> Index {
         name: Arc::clone(&index.name),
         position: index.position,
         columns: columns.collect(),
+        expressions: index.expressions.iter().map(expression).collect(),
+        predicate: index.predicate.as_ref().map(|p| Arc::clone(&p.text)),
+        mentions: index.key.mentions().to_vec(),
+        constraint: index.constraint.is_some(),
         unique: index.unique,
         nulls_not_distinct: index.nulls_not_distinct,
         primary: index.primary,
@@ -257,8 +270,10 @@ fn keys(def: &RelationDef) -> Vec<Index> {
         &[]
     };
     let index = |(position, key): (usize, &pg_catalog::CatalogKey)| {
+        let at = def.position(key.column)?;
         let column = IndexColumn {
-            column: def.position(key.column)?,
+            column: Some(at),
+            ty: def.columns.get(at)?.ty,
             desc: false,
             nulls_first: false,
         };
@@ -267,6 +282,10 @@ fn keys(def: &RelationDef) -> Vec<Index> {
             name: Arc::from(key.name),
             position,
             columns: vec![column],
+            expressions: Vec::new(),
+            predicate: None,
+            mentions: Vec::new(),
+            constraint: false,
             unique: key.unique,
             nulls_not_distinct: false,
             primary: false,
