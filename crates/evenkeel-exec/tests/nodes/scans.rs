@@ -226,7 +226,10 @@ proptest! {
             columns = vec![column];
         }
         let at = columns.iter().position(|at| *at == column).unwrap();
-        let kind = || NodeKind::SeqScan { relation: Arc::clone(&relation), columns: columns.clone() };
+        let kind = || NodeKind::SeqScan {
+            relation: Arc::clone(&relation),
+            columns: columns.clone(),
+        };
         // The second condition is none that can be tested before the row is decoded.
         let odd = Program::Not(Box::new(equal(slot(at), constant(3))));
         for second in [false, true] {

@@ -245,15 +245,7 @@ impl Statement<'_> {
             .map_or(1.0, |array| self.elements(array).max(1.0));
         if relation.kind != RelationKind::Table {
             let left = clauses.len() - answered.len();
-            let total = disabled(settings.indexscan)
-                + searches * HASH_LOOKUP * settings.cpu_operator_cost
-                + tuples * (settings.cpu_tuple_cost + filter_cost(settings, left));
-            return Estimate {
-                startup: disabled(settings.indexscan),
-                total,
-                rows: out_rows,
-                bytes: self.row_bytes(rel),
-            };
+            return self.lookup_cost(rel, searches, (tuples, left), out_rows);
         }
         let leaf_pages = (index.pages * share).ceil().max(1.0);
         let (index_pages, heap_pages) =
@@ -280,6 +272,26 @@ impl Statement<'_> {
             } else {
                 out_rows
             },
+            bytes: self.row_bytes(rel),
+        }
+    }
+
+    /// The cost of finding rows of a relation in memory by their keys.
+    fn lookup_cost(
+        &self,
+        rel: usize,
+        searches: f64,
+        (tuples, conditions): (f64, usize),
+        rows: f64,
+    ) -> Estimate {
+        let settings = self.settings;
+        let total = disabled(settings.indexscan)
+            + searches * HASH_LOOKUP * settings.cpu_operator_cost
+            + tuples * (settings.cpu_tuple_cost + filter_cost(settings, conditions));
+        Estimate {
+            startup: disabled(settings.indexscan),
+            total,
+            rows,
             bytes: self.row_bytes(rel),
         }
     }

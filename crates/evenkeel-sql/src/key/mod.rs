@@ -106,8 +106,8 @@ impl IndexKey {
         Ok(values)
     }
 
-    /// Hands out the values of a row's key, in order; whether the index has the row. Or the value that
-    /// is kept outside of the row.
+    /// Hands out the values of a row's key, in order; whether the index has the row. Or the value
+    /// that is kept outside of the row.
     fn each_value(
         &self,
         row: &[u8],

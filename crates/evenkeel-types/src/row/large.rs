@@ -194,9 +194,9 @@ impl LargeRow {
 
     /// The values that are to be moved out until the row has at most `most` bytes: compresses, and
     /// hands the next one over, which [`LargeRow::moved`] then answers. None: the row is as short
-    /// as it can be. Values that a key of `longest_key` bytes can hold stay inside as long as the row
-    /// fits, those of indexes in any case: an index's key is made of the row alone. Longer ones of
-    /// indexes stay as long as the row fits.
+    /// as it can be. Values that a key of `longest_key` bytes can hold stay inside as long as the
+    /// row fits, those of indexes in any case: an index's key is made of the row alone. Longer ones
+    /// of indexes stay as long as the row fits.
     ///
     /// # Errors
     /// 54000 for a value that is too long.
