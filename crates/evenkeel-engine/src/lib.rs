@@ -7,6 +7,7 @@
 
 #![warn(missing_docs)]
 
+pub mod advisory;
 pub mod btree;
 mod check;
 pub mod config;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -196,6 +197,29 @@ impl CancelFlag {
         match self.0.cause.load(Ordering::Relaxed) {
             NOT_RAISED => Ok(()),
             cause => Err(cancelled(cause)),
+        }
+    }
+
+    /// Sleeps on this thread until the time comes, for ever without one, or until the flag is
+    /// raised.
+    ///
+    /// # Errors
+    /// As [`CancelFlag::check`].
+    pub fn sleep_until(&self, until: Option<Instant>) -> EngineResult<()> {
+        let waker = UNPARK.try_with(Waker::clone).unwrap_or_else(|_| unpark());
+        let mut context = Context::from_waker(&waker);
+        let mut ticket = pin!(WaitTicket::cancellable(TicketCell::new(), self));
+        loop {
+            if let Poll::Ready(ended) = ticket.as_mut().poll(&mut context) {
+                return ended;
+            }
+            match until {
+                None => thread::park(),
+                Some(until) => match until.saturating_duration_since(Instant::now()) {
+                    Duration::ZERO => return Ok(()),
+                    left => thread::park_timeout(left),
+                },
+            }
         }
     }
 

@@ -35,8 +35,9 @@ struct Queue {
 type Successors = SmallVec<[Node; 4]>;
 
 /// The part of the graph that can be reached from some waits.
-pub(super) struct Search<'a, F> {
+pub(super) struct Search<'a, F, P> {
     wait_of: F,
+    partner_of: P,
     table: &'a LockTable,
     xids: &'a XidTable,
     queues: HashMap<LockKey, Queue>,
@@ -48,10 +49,19 @@ pub(super) struct Search<'a, F> {
     degrees: Vec<Option<(usize, usize)>>,
 }
 
-impl<'a, F: Fn(TxnNumber) -> Option<WaitFor>> Search<'a, F> {
-    pub(super) fn new(wait_of: F, table: &'a LockTable, xids: &'a XidTable) -> Self {
+impl<'a, F, P> Search<'a, F, P>
+where
+    F: Fn(TxnNumber) -> Option<WaitFor>,
+    P: Fn(TxnNumber) -> Option<TxnNumber>,
+{
+    pub(super) fn new(
+        (wait_of, partner_of): (F, P),
+        table: &'a LockTable,
+        xids: &'a XidTable,
+    ) -> Self {
         Search {
             wait_of,
+            partner_of,
             table,
             xids,
             queues: HashMap::new(),
@@ -168,7 +178,12 @@ impl<'a, F: Fn(TxnNumber) -> Option<WaitFor>> Search<'a, F> {
     fn successors(&mut self, node: Node) -> Successors {
         match node {
             Node::Txn(txn) => match (self.wait_of)(txn) {
-                None => Successors::new(),
+                // The other owner of its session may wait.
+                None => (self.partner_of)(txn)
+                    .filter(|partner| (self.wait_of)(*partner).is_some())
+                    .map(Node::Txn)
+                    .into_iter()
+                    .collect(),
                 Some(WaitFor::Xid(xid)) => {
                     self.xids.owner(xid).map(Node::Txn).into_iter().collect()
                 }
@@ -333,7 +348,7 @@ mod tests {
                 }
             }
             let edges = edges(&waits, &table, &xids);
-            let mut search = Search::new(|txn| waits.get(&txn).copied(), &table, &xids);
+            let mut search = Search::new((|txn| waits.get(&txn).copied(), |_| None), &table, &xids);
             search.explore(&txns);
             for txn in &txns {
                 let found = search.cycle_through(*txn);
@@ -364,7 +379,7 @@ mod tests {
             table.request(txn, row(1), mode, true);
             waits.insert(txn, WaitFor::Lock(row(1), mode));
         }
-        let mut search = Search::new(|txn| waits.get(&txn).copied(), &table, &xids);
+        let mut search = Search::new((|txn| waits.get(&txn).copied(), |_| None), &table, &xids);
         let starts: Vec<_> = waits.keys().copied().collect();
         search.explore(&starts);
         let edges: usize = search.forward.iter().map(SmallVec::len).sum();

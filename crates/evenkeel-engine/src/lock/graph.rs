@@ -28,6 +28,8 @@ struct Waits {
     by_txn: HashMap<TxnNumber, Wait>,
     /// Waits that no search has looked at yet, by the end of their `deadlock_timeout`.
     due: BTreeSet<(Instant, TxnNumber)>,
+    /// Owners of one session: the session waits for one of them at a time.
+    partners: HashMap<TxnNumber, TxnNumber>,
     /// When the timer runs the next search, at the latest.
     scheduled: Option<Instant>,
 }
@@ -60,6 +62,21 @@ impl WaitGraph {
         Some(due)
     }
 
+    /// Two owners are of one session: a wait of either is one of both.
+    pub(super) fn join(&self, one: TxnNumber, other: TxnNumber) {
+        let mut waits = self.waits.lock();
+        waits.partners.insert(one, other);
+        waits.partners.insert(other, one);
+    }
+
+    /// An owner is alone again.
+    pub(super) fn part(&self, one: TxnNumber) {
+        let mut waits = self.waits.lock();
+        if let Some(other) = waits.partners.remove(&one) {
+            waits.partners.remove(&other);
+        }
+    }
+
     /// Forgets a wait that has ended.
     pub(super) fn end(&self, txn: TxnNumber) {
         let mut waits = self.waits.lock();
@@ -90,7 +107,8 @@ impl WaitGraph {
                 let wait = waits.by_txn.get(&txn)?;
                 (!wait.cell.has_ended()).then_some(wait.on)
             };
-            let mut search = Search::new(wait_of, table, xids);
+            let partner_of = |txn: TxnNumber| waits.partners.get(&txn).copied();
+            let mut search = Search::new((wait_of, partner_of), table, xids);
             let starts: Vec<TxnNumber> = due.iter().map(|(_, txn)| *txn).collect();
             search.explore(&starts);
             for txn in starts {

@@ -1,5 +1,6 @@
 //! Taking, waiting for and giving up locks.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -382,6 +383,33 @@ impl LockManager {
         for (key, mode) in &given {
             self.locks.table.release(owner.number, key, *mode, wakes);
         }
+    }
+
+    /// Gives up some locks.
+    pub(crate) fn release_these(
+        &self,
+        owner: &HeldLocks,
+        gone: &HashSet<(LockKey, Mode)>,
+        wakes: &mut WakeList,
+    ) {
+        owner
+            .held
+            .lock()
+            .acquired
+            .retain(|held| !gone.contains(held));
+        for (key, mode) in gone {
+            self.locks.table.release(owner.number, key, *mode, wakes);
+        }
+    }
+
+    /// Lets a wait of either owner count as one of both, as they belong to one session.
+    pub(crate) fn pair(&self, owner: &HeldLocks, transaction: u64) {
+        self.locks.graph.join(owner.number, TxnNumber(transaction));
+    }
+
+    /// Ends what [`LockManager::pair`] began.
+    pub(crate) fn part(&self, owner: &HeldLocks) {
+        self.locks.graph.part(owner.number);
     }
 
     /// Gives up everything.

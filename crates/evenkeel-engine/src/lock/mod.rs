@@ -83,8 +83,8 @@ pub enum LockKey {
     /// The turn of those who wait for a version that is being changed. It names that version only,
     /// and is given up when the row is had.
     Turn(FileId, Tid, Xid),
-    /// A number of the application's choice; modes as for tables.
-    Advisory(u64),
+    /// A number of the application's choice, or two of 32 bits; modes as for tables.
+    Advisory(u64, bool),
 }
 
 impl fmt::Display for LockKey {
@@ -94,7 +94,7 @@ impl fmt::Display for LockKey {
             LockKey::Row(file, tid, _) | LockKey::Turn(file, tid, _) => {
                 write!(f, "tuple {tid} of file {file:?}")
             }
-            LockKey::Advisory(key) => write!(f, "advisory lock {key}"),
+            LockKey::Advisory(key, _) => write!(f, "advisory lock {key}"),
         }
     }
 }
@@ -137,7 +137,7 @@ impl Mode {
     fn conflicts(self, key: &LockKey) -> ModeSet {
         match key {
             LockKey::Row(..) | LockKey::Turn(..) => ModeSet(ROW_CONFLICTS[usize::from(self.0 & 3)]),
-            LockKey::Table(_) | LockKey::Advisory(_) => {
+            LockKey::Table(_) | LockKey::Advisory(..) => {
                 ModeSet(TABLE_CONFLICTS[usize::from(self.0 & 7)])
             }
         }
@@ -177,7 +177,7 @@ impl Mode {
         ];
         match key {
             LockKey::Row(..) | LockKey::Turn(..) => ROW[usize::from(self.0 & 3)],
-            LockKey::Table(_) | LockKey::Advisory(_) => TABLE[usize::from(self.0 & 7)],
+            LockKey::Table(_) | LockKey::Advisory(..) => TABLE[usize::from(self.0 & 7)],
         }
     }
 }
@@ -187,7 +187,7 @@ impl ModeSet {
     fn all(key: &LockKey) -> ModeSet {
         match key {
             LockKey::Row(..) | LockKey::Turn(..) => ModeSet(0b1111),
-            LockKey::Table(_) | LockKey::Advisory(_) => ModeSet(0b1111_1111),
+            LockKey::Table(_) | LockKey::Advisory(..) => ModeSet(0b1111_1111),
         }
     }
 

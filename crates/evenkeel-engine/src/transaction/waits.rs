@@ -205,7 +205,7 @@ impl Transaction {
         mode: TableLockMode,
         policy: WaitPolicy,
     ) -> EngineResult<bool> {
-        self.acquire(LockKey::Advisory(key), mode.into(), policy)
+        self.acquire(LockKey::Advisory(key, false), mode.into(), policy)
             .await
     }
 

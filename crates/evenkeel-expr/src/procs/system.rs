@@ -2,8 +2,8 @@
 
 use super::procs;
 use super::types::{
-    ANY, BOOL, INT2, INT4, INT4S, INT8, NAME, NAMES, OID, REGCLASS, REGNAMESPACE, REGPROC, REGROLE,
-    REGTYPE, TEXT, TIMESTAMPTZ, VOID,
+    ANY, BOOL, FLOAT8, INT2, INT4, INT4S, INT8, INTERVAL, NAME, NAMES, OID, REGCLASS, REGNAMESPACE,
+    REGPROC, REGROLE, REGTYPE, TEXT, TIMESTAMPTZ, VOID,
 };
 use crate::proc::Default;
 use crate::{identifiers, system};
@@ -101,6 +101,31 @@ procs! {
     3143 stable has_type_privilege(OID, TEXT) -> BOOL = system::ask;
     1215 stable obj_description(OID, NAME) -> TEXT = system::ask => cost(100.0);
     1348 stable obj_description(OID) -> TEXT = system::ask => cost(100.0);
+    // Of the session: advisory locks, sleep.
+    2880 volatile pg_advisory_lock(INT8) -> VOID = system::ask;
+    2881 volatile pg_advisory_lock_shared(INT8) -> VOID = system::ask;
+    2882 volatile pg_try_advisory_lock(INT8) -> BOOL = system::ask;
+    2883 volatile pg_try_advisory_lock_shared(INT8) -> BOOL = system::ask;
+    2884 volatile pg_advisory_unlock(INT8) -> BOOL = system::ask;
+    2885 volatile pg_advisory_unlock_shared(INT8) -> BOOL = system::ask;
+    2886 volatile pg_advisory_lock(INT4, INT4) -> VOID = system::ask;
+    2887 volatile pg_advisory_lock_shared(INT4, INT4) -> VOID = system::ask;
+    2888 volatile pg_try_advisory_lock(INT4, INT4) -> BOOL = system::ask;
+    2889 volatile pg_try_advisory_lock_shared(INT4, INT4) -> BOOL = system::ask;
+    2890 volatile pg_advisory_unlock(INT4, INT4) -> BOOL = system::ask;
+    2891 volatile pg_advisory_unlock_shared(INT4, INT4) -> BOOL = system::ask;
+    2892 volatile pg_advisory_unlock_all() -> VOID = system::ask;
+    3089 volatile pg_advisory_xact_lock(INT8) -> VOID = system::ask;
+    3090 volatile pg_advisory_xact_lock_shared(INT8) -> VOID = system::ask;
+    3091 volatile pg_try_advisory_xact_lock(INT8) -> BOOL = system::ask;
+    3092 volatile pg_try_advisory_xact_lock_shared(INT8) -> BOOL = system::ask;
+    3093 volatile pg_advisory_xact_lock(INT4, INT4) -> VOID = system::ask;
+    3094 volatile pg_advisory_xact_lock_shared(INT4, INT4) -> VOID = system::ask;
+    3095 volatile pg_try_advisory_xact_lock(INT4, INT4) -> BOOL = system::ask;
+    3096 volatile pg_try_advisory_xact_lock_shared(INT4, INT4) -> BOOL = system::ask;
+    2626 volatile pg_sleep(FLOAT8) -> VOID = system::ask;
+    3935 volatile pg_sleep_for(INTERVAL) -> VOID = system::ask;
+    3936 volatile pg_sleep_until(TIMESTAMPTZ) -> VOID = system::ask;
     2026 stable pg_backend_pid() -> INT4 = system::ask;
     2561 volatile pg_blocking_pids(INT4) -> INT4S = system::ask;
     1575 volatile currval(REGCLASS) -> INT8 = system::ask;

@@ -3,14 +3,16 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
+use evenkeel_engine::advisory::{AdvisoryLocks, AdvisoryWait};
 use evenkeel_engine::memory::SessionMemory;
 use evenkeel_engine::temp::WorkLimits;
 use evenkeel_engine::transaction::Waiter;
+use evenkeel_engine::{CancelFlag, Database};
 use evenkeel_engine::{EngineResult, Xid};
 use evenkeel_exec::{RowEvents, TempSpace};
 use evenkeel_expr::RandomState;
-use evenkeel_storage::Store;
 use parking_lot::Mutex;
 
 use crate::catalog::Catalog;
@@ -29,6 +31,10 @@ pub struct Resources {
     waiter: Mutex<Option<Waiter>>,
     /// Its use of sequences.
     pub sequences: SequenceUse,
+    /// Its advisory locks.
+    pub advisory: AdvisoryLocks,
+    /// Limits of waits for those.
+    waits: Mutex<(Option<Duration>, Duration)>,
     /// Tables of its open plans.
     pub in_use: Arc<InUse>,
     /// The changed rows that foreign keys have yet to look at.
@@ -39,8 +45,11 @@ pub struct Resources {
 
 impl Resources {
     /// For a session with this budget.
-    pub fn new(memory: Arc<SessionMemory>, store: &Arc<Store>, catalog: Arc<Catalog>) -> Resources {
+    pub fn new(memory: Arc<SessionMemory>, db: &Database, catalog: Arc<Catalog>) -> Resources {
+        let store = db.store();
         Resources {
+            advisory: AdvisoryLocks::new(db, &memory),
+            waits: Mutex::default(),
             sequences: SequenceUse::new(catalog),
             in_use: Arc::default(),
             events: Arc::new(RowEvents::new(&memory)),
@@ -50,6 +59,21 @@ impl Resources {
             random: std::sync::Mutex::default(),
             work_mem: AtomicUsize::new(usize::MAX),
             synchronize_seqscans: AtomicBool::new(true),
+        }
+    }
+
+    /// Limits waits for advisory locks.
+    pub fn limit_waits(&self, lock_timeout: Option<Duration>, deadlock_timeout: Duration) {
+        *self.waits.lock() = (lock_timeout, deadlock_timeout);
+    }
+
+    /// The limits of a wait for an advisory lock.
+    pub fn advisory_wait<'a>(&self, cancel: &'a CancelFlag) -> AdvisoryWait<'a> {
+        let (lock_timeout, deadlock_timeout) = *self.waits.lock();
+        AdvisoryWait {
+            cancel,
+            lock_timeout,
+            deadlock_timeout,
         }
     }
 

@@ -55,6 +55,11 @@ impl SequenceUse {
         &self.catalog
     }
 
+    /// Forgets all numbers (DISCARD SEQUENCES).
+    pub fn forget(&self) {
+        *self.uses.lock() = Uses::default();
+    }
+
     /// Whether the transaction that ends now has had numbers that its commit must make durable.
     pub fn take_logged(&self) -> bool {
         self.logged.swap(false, Ordering::Relaxed)

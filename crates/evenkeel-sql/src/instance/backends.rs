@@ -128,6 +128,8 @@ pub struct Identity {
     pub client: Client,
     /// The key that cancels its statements; none that fits if there is none.
     pub cancel_key: Option<Bytes>,
+    /// The number under which the lock table has its advisory locks.
+    pub advisory: u64,
 }
 
 /// One session as others see it.
@@ -149,6 +151,8 @@ pub struct Backend {
     activity: Mutex<Activity>,
     transaction: Mutex<Option<OpenTransaction>>,
     application: Mutex<Arc<str>>,
+    /// The number under which the lock table has the session's advisory locks.
+    pub advisory: u64,
     active: AtomicU64,
     in_block: AtomicU64,
 }
@@ -164,6 +168,7 @@ impl Backend {
             cancel_key: identity.cancel_key,
             cancel,
             end: Arc::default(),
+            advisory: identity.advisory,
             activity: Mutex::new(Activity {
                 state_change: started,
                 ..Activity::default()
@@ -395,6 +400,7 @@ mod tests {
             database: "d".to_owned(),
             client: Client::Embedded,
             cancel_key: key.map(Bytes::from_static),
+            advisory: 0,
         };
         let flag = CancelFlag::new();
         (backends.open(identity, 0, flag.clone()), flag)

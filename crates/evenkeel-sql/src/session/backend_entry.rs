@@ -23,6 +23,7 @@ impl BackendEntry {
         params: &SessionParams,
         settings: &Settings,
         cancel: &CancelFlag,
+        advisory: u64,
     ) -> BackendEntry {
         let instance = Arc::clone(engine.instance());
         let identity = Identity {
@@ -30,6 +31,7 @@ impl BackendEntry {
             database: params.database.clone(),
             client: params.client,
             cancel_key: params.cancel_key.clone(),
+            advisory,
         };
         let backends = instance.backends();
         let backend = backends.open(identity, now_micros(), cancel.clone());

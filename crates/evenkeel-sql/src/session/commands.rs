@@ -167,11 +167,16 @@ impl Session {
                 self.settings.reset_all();
                 self.sql_prepared.clear();
                 self.cursors.clear();
+                self.resources.advisory.unlock_all();
+                self.resources.sequences.forget();
                 self.refresh()?;
                 done("DISCARD ALL")
             }
             Discarded::Plans => done("DISCARD PLANS"),
-            Discarded::Sequences => done("DISCARD SEQUENCES"),
+            Discarded::Sequences => {
+                self.resources.sequences.forget();
+                done("DISCARD SEQUENCES")
+            }
             Discarded::Temp => done("DISCARD TEMP"),
         }
     }

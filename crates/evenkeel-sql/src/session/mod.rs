@@ -116,13 +116,19 @@ impl Session {
         let memory = engine.memory().session(engine.config().session_memory);
         let resources = Arc::new(Resources::new(
             memory,
-            engine.database().store(),
+            engine.database(),
             Arc::clone(engine.catalog()),
         ));
         resources.limit(effective.work_mem, effective.temp_file_limit);
         resources.synchronize_seqscans(effective.synchronize_seqscans);
         let cancel = CancelFlag::default();
-        let backend_entry = BackendEntry::new(&engine, &params, &settings, &cancel);
+        let backend_entry = BackendEntry::new(
+            &engine,
+            &params,
+            &settings,
+            &cancel,
+            resources.advisory.number(),
+        );
         let backend = backend_entry.backend();
         let seed = seed(&engine, backend, &settings, &effective, &resources, &cancel);
         let environment = engine.environment(&params.user, &effective);

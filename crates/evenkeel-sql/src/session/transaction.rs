@@ -49,6 +49,8 @@ struct Savepoint {
     /// How many row events there were.
     events: usize,
     deferral: Deferral,
+    /// Its place among the transaction's advisory locks.
+    advisory: usize,
 }
 
 /// A session's transaction.
@@ -170,6 +172,7 @@ impl Session {
         txn.set_cancel_flag(self.cancel.clone());
         txn.set_memory(&self.resources.memory);
         self.backend_entry.begins(self.tx.started, &txn);
+        self.resources.advisory.begin(&txn);
         self.tx.txn = Some(txn);
         self.limit_waits();
         Ok(())
@@ -185,6 +188,9 @@ impl Session {
             txn.set_work_limits(self.resources.work_limits(work));
             self.resources.set_waiter(txn.waiter());
         }
+        let effective = &self.effective;
+        self.resources
+            .limit_waits(effective.lock_timeout, effective.deadlock_timeout);
     }
 
     /// Runs a transaction command; its tag.
@@ -353,6 +359,7 @@ impl Session {
             settings,
             events: self.resources.events.len(),
             deferral: self.tx.deferral.clone(),
+            advisory: self.resources.advisory.mark(),
         });
         Ok(())
     }
@@ -393,6 +400,7 @@ impl Session {
         self.resources.events.rollback_to(savepoint.events, at + 1);
         self.tx.deferral = savepoint.deferral.clone();
         self.settings.rollback_to(&settings);
+        self.resources.advisory.rollback_to(savepoint.advisory);
         self.tx.block = Block::Explicit;
         Ok(())
     }
@@ -437,6 +445,7 @@ impl Session {
     fn end(&mut self, committed: bool) {
         self.tx.block = Block::Idle;
         self.backend_entry.ends();
+        self.resources.advisory.end();
         // Committed catalog changes were published with the commit (CAT-3).
         if std::mem::take(&mut self.tx.ddl_used) {
             self.tx.ddl = DdlLog::default();
@@ -458,11 +467,16 @@ impl Session {
             Block::Explicit | Block::Failed => {
                 self.tx.block = Block::Failed;
                 let undone = match (self.tx.savepoints.last(), &mut self.tx.txn) {
-                    (Some(savepoint), Some(txn)) => txn.rollback_to(&savepoint.name).is_ok(),
+                    (Some(savepoint), Some(txn)) => {
+                        let undone = txn.rollback_to(&savepoint.name).is_ok();
+                        self.resources.advisory.rollback_to(savepoint.advisory);
+                        undone
+                    }
                     _ => false,
                 };
                 if !undone && let Some(txn) = self.tx.txn.take() {
                     txn.rollback();
+                    self.resources.advisory.end();
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Plans: where their rows come from, what their functions may know of the session, and their rows
 //! on their way to the client. Entry points: [`start`], [`change::run`].
 
+mod advisory;
 pub mod change;
 mod relations;
 mod rows;

@@ -93,7 +93,7 @@ fn lock_type(key: &LockKey) -> &'static str {
     match key {
         LockKey::Table(_) => "relation",
         LockKey::Row(..) | LockKey::Turn(..) => "tuple",
-        LockKey::Advisory(_) => "advisory",
+        LockKey::Advisory(..) => "advisory",
     }
 }
 
@@ -106,8 +106,9 @@ pub fn locks(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let owners = owners(instance);
     let relations = heaps(snapshot);
     let db = instance.database();
+    let holders = holders(instance);
     for lock in db.locks() {
-        rows.push(lock_cells(&lock, &owners, &relations))?;
+        rows.push(lock_cells(&lock, &holders, &relations))?;
     }
     for (transaction, backend) in &owners {
         if let Some(xid) = backend.transaction().and_then(|open| open.ids.top()) {
@@ -120,6 +121,16 @@ pub fn locks(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
         }
     }
     Ok(())
+}
+
+/// Sessions by the numbers under which the lock table has what they hold: their transactions', and
+/// their own for advisory locks.
+fn holders(instance: &Instance) -> HashMap<u64, Arc<Backend>> {
+    let mut holders = owners(instance);
+    for backend in instance.backends().list() {
+        holders.insert(backend.advisory, backend);
+    }
+    holders
 }
 
 /// Sessions by the numbers of their transactions.
@@ -154,11 +165,11 @@ fn lock_cells(
             cells.push(("page", number(tid.block.0)));
             cells.push(("tuple", number(tid.slot)));
         }
-        LockKey::Advisory(key) => {
+        LockKey::Advisory(key, pair) => {
             // A key of 64 bits shows as its halves, as in PostgreSQL.
             cells.push(("classid", oid((key >> 32) as u32)));
             cells.push(("objid", oid(key as u32)));
-            cells.push(("objsubid", number(1)));
+            cells.push(("objsubid", number(if pair { 2 } else { 1 })));
         }
     }
     cells
