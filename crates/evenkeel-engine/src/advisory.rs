@@ -61,7 +61,7 @@ pub enum AdvisoryScope {
     Transaction,
 }
 
-/// What limits a wait for an advisory lock.
+/// The limits of a wait for an advisory lock.
 #[derive(Clone, Copy, Debug)]
 pub struct AdvisoryWait<'a> {
     /// Ends it with 57014.

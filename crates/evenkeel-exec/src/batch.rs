@@ -150,7 +150,7 @@ impl Batch {
         for column in columns {
             layout.read_simple(row, *column, self.slot())?;
         }
-        // A value that fits into a page is not large, but a string may have had a larger one's memory.
+        // A value that fits into a page is not large, but a string may have a larger one's memory.
         let read = &self.data[first..self.used];
         self.large += read.iter().map(large_bytes).sum::<usize>();
         self.rows += 1;

@@ -52,8 +52,8 @@ impl Scan {
     }
 
     /// As [`Scan::next_page`], of each visible row as many of its first bytes as `wanted` says, or
-    /// nothing. Returns how many visible rows the page has; none at the end. `wanted` is asked under
-    /// the page lock, perhaps twice for a row: it must be quick.
+    /// nothing. Returns how many visible rows the page has; none at the end. `wanted` is asked
+    /// under the page lock, perhaps twice for a row: it must be quick.
     ///
     /// # Errors
     /// `Cancelled`; damage; storage failures.

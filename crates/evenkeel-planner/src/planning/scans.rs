@@ -220,17 +220,15 @@ impl Statement<'_> {
         } = *keyed;
         let inside = Rels::one(rel);
         let size = relation.size;
-        let answered: Vec<&Clause> = clauses
-            .iter()
-            .copied()
+        let answered = clauses.iter().copied();
+        let answered: Vec<&Clause> = answered
             .filter(|clause| is_answered(keyed, keys, clause))
             .collect();
         let full_key = index.unique && keys.equal.len() == index.columns.len();
         // The rows that a partial index has are those that its predicate selects.
         let held = self.share_of(keyed.predicate, &inside);
-        let by_key: Vec<&Clause> = answered
-            .iter()
-            .copied()
+        let by_key = answered.iter().copied();
+        let by_key: Vec<&Clause> = by_key
             .filter(|clause| answered_by_key(keyed, keys, clause))
             .collect();
         let (share, tuples) = if full_key {

@@ -27,8 +27,8 @@ enum State {
     Feeding(Box<dyn Accumulator>, Sorter, Option<Vec<Datum>>),
 }
 
-/// Values that an aggregate of DISTINCT ones has taken in: the sorter need not see them again. It is
-/// given up where most values are new.
+/// Values that an aggregate of DISTINCT ones has taken in: the sorter need not see them again. It
+/// is given up where most values are new.
 struct Seen {
     seed: HashSeed,
     index: HashIndex,
