@@ -25,7 +25,7 @@ pub enum Kind {
 pub enum Form {
     /// Any text.
     Any,
-    /// `DateStyle`: dates are written in ISO style, the order of fields on input can be chosen.
+    /// `DateStyle`: how dates are written, and the order of their fields.
     DateStyle,
     /// A time zone.
     TimeZone,
@@ -74,6 +74,25 @@ impl Kind {
         match self {
             Kind::Choice(words) if self.vartype() == "enum" => Some(words),
             _ => None,
+        }
+    }
+
+    /// As [`canonical`](Self::canonical), where a value says only a part and the current one the rest.
+    pub(crate) fn canonical_after(
+        self,
+        name: &'static str,
+        value: &str,
+        current: &str,
+    ) -> Result<String, SettingError> {
+        match self {
+            Kind::Text(Form::DateStyle) => {
+                date_style(value, current).ok_or_else(|| SettingError::Invalid {
+                    name,
+                    value: value.to_owned(),
+                    hint: None,
+                })
+            }
+            kind => kind.canonical(name, value),
         }
     }
 
@@ -170,7 +189,7 @@ impl Form {
     fn canonical(self, value: &str) -> Option<String> {
         match self {
             Form::Any => Some(value.to_owned()),
-            Form::DateStyle => date_style(value),
+            Form::DateStyle => date_style(value, "ISO, MDY"),
             Form::TimeZone => Some(TimeZone::parse(value).ok()?.name().to_owned()),
             Form::Encoding => {
                 // PostgreSQL looks at nothing but letters and digits; asyncpg sends 'utf-8' quoted.
@@ -188,16 +207,50 @@ impl Form {
     }
 }
 
-fn date_style(value: &str) -> Option<String> {
-    let mut order = "MDY";
+/// The style and the order that a list of words asks for; the current ones stay where no word names
+/// them. None for an unknown word, or for two words that contradict each other.
+fn date_style(value: &str, current: &str) -> Option<String> {
+    let (mut style, mut order) = (None, None);
+    let mut by_german = false;
+    let give = |kept: &mut Option<&'static str>, word: &'static str| {
+        let agrees = kept.is_none_or(|before| before == word);
+        *kept = Some(word);
+        agrees
+    };
     for word in value.split(',').map(str::trim) {
-        match word.to_ascii_lowercase().as_str() {
-            "iso" | "default" => {}
-            "mdy" | "us" | "noneuropean" => order = "MDY",
-            "dmy" | "euro" | "european" => order = "DMY",
-            "ymd" => order = "YMD",
+        let word = word.trim_matches('"').to_ascii_lowercase();
+        let agrees = match word.as_str() {
+            "iso" => give(&mut style, "ISO"),
+            "sql" => give(&mut style, "SQL"),
+            "german" => {
+                by_german = true;
+                give(&mut style, "German")
+            }
+            word if word.starts_with("postgres") => give(&mut style, "Postgres"),
+            "ymd" => give(&mut order, "YMD"),
+            "dmy" => give(&mut order, "DMY"),
+            word if word.starts_with("euro") => give(&mut order, "DMY"),
+            "mdy" | "us" => give(&mut order, "MDY"),
+            word if word.starts_with("noneuro") => give(&mut order, "MDY"),
+            "default" => {
+                style.get_or_insert("ISO");
+                order.get_or_insert("MDY");
+                true
+            }
             _ => return None,
+        };
+        if !agrees {
+            return None;
         }
     }
-    Some(format!("ISO, {order}"))
+    let (current_style, current_order) = current.split_once(", ").unwrap_or(("ISO", "MDY"));
+    let order = match by_german {
+        true => order.or(Some("DMY")),
+        false => order,
+    };
+    Some(format!(
+        "{}, {}",
+        style.unwrap_or(current_style),
+        order.unwrap_or(current_order)
+    ))
 }

@@ -25,6 +25,20 @@ pub enum DateOrder {
     Ymd,
 }
 
+/// How dates and times are written, of the setting `DateStyle`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum DateStyle {
+    /// `1997-12-17 07:37:16-08`
+    #[default]
+    Iso,
+    /// `12/17/1997 07:37:16 PST`, or day before month.
+    Sql,
+    /// `17.12.1997 07:37:16 PST`
+    German,
+    /// `Wed Dec 17 07:37:16 1997 PST`, or day before month.
+    Postgres,
+}
+
 /// Text forms depend on more than the value: the session's settings and clock.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TypeContext {
@@ -32,6 +46,8 @@ pub struct TypeContext {
     pub time_zone: TimeZone,
     /// Start of the transaction, microseconds since 1970 UTC: the time of `'now'` and `'today'`.
     pub now_micros: i64,
+    /// How dates and times are written.
+    pub date_style: DateStyle,
     /// The order of numbers in dates.
     pub date_order: DateOrder,
     /// The `IntervalStyle` setting.
@@ -48,6 +64,7 @@ impl Default for TypeContext {
         TypeContext {
             time_zone: TimeZone::default(),
             now_micros: 0,
+            date_style: DateStyle::default(),
             date_order: DateOrder::default(),
             interval_style: IntervalStyle::default(),
             bytea_output: ByteaOutput::default(),

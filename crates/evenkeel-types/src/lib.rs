@@ -31,7 +31,7 @@ mod wire;
 mod zone;
 
 pub use calendar::{MICROS_PER_DAY, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_MICROS};
-pub use context::{ByteaOutput, DateOrder, TypeContext};
+pub use context::{ByteaOutput, DateOrder, DateStyle, TypeContext};
 pub use datum::{ArrayValue, Datum, Dimension, MAX_ARRAY_SIZE, MAX_DIMENSIONS, RecordValue};
 pub use error::{Concerned, SqlState, TypeError, TypeResult};
 pub use format::Format;

@@ -122,12 +122,12 @@ impl Datum {
     fn write_datetime<B: BufMut>(&self, cx: &TypeContext, out: &mut B) {
         let mut text = String::with_capacity(32);
         match self {
-            Datum::Date(days) => datetime::push_date(&mut text, *days),
+            Datum::Date(days) => datetime::push_date(&mut text, *days, cx),
             Datum::Time(micros) => datetime::push_clock(&mut text, *micros),
             Datum::Timetz(time) => datetime::push_timetz(&mut text, *time),
-            Datum::Timestamp(micros) => datetime::push_timestamp(&mut text, *micros, None),
+            Datum::Timestamp(micros) => datetime::push_timestamp(&mut text, *micros, None, cx),
             Datum::Timestamptz(micros) => {
-                datetime::push_timestamp(&mut text, *micros, Some(&cx.time_zone));
+                datetime::push_timestamp(&mut text, *micros, Some(&cx.time_zone), cx);
             }
             Datum::Interval(interval) => interval.write(cx.interval_style, &mut text),
             _ => {}

@@ -40,6 +40,35 @@ impl PartialEq for TimeZone {
     }
 }
 
+/// The zone at a plain number of hours east of UTC, by the name that PostgreSQL gives it; the inner
+/// value is none for a number out of range.
+fn by_hours(text: &str) -> Option<Option<TimeZone>> {
+    if !text.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first)) {
+        return None;
+    }
+    let hours = text.parse::<f64>().ok()?;
+    let seconds = (hours * 3600.0).round() as i32;
+    let Ok(offset) = Offset::from_seconds(seconds) else {
+        return Some(None);
+    };
+    let written = |sign: char| {
+        let all = seconds.unsigned_abs();
+        let mut text = format!("{sign}{:02}", all / 3600);
+        if all % 3600 != 0 {
+            text.push_str(&format!(":{:02}", all / 60 % 60));
+        }
+        if all % 60 != 0 {
+            text.push_str(&format!(":{:02}", all % 60));
+        }
+        text
+    };
+    let (east, west) = if seconds < 0 { ('-', '+') } else { ('+', '-') };
+    Some(Some(TimeZone {
+        name: format!("<{}>{}", written(east), written(west)),
+        zone: Some(Rules::fixed(offset)),
+    }))
+}
+
 impl TimeZone {
     /// The zone called `name` (`Europe/Berlin`, `UTC`, `+02:00`); 22023 if there is none.
     pub fn parse(name: &str) -> TypeResult<TimeZone> {
@@ -64,11 +93,20 @@ impl TimeZone {
                 format!("invalid value for parameter \"TimeZone\": \"{name}\""),
             )
         };
-        if trimmed.starts_with(['+', '-']) {
+        if trimmed.starts_with(['+', '-']) && trimmed.contains(':') {
             let offset = fixed_offset(trimmed).ok_or_else(unknown)?;
             return Ok(TimeZone {
                 name: trimmed.to_owned(),
                 zone: Some(Rules::fixed(offset)),
+            });
+        }
+        if let Some(zone) = by_hours(trimmed) {
+            return zone.ok_or_else(unknown);
+        }
+        if trimmed.starts_with('<') {
+            return Ok(TimeZone {
+                name: trimmed.to_owned(),
+                zone: Some(posix::rules(trimmed).ok_or_else(unknown)?),
             });
         }
         let zone = Rules::get(trimmed).map_err(|_| unknown())?;
@@ -100,7 +138,10 @@ impl TimeZone {
             Some(Abbreviation::Zone(zone)) => return TimeZone::parse(zone),
             None => {}
         }
-        let named = match name.starts_with(['+', '-']) || name.trim() != name {
+        // A number is no name here: it counts hours to the west, for SET hours to the east.
+        let number =
+            name.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first));
+        let named = match number || name.trim() != name {
             true => None,
             false => TimeZone::parse(name).ok(),
         };
@@ -129,7 +170,10 @@ impl TimeZone {
         let Some(zone) = &self.zone else {
             return Some("UTC".to_owned());
         };
-        zone.iana_name()?;
+        if zone.iana_name().is_none() {
+            let (named, _) = self.name.strip_prefix('<')?.split_once('>')?;
+            return zone.to_fixed_offset().is_ok().then(|| named.to_owned());
+        }
         let seconds = within_rules(micros).div_euclid(MICROS_PER_SECOND);
         let at = Timestamp::from_second(seconds).ok()?;
         Some(zone.to_offset_info(at).abbreviation().to_owned())

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 
 use evenkeel_types::{
-    Datum, Dimension, JsonEvent, JsonParser, JsonbKind, Numeric, RecordValue, SqlState, SqlType,
-    TypeError, escape_json,
+    DateStyle, Datum, Dimension, JsonEvent, JsonParser, JsonbKind, Numeric, RecordValue, SqlState,
+    SqlType, TypeError, escape_json,
 };
 
 use super::invalid;
@@ -89,7 +89,15 @@ pub(crate) fn text_of<'a>(
         session.reserve(size)?;
         session.check_cancel()?;
     }
-    let text = value.to_text(ty, session.types());
+    let types = session.types();
+    let text = match types.date_style {
+        DateStyle::Iso => value.to_text(ty, types),
+        _ => {
+            let mut iso = types.clone();
+            iso.date_style = DateStyle::Iso;
+            value.to_text(ty, &iso)
+        }
+    };
     Ok(Cow::Owned(match way(ty) {
         Way::Bool => if text == "t" { "true" } else { "false" }.to_owned(),
         Way::Moment => moment(&text, matches!(ty, SqlType::Timestamptz(_))),

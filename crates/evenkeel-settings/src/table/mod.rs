@@ -167,6 +167,15 @@ impl Setting {
         self.kind.canonical(self.name, value)
     }
 
+    /// As [`canonical`](Self::canonical), for a session whose current value stays in the parts that
+    /// the new one does not name.
+    ///
+    /// # Errors
+    /// As for [`canonical`](Self::canonical).
+    pub fn canonical_after(&self, value: &str, current: &str) -> Result<String, SettingError> {
+        self.kind.canonical_after(self.name, value, current)
+    }
+
     /// The default in its canonical form.
     #[must_use]
     pub fn boot(&self) -> String {

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use crate::error::{SqlError, SqlResult};
 use crate::functions::{SettingInfo, SettingsAccess};
-use crate::types::{ByteaOutput, DateOrder, IntervalStyle, TimeZone, TypeContext};
+use crate::types::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, TimeZone, TypeContext};
 use planner::planner_settings;
 
 type Values = BTreeMap<Arc<str>, Arc<str>>;
@@ -82,15 +82,16 @@ fn unknown(name: &str) -> SqlError {
     SettingError::Unknown(name.to_owned()).into()
 }
 
-/// The value that a session may give to a setting, in its canonical form.
-fn of_session(name: &str, value: &str) -> SqlResult<String> {
+/// The value that a session may give to a setting, in its canonical form; `current` is the value
+/// that it has.
+fn of_session(name: &str, value: &str, current: Option<&str>) -> SqlResult<String> {
     let setting = match find(name) {
         Some(setting) => setting,
         None if name.contains('.') => return Ok(value.to_owned()),
         None => return Err(unknown(name)),
     };
     match setting.context {
-        Context::Session => Ok(setting.canonical(value)?),
+        Context::Session => Ok(setting.canonical_after(value, current.unwrap_or_default())?),
         Context::Internal => Err(SettingError::Fixed(setting.name).into()),
         Context::Start => Err(SettingError::NeedsRestart(setting.name).into()),
         Context::Reload => Err(SettingError::NotInSession(setting.name).into()),
@@ -118,7 +119,8 @@ impl SettingsAccess for SettingsView {
 
     fn set(&self, name: &str, value: &str, local: bool) -> SqlResult<String> {
         let name = key(name).into_owned();
-        let value = of_session(&name, value)?;
+        let current = SettingsAccess::get(self, &name);
+        let value = of_session(&name, value, current.as_deref())?;
         self.pending.lock().push(PendingSetConfig {
             name: name.clone(),
             value: value.clone(),
@@ -246,7 +248,7 @@ impl Settings {
         client.insert("session_authorization".into(), user.into());
         for (name, value) in given {
             let name = key(name);
-            let value = of_session(&name, value)?;
+            let value = of_session(&name, value, None)?;
             client.insert(Arc::from(&*name), value.into());
         }
         let own = Arc::<Values>::default();
@@ -306,12 +308,12 @@ impl Settings {
         let name = key(name);
         let setting = find(&name);
         let value = match value {
-            Some(value) => Some(of_session(&name, value)?),
+            Some(value) => Some(of_session(&name, value, self.layers.value(&name))?),
             // As for SET, but that it needs no value.
             None => {
                 let now = self.layers.reset(&name);
                 match now {
-                    Some(now) => of_session(&name, now).map(|_| None)?,
+                    Some(now) => of_session(&name, now, None).map(|_| None)?,
                     None if name.contains('.') => None,
                     None => return Err(unknown(&name)),
                 }
@@ -443,6 +445,8 @@ pub struct Effective {
     pub read_only: bool,
     /// `TimeZone`.
     pub time_zone: TimeZone,
+    /// The style of `DateStyle`.
+    pub date_style: DateStyle,
     /// The order of fields in dates of `DateStyle`.
     pub date_order: DateOrder,
     /// `IntervalStyle`.
@@ -482,6 +486,12 @@ impl Effective {
             isolation: isolation(&settings.text("default_transaction_isolation")),
             read_only: settings.bool("default_transaction_read_only"),
             time_zone: TimeZone::parse(&settings.text("timezone"))?,
+            date_style: match settings.text("datestyle").split(',').next() {
+                Some("SQL") => DateStyle::Sql,
+                Some("German") => DateStyle::German,
+                Some("Postgres") => DateStyle::Postgres,
+                _ => DateStyle::Iso,
+            },
             date_order: match settings.text("datestyle").rsplit(' ').next() {
                 Some("DMY") => DateOrder::Dmy,
                 Some("YMD") => DateOrder::Ymd,
@@ -515,6 +525,7 @@ impl Effective {
             interval_style: self.interval_style,
             bytea_output: self.bytea_output,
             extra_float_digits: self.extra_float_digits,
+            date_style: self.date_style,
             date_order: self.date_order,
         }
     }

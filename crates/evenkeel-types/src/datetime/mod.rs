@@ -1,4 +1,4 @@
-//! Dates and times: PostgreSQL's input syntax, and the text forms of the style ISO.
+//! Dates and times: PostgreSQL's input syntax, and the text forms of every `DateStyle`.
 
 mod decode;
 mod numbers;

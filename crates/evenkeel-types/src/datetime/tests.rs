@@ -16,21 +16,88 @@ fn cx(zone: &str) -> TypeContext {
 
 fn timestamp(text: &str) -> TypeResult<String> {
     let mut out = String::new();
-    push_timestamp(&mut out, parse_timestamp(text, &cx("UTC"))?, None);
+    push_timestamp(
+        &mut out,
+        parse_timestamp(text, &cx("UTC"))?,
+        None,
+        &cx("UTC"),
+    );
     Ok(out)
 }
 
 fn timestamptz(text: &str, zone: &str) -> TypeResult<String> {
     let cx = cx(zone);
     let mut out = String::new();
-    push_timestamp(&mut out, parse_timestamptz(text, &cx)?, Some(&cx.time_zone));
+    push_timestamp(
+        &mut out,
+        parse_timestamptz(text, &cx)?,
+        Some(&cx.time_zone),
+        &cx,
+    );
     Ok(out)
 }
 
 fn date(text: &str) -> TypeResult<String> {
     let mut out = String::new();
-    push_date(&mut out, parse_date(text, &cx("UTC"))?);
+    push_date(&mut out, parse_date(text, &cx("UTC"))?, &cx("UTC"));
     Ok(out)
+}
+
+#[test]
+fn every_date_style_is_written() {
+    use crate::context::{DateOrder, DateStyle};
+    let mut cx = cx("America/Los_Angeles");
+    let micros = parse_timestamptz("2020-01-02 03:04:05.6+00", &cx).unwrap();
+    let day = parse_date("0044-03-15 BC", &cx).unwrap();
+    let expected = [
+        (
+            DateStyle::Iso,
+            DateOrder::Dmy,
+            "2020-01-01 19:04:05.6-08",
+            "0044-03-15 BC",
+        ),
+        (
+            DateStyle::Sql,
+            DateOrder::Mdy,
+            "01/01/2020 19:04:05.6 PST",
+            "03/15/0044 BC",
+        ),
+        (
+            DateStyle::Sql,
+            DateOrder::Dmy,
+            "01/01/2020 19:04:05.6 PST",
+            "15/03/0044 BC",
+        ),
+        (
+            DateStyle::German,
+            DateOrder::Mdy,
+            "01.01.2020 19:04:05.6 PST",
+            "15.03.0044 BC",
+        ),
+        (
+            DateStyle::Postgres,
+            DateOrder::Mdy,
+            "Wed Jan 01 19:04:05.6 2020 PST",
+            "03-15-0044 BC",
+        ),
+        (
+            DateStyle::Postgres,
+            DateOrder::Dmy,
+            "Wed 01 Jan 19:04:05.6 2020 PST",
+            "15-03-0044 BC",
+        ),
+    ];
+    for (style, order, moment, date) in expected {
+        (cx.date_style, cx.date_order) = (style, order);
+        let (mut written, mut day_written) = (String::new(), String::new());
+        push_timestamp(&mut written, micros, Some(&cx.time_zone), &cx);
+        push_date(&mut day_written, day, &cx);
+        assert_eq!(
+            (&*written, &*day_written),
+            (moment, date),
+            "{style:?} {order:?}"
+        );
+    }
 }
 
 #[test]
@@ -188,7 +255,7 @@ fn numbers_of_a_date_are_in_the_order_of_date_style() {
             ..cx("UTC")
         };
         let mut out = String::new();
-        push_date(&mut out, parse_date("01/02/03", &cx).unwrap());
+        push_date(&mut out, parse_date("01/02/03", &cx).unwrap(), &cx);
         assert_eq!(out, expected);
     }
 }
@@ -207,7 +274,7 @@ proptest! {
         for zone in ["UTC", "Europe/Berlin", "America/St_Johns"] {
             let cx = cx(zone);
             let mut out = String::new();
-            push_timestamp(&mut out, micros, Some(&cx.time_zone));
+            push_timestamp(&mut out, micros, Some(&cx.time_zone), &cx);
             prop_assert_eq!(parse_timestamptz(&out, &cx).unwrap(), micros, "{}", out);
         }
     }
