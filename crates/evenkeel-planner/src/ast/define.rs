@@ -62,6 +62,8 @@ pub enum Define {
     AlterTable(AlterTable),
     /// `ALTER … RENAME`
     Rename(Rename),
+    /// `ALTER … SET SCHEMA`
+    SetSchema(SetSchema),
     /// `DROP TABLE`, `DROP INDEX`
     Drop(Drop),
     /// `TRUNCATE`
@@ -370,6 +372,19 @@ pub struct AlterTable {
     pub if_exists: bool,
     /// The actions, in order.
     pub actions: Vec<AlterAction>,
+}
+
+/// `ALTER … SET SCHEMA`
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetSchema {
+    /// The kind of object that the command names.
+    pub kind: DropKind,
+    /// The relation.
+    pub name: QualifiedName,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// The schema that it goes into.
+    pub to: Name,
 }
 
 /// `ALTER … RENAME`

@@ -6,7 +6,7 @@ use super::settings::is_non_reserved;
 use super::token::Tok;
 use crate::ast::{
     AlterAction, AlterTable, ColumnChange, ConstraintKind, Define, DropKind, QualifiedName, Rename,
-    RenamedPart, Role,
+    RenamedPart, Role, SetSchema,
 };
 use crate::error::PlanResult;
 
@@ -35,6 +35,9 @@ impl Parser<'_> {
         let (name, _) = self.relation()?;
         if self.is_key(Kw::Rename) {
             return self.rename(DropKind::Table, name, if_exists);
+        }
+        if self.is_set_schema() {
+            return self.set_schema(DropKind::Table, name, if_exists);
         }
         let mut actions = vec![self.alter_action()?];
         while self.accept_char(b',') {
@@ -86,6 +89,28 @@ impl Parser<'_> {
             name,
             if_exists,
             part,
+            to: self.col_id()?,
+        }))
+    }
+
+    /// Whether `SET SCHEMA` is next.
+    fn is_set_schema(&self) -> bool {
+        self.is_key(Kw::Set) && self.peek_at(1) == Tok::Key(Kw::Schema)
+    }
+
+    /// `SET SCHEMA` and what follows.
+    pub(super) fn set_schema(
+        &mut self,
+        kind: DropKind,
+        name: QualifiedName,
+        if_exists: bool,
+    ) -> PlanResult<Define> {
+        self.expect_key(Kw::Set)?;
+        self.expect_key(Kw::Schema)?;
+        Ok(Define::SetSchema(SetSchema {
+            kind,
+            name,
+            if_exists,
             to: self.col_id()?,
         }))
     }
@@ -186,7 +211,6 @@ impl Parser<'_> {
             (Kw::Options, Tok::Char(b'(')) => "ALTER TABLE OPTIONS",
             (Kw::Set, Tok::Key(Kw::Logged)) => "ALTER TABLE SET LOGGED",
             (Kw::Set, Tok::Key(Kw::Unlogged)) => "ALTER TABLE SET UNLOGGED",
-            (Kw::Set, Tok::Key(Kw::Schema)) => "ALTER TABLE SET SCHEMA",
             (Kw::Set, Tok::Key(Kw::Tablespace)) => "ALTER TABLE SET TABLESPACE",
             (Kw::Set, Tok::Key(Kw::Access)) => "ALTER TABLE SET ACCESS METHOD",
             (Kw::Set, Tok::Key(Kw::Without)) => "ALTER TABLE SET WITHOUT",

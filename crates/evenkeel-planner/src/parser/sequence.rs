@@ -32,7 +32,7 @@ impl Parser<'_> {
             }
             (Tok::Key(Kw::Rename), _) => return self.rename(DropKind::Sequence, name, if_exists),
             (Tok::Key(Kw::Set), Tok::Key(Kw::Schema)) => {
-                self.unbuilt_sequence("ALTER SEQUENCE SET SCHEMA")?
+                return self.set_schema(DropKind::Sequence, name, if_exists);
             }
             (Tok::Key(Kw::Set), Tok::Key(Kw::Logged)) => {
                 self.unbuilt_sequence("ALTER SEQUENCE SET LOGGED")?

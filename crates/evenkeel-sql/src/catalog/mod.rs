@@ -26,6 +26,7 @@ mod rename;
 mod schema;
 mod sequence;
 mod sequence_info;
+mod set_schema;
 mod set_statistics;
 mod state;
 mod statistics;

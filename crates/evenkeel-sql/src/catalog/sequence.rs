@@ -248,7 +248,7 @@ impl Catalog {
         self.put_sequence(txn, ddl, new).await
     }
 
-    async fn locked_sequence(
+    pub(super) async fn locked_sequence(
         &self,
         txn: &Transaction,
         ddl: &DdlLog,
@@ -274,12 +274,22 @@ impl Catalog {
     ) -> SqlResult<()> {
         let old = self.locked_sequence(txn, ddl, oid).await?;
         self.claim_name(txn, ddl, old.schema_oid, to, false).await?;
+        self.replace_sequence(txn, ddl, &old, |new| new.name = to.into())
+            .await
+    }
+
+    /// Writes the rows of a locked sequence anew.
+    pub(super) async fn replace_sequence(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        old: &SequenceInfo,
+        change: impl FnOnce(&mut SequenceInfo),
+    ) -> SqlResult<()> {
         self.tables.class.delete(txn, old.places[0]).await?;
         self.tables.sequence.delete(txn, old.places[1]).await?;
-        let new = SequenceInfo {
-            name: to.into(),
-            ..SequenceInfo::clone(&old)
-        };
+        let mut new = SequenceInfo::clone(old);
+        change(&mut new);
         self.put_sequence(txn, ddl, new).await?;
         Ok(())
     }

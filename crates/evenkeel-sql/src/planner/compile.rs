@@ -161,6 +161,8 @@ pub fn define_tag(define: &Define) -> &'static str {
             DropKind::Sequence => "ALTER SEQUENCE",
             DropKind::Table | DropKind::Schema | DropKind::Extension => "ALTER TABLE",
         },
+        Define::SetSchema(set) if set.kind == DropKind::Sequence => "ALTER SEQUENCE",
+        Define::SetSchema(_) => "ALTER TABLE",
         Define::Drop(drop) => match drop.kind {
             DropKind::Table => "DROP TABLE",
             DropKind::Index => "DROP INDEX",

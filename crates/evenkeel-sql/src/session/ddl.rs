@@ -33,6 +33,7 @@ impl Session {
             Define::CreateIndex(create) => self.create_index(create).await,
             Define::AlterTable(alter) => self.alter_table(alter).await,
             Define::Rename(rename) => self.rename(rename).await,
+            Define::SetSchema(set) => self.set_schema(set).await,
             Define::Drop(drop) => self.drop_relations(drop).await,
             Define::Truncate {
                 tables,

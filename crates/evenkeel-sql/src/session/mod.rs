@@ -27,6 +27,7 @@ mod run;
 mod schemas;
 mod sequence_options;
 mod sequences;
+mod set_schema;
 mod simple;
 mod transaction;
 

@@ -62,7 +62,7 @@ impl Session {
         }
     }
 
-    fn renamed_relation(&self, name: &QualifiedName) -> SqlResult<Relation> {
+    pub(super) fn renamed_relation(&self, name: &QualifiedName) -> SqlResult<Relation> {
         let (schema, last) = split_name(name)?;
         let path = &self.effective.search_path;
         match self.view().find(schema.as_deref(), &last, path) {

@@ -112,7 +112,16 @@ impl Session {
             let mode = TableLockMode::AccessExclusive;
             schemas.push(catalog.lock_schema(txn, ddl, oid, mode).await?);
         }
-        let contents = self.contents_of(&schemas);
+        let mut contents = self.contents_of(&schemas);
+        if drop.cascade {
+            // Until a relation is locked, SET SCHEMA may move it elsewhere.
+            for object in &contents.objects {
+                if let Dependent::Table(oid) | Dependent::Sequence(oid) = object {
+                    self.lock_dependent(*oid).await?;
+                }
+            }
+            contents = self.contents_of(&schemas);
+        }
         if !drop.cascade && !contents.reported.is_empty() {
             return Err(still_used(&schemas, contents.reported));
         }

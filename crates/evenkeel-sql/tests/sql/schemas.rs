@@ -102,3 +102,42 @@ async fn a_schema_waits_for_what_is_made_in_it() {
     let error = made.await.unwrap().unwrap_err();
     assert_eq!(error.sqlstate.as_str(), "3F000");
 }
+
+#[tokio::test]
+async fn a_table_that_leaves_a_schema_is_not_dropped_with_it() {
+    let engine = open();
+    let mut main = session(&engine);
+    let setup = "CREATE SCHEMA app; CREATE SCHEMA kept; CREATE SEQUENCE app.s; \
+                 CREATE TABLE app.t (id int PRIMARY KEY); CREATE TABLE c (t int REFERENCES app.t)";
+    run(&mut main, setup).await.unwrap();
+    let moved = "BEGIN; ALTER TABLE app.t SET SCHEMA kept; ALTER SEQUENCE app.s SET SCHEMA kept";
+    run(&mut main, moved).await.unwrap();
+    let dropped = background(&engine, "DROP SCHEMA app CASCADE");
+    until_blocked(&engine).await;
+    run(&mut main, "COMMIT").await.unwrap();
+    dropped.await.unwrap().unwrap();
+    run(&mut main, "SELECT nextval('kept.s')").await.unwrap();
+    let error = run(&mut main, "INSERT INTO c VALUES (1)")
+        .await
+        .unwrap_err();
+    assert_eq!(error.sqlstate.as_str(), "23503");
+}
+
+/// Recorded from PostgreSQL 18.
+#[tokio::test]
+async fn a_relation_that_goes_with_its_table_is_not_moved_alone() {
+    let engine = open();
+    let mut main = session(&engine);
+    let setup = "CREATE SCHEMA app; CREATE TABLE t (id serial PRIMARY KEY)";
+    run(&mut main, setup).await.unwrap();
+    let error = run(&mut main, "ALTER SEQUENCE t_id_seq SET SCHEMA app")
+        .await
+        .unwrap_err();
+    let detail = "Sequence \"t_id_seq\" is linked to table \"t\".";
+    assert_eq!(error.fields.detail.as_deref(), Some(detail));
+    let error = run(&mut main, "ALTER TABLE t_pkey SET SCHEMA app")
+        .await
+        .unwrap_err();
+    let hint = "Change the schema of the table instead.";
+    assert_eq!(error.fields.hint.as_deref(), Some(hint));
+}
