@@ -155,14 +155,13 @@ pub fn define_tag(define: &Define) -> &'static str {
         Define::AlterSequence { .. } => "ALTER SEQUENCE",
         Define::CreateSchema { .. } => "CREATE SCHEMA",
         Define::AlterSchema { .. } => "ALTER SCHEMA",
-        Define::AlterTable(_) => "ALTER TABLE",
         Define::Rename(rename) => match rename.kind {
             DropKind::Index => "ALTER INDEX",
             DropKind::Sequence => "ALTER SEQUENCE",
             DropKind::Table | DropKind::Schema | DropKind::Extension => "ALTER TABLE",
         },
         Define::SetSchema(set) if set.kind == DropKind::Sequence => "ALTER SEQUENCE",
-        Define::SetSchema(_) => "ALTER TABLE",
+        Define::AlterTable(_) | Define::SetSchema(_) => "ALTER TABLE",
         Define::Drop(drop) => match drop.kind {
             DropKind::Table => "DROP TABLE",
             DropKind::Index => "DROP INDEX",
