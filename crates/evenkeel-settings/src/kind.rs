@@ -77,7 +77,8 @@ impl Kind {
         }
     }
 
-    /// As [`canonical`](Self::canonical), where a value says only a part and the current one the rest.
+    /// As [`canonical`](Self::canonical), where a value says only a part and the current one the
+    /// rest.
     pub(crate) fn canonical_after(
         self,
         name: &'static str,

@@ -54,10 +54,10 @@ fn by_hours(text: &str) -> Option<Option<TimeZone>> {
     let written = |sign: char| {
         let all = seconds.unsigned_abs();
         let mut text = format!("{sign}{:02}", all / 3600);
-        if all % 3600 != 0 {
+        if !all.is_multiple_of(3600) {
             text.push_str(&format!(":{:02}", all / 60 % 60));
         }
-        if all % 60 != 0 {
+        if !all.is_multiple_of(60) {
             text.push_str(&format!(":{:02}", all % 60));
         }
         text
