@@ -366,6 +366,7 @@ fn every_kind_of_statement_says_that_its_time_is_over() {
         "COPY (SELECT * FROM generate_series(1, 100000000000)) TO STDOUT",
         "INSERT INTO t SELECT g, 'x' FROM generate_series(2000, 100000000000) g",
         "EXPLAIN ANALYZE SELECT count(*) FROM generate_series(1, 100000000000)",
+        "SELECT pg_sleep(3600)",
         "SELECT * FROM t WHERE a = 1 FOR UPDATE",
         "UPDATE t SET b = 'z' WHERE a = 1",
         "DELETE FROM t WHERE a = 1",
