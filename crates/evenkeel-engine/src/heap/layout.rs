@@ -132,6 +132,24 @@ impl LinePointer {
         }
     }
 
+    /// The offset and length of its tuple, when there is one and it lies within a page's tuple
+    /// space.
+    #[inline]
+    pub fn extent(self) -> Option<(usize, usize)> {
+        let (offset, length) = (self.tuple()?, usize::from(self.length));
+        let inside = offset >= LINE_POINTERS
+            && offset % 8 == 0
+            && length >= TUPLE_HEADER
+            && offset + length <= PAGE_SIZE;
+        inside.then_some((offset, length))
+    }
+
+    /// The offset of its tuple, if it has one, and the space that this takes.
+    pub(super) fn tuple_space(self) -> Option<(usize, usize)> {
+        let (offset, length) = self.extent()?;
+        Some((offset, align8(length)))
+    }
+
     /// From its four bytes.
     pub const fn decode(raw: u32) -> LinePointer {
         let state = match (raw >> 15) & 3 {
@@ -230,13 +248,7 @@ pub trait HeapRead: PageRead {
     /// The offset and length of the tuple at `slot`, when there is one and it lies within the
     /// page's tuple space.
     fn tuple_at(&self, slot: u16) -> Option<(usize, usize)> {
-        let lp = self.line_pointer(slot);
-        let (offset, length) = (lp.tuple()?, usize::from(lp.length));
-        let inside = offset >= LINE_POINTERS
-            && offset % 8 == 0
-            && length >= TUPLE_HEADER
-            && offset + length <= PAGE_SIZE;
-        inside.then_some((offset, length))
+        self.line_pointer(slot).extent()
     }
 
     /// The header of the tuple at byte `offset` (from `tuple_at`).

@@ -4,6 +4,7 @@
 //! operations of a table are in [`crate::table`]. The rules are in the README beside this file.
 
 pub mod check;
+mod compact;
 pub(crate) mod horizon_xids;
 pub mod layout;
 pub mod ops;

@@ -7,9 +7,9 @@ use evenkeel_storage::page::{PAGE_SIZE, PageMut, PageRead};
 use evenkeel_storage::{ApplyContext, ApplyError};
 
 use super::check::check_bounds;
+use super::compact::{compact, spaces};
 use super::layout::*;
 use super::ops::*;
-use super::prune::compact;
 use crate::types::{Tid, Xid};
 
 impl From<Short> for ApplyError {
@@ -245,11 +245,11 @@ fn prune(page: &mut PageMut<'_>, op: &Prune, cx: &ApplyContext) -> Result<(), Ap
     let slots = page.slots();
     let targets = op.redirect.iter().map(|pair| pair.1);
     let changed = op.redirect.iter().map(|pair| pair.0);
-    let named = changed
-        .chain(targets)
+    let given_up = changed
         .chain(op.dead.iter().copied())
         .chain(op.unused.iter().copied());
-    if let Some(slot) = named.into_iter().find(|&slot| slot == 0 || slot > slots) {
+    let mut named = given_up.clone().chain(targets);
+    if let Some(slot) = named.find(|&slot| slot == 0 || slot > slots) {
         return refuse(format!("prune of slot {slot} of {slots}"));
     }
     for run in &op.freeze {
@@ -257,6 +257,7 @@ fn prune(page: &mut PageMut<'_>, op: &Prune, cx: &ApplyContext) -> Result<(), Ap
             freeze(page, Tid::new(cx.page_id.block, slot), run.what)?;
         }
     }
+    let freed = spaces(page, given_up);
     for &(slot, target) in &op.redirect {
         put_line_pointer(page, slot, LinePointer::redirect(target));
     }
@@ -270,7 +271,7 @@ fn prune(page: &mut PageMut<'_>, op: &Prune, cx: &ApplyContext) -> Result<(), Ap
         trim(page);
     }
     if op.bits & COMPACT != 0 {
-        compact(page)?;
+        compact(page, freed)?;
     }
     note(page, op.bits & !NOTE_PRUNABLE, Xid::NONE);
     set_prune_xid(page, op.prune_xid);
