@@ -194,6 +194,7 @@ fn storage_sqlstate(error: &StorageError) -> &'static str {
         StorageError::PageDamaged { .. }
         | StorageError::PageSetAside { .. }
         | StorageError::LostWrite { .. }
+        | StorageError::CannotRebuild { .. }
         | StorageError::Inconsistent { .. }
         | StorageError::LogDamaged { .. }
         | StorageError::Redo { .. }

@@ -75,6 +75,8 @@ pub struct StorageConfig {
     pub recovery_open: RecoveryOpen,
     /// Threads that redo pages at once; 0 for as many as there are processors, up to 8.
     pub recovery_workers: usize,
+    /// Bytes of memory for what the log has, until redo is done; 0: as much as goes with the pool.
+    pub recovery_memory: u64,
     /// How long closing the database waits for redo. Pages that are owed changes then are left to
     /// the next start.
     pub redo_at_close: Duration,
@@ -97,6 +99,8 @@ pub struct StorageConfig {
     pub io_direct_data: bool,
     /// Bypass the page cache for the log.
     pub io_direct_wal: bool,
+    /// Pages written home after which recovery is told of them, also between the ends of checkpoints.
+    pub homes_after: u64,
     /// Bytes kept for starting and stopping on a full disk; 0 for none.
     pub space_reserve: u64,
     /// Most data files that are open at once, about; `None` for half of what the process may have.
@@ -106,9 +110,6 @@ pub struct StorageConfig {
     /// Redo waits for who needs a page, until the database is closed.
     #[cfg(test)]
     pub(crate) redo_waits: bool,
-    /// Bytes of the lists of changes that redo keeps.
-    #[cfg(test)]
-    pub(crate) redo_memory: Option<usize>,
     /// A deliberate bug, for a test that is to catch it; nothing without debug assertions.
     pub mutant: Option<Mutant>,
 }
@@ -134,6 +135,7 @@ impl Default for StorageConfig {
             effective_io_concurrency: 16,
             recovery_open: RecoveryOpen::Immediate,
             recovery_workers: 0,
+            recovery_memory: 0,
             redo_at_close: Duration::from_secs(3),
             recovery_prefetch: true,
             maintenance_io_concurrency: 16,
@@ -144,13 +146,12 @@ impl Default for StorageConfig {
             fsync: true,
             io_direct_data: false,
             io_direct_wal: false,
+            homes_after: 8192,
             space_reserve: 16 * MIB,
             max_data_files: None,
             ignore_log_damage: false,
             #[cfg(test)]
             redo_waits: false,
-            #[cfg(test)]
-            redo_memory: None,
             mutant: None,
         }
     }

@@ -82,6 +82,15 @@ pub enum StorageError {
         found: Lsn,
     },
 
+    /// A damaged page cannot be made again from what else there is of it.
+    #[error("{page} cannot be rebuilt: {reason}")]
+    CannotRebuild {
+        /// The page.
+        page: PageId,
+        /// Why not, for each thing that there is of it.
+        reason: String,
+    },
+
     /// Redo made something else of a page than the change had (`wal_consistency_checking`).
     #[error(
         "inconsistent page: {page} as of {lsn} differs from the logged image at offset {offset}: \

@@ -15,7 +15,7 @@ use crate::record::image;
 use crate::record::{
     HEADER_LEN, MAX_RECORD, PartFlags, RecordView, aligned, body_crc, completion_mark,
 };
-use crate::recovery::{self, AnalysisMemory};
+use crate::recovery;
 use crate::resource_manager::{ApplyContext, InsertedRecord, ResourceManager};
 use crate::wal::SegmentLayout;
 use crate::wal::dump::{Describe, DumpStats, Names};
@@ -55,10 +55,7 @@ pub fn log(bytes: &[u8]) {
     }
     let control = control_of(Lsn(SEGMENT));
     // An error is an answer.
-    let memory = AnalysisMemory {
-        lists: 64 << 10,
-        log: 64 << 10,
-    };
+    let memory = 128 << 10;
     let _ = recovery::analyse(&disk, &layout, &control, &Deaf, memory, &|_| ());
     let start = (control.redo, INCARNATION);
     let mut reader = LogReader::new(disk, layout, start, &control.gaps);

@@ -13,6 +13,9 @@ use crate::Failure;
 /// A remedy for a damaged page.
 #[derive(Subcommand)]
 pub enum Action {
+    /// Make a damaged page again from what else there is of it: the log, its side file, the
+    /// double-write area. No server may be using the directory
+    Rebuild(Page),
     /// Make a damaged page a page of zeroes: what was on it is lost. No server may be using the
     /// directory
     Zero(Page),
@@ -54,6 +57,9 @@ pub fn damaged(data: &Path, action: Option<&Action>) -> Result<(), Failure> {
     let database = Database::open(disk, data, Config::default())?;
     let store = database.store();
     let done = match action {
+        Action::Rebuild(page) => store
+            .rebuild_damaged_page(page.id())
+            .map(|lsn| format!("{} is rebuilt, LSN {lsn}", page.id())),
         Action::Zero(page) => store
             .zero_damaged_page(page.id())
             .map(|lsn| format!("{} is zeroed, LSN {lsn}", page.id())),
@@ -64,6 +70,42 @@ pub fn damaged(data: &Path, action: Option<&Action>) -> Result<(), Failure> {
     let closed = database.close();
     println!("{}", done?);
     closed?;
+    Ok(())
+}
+
+/// Rebuilds every page that is set aside and can be rebuilt.
+pub fn repair(data: &Path) -> Result<(), Failure> {
+    if !data.is_dir() {
+        return Err(format!("{} is not a directory", data.display()).into());
+    }
+    let disk = Arc::new(FileDisk::new(IoMethod::Sync));
+    let database = Database::open(disk, data, Config::default())?;
+    let store = database.store();
+    // Until then not every damaged page is known.
+    store.wait_for_redo();
+    let damaged = store.damaged_pages();
+    let mut left = 0;
+    for page in damaged.iter().map(|damaged| damaged.page) {
+        match store.rebuild_damaged_page(page) {
+            Ok(lsn) => println!("{page} is rebuilt, LSN {lsn}"),
+            Err(error) => {
+                left += 1;
+                println!("{error}");
+            }
+        }
+    }
+    database.close()?;
+    match (damaged.len(), left) {
+        (0, _) => println!("no page is set aside as damaged"),
+        (_, 0) => {}
+        (all, left) => {
+            return Err(format!(
+                "{left} of {all} pages could not be rebuilt: `evenkeel damaged DATA zero` or \
+                 `discard` gives up what they had"
+            )
+            .into());
+        }
+    }
     Ok(())
 }
 

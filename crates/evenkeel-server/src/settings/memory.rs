@@ -1,6 +1,6 @@
 //! The memory budgets: what they are when nothing sets them.
 
-use evenkeel_settings::Configuration;
+use evenkeel_settings::{Configuration, Loaded};
 
 const MIB: u64 = 1 << 20;
 /// A smaller budget leaves no room for a session.
@@ -42,6 +42,13 @@ pub(super) fn settle(configuration: &Configuration) -> (u64, u64) {
     configuration.settle("max_server_memory", &(server / MIB).to_string());
     configuration.settle("max_session_memory", &(session / MIB).to_string());
     (server, session)
+}
+
+/// Memory for the log while redo goes on: as much as a session may have, and more than the pool.
+pub(super) fn of_recovery(loaded: &Loaded) -> u64 {
+    const BESIDE_POOL: u64 = 128 * MIB;
+    let least = loaded.bytes("shared_buffers").saturating_add(BESIDE_POOL);
+    loaded.bytes("max_session_memory").max(least)
 }
 
 /// The memory that this process may have: the machine's, or its container's.
@@ -97,6 +104,25 @@ mod tests {
             Some(24_554_496 << 10)
         );
         assert!(available() >= 64 * MIB);
+    }
+
+    #[test]
+    fn recovery_may_have_as_much_as_a_session() {
+        let of = |given: &[(&str, &str)]| {
+            let configuration = Configuration::of(given).unwrap();
+            settle(&configuration);
+            of_recovery(&configuration.loaded())
+        };
+        let pool = ("shared_buffers", "64MB");
+        assert_eq!(of(&[pool, ("max_session_memory", "32MB")]), 192 * MIB);
+        assert_eq!(
+            of(&[
+                pool,
+                ("max_server_memory", "2GB"),
+                ("max_session_memory", "1GB")
+            ]),
+            GIB
+        );
     }
 
     #[test]

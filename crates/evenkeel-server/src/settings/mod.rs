@@ -65,6 +65,7 @@ fn storage_config(loaded: &Loaded) -> StorageConfig {
             _ => RecoveryOpen::Immediate,
         },
         recovery_workers: loaded.count("recovery_workers"),
+        recovery_memory: memory::of_recovery(loaded),
         recovery_prefetch: loaded.text("recovery_prefetch") != "off",
         ignore_log_damage: loaded.is_on("ignore_log_damage"),
         ..StorageConfig::default()

@@ -435,6 +435,18 @@ impl<'a> WriteGuard<'a> {
         let frame = self.pin.frame;
         frame.dirtiness.mark(&frame.latch, position);
     }
+
+    /// See [`Frame::is_image_due`].
+    #[inline]
+    pub(crate) fn is_image_due(&self) -> bool {
+        self.pin.frame.is_image_due()
+    }
+
+    /// See [`Frame::count_log`].
+    #[inline]
+    pub(crate) fn count_log(&self, bytes: u32, is_whole: bool) {
+        self.pin.frame.count_log(bytes, is_whole);
+    }
 }
 
 impl Drop for WriteGuard<'_> {

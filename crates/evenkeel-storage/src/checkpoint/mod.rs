@@ -1,6 +1,7 @@
 //! Checkpoints: writing out what was dirtied before a target and moving the redo point. The
 //! rules are in the README of `recovery`.
 
+mod homes;
 pub(crate) mod limits;
 mod pace;
 mod requests;
@@ -208,6 +209,7 @@ fn next_due(
 ) -> Option<Due> {
     loop {
         memory.brake(core, None);
+        memory.homes.tell(core);
         let volume = memory.limits.volume(core);
         let mut requests = shared.requests.lock();
         if requests.stop {
@@ -339,6 +341,7 @@ fn take(core: &Core, due: &Due, shared: &Shared, memory: &mut Memory) -> Storage
     let owed = core.pool.owed().least();
     // Before the syncs: what becomes clean later may not be synced (CKPT-3).
     let dirtied = oldest_dirtied(core, shared, mode, target)?;
+    let home = core.writer.pages_written();
     let (pass, manifest) = sync(core)?;
     let sync_time = begun.elapsed().saturating_sub(write_time);
     let dirtied = dirtied.filter(|_| !core.config.has(Mutant::PassPendingPage));
@@ -346,6 +349,7 @@ fn take(core: &Core, due: &Due, shared: &Shared, memory: &mut Memory) -> Storage
     let candidates = floor.into_iter().chain(dirtied).chain(owed);
     let redo = candidates.fold(target, Lsn::min);
     let distance = move_redo_point(core, mode, redo, manifest)?;
+    memory.homes.told(home);
     if let Some(lsn) = recorded {
         core.holds.raise(&open, lsn);
     }

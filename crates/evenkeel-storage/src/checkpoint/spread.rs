@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use super::homes::Homes;
 use super::limits::Limits;
 use super::pace::{Bounds, Flushes, Pacer, Place, Urgency, WriteThrottle};
 use super::requests::Shared;
@@ -23,6 +24,7 @@ pub(super) struct Memory {
     pub(super) pacer: Pacer,
     pub(super) brake: WriteThrottle,
     pub(super) limits: Limits,
+    pub(super) homes: Homes,
     pub(super) started: Instant,
     /// Seconds that the syncs of the last cycle took.
     pub(super) sync: f64,
@@ -40,6 +42,7 @@ impl Memory {
             pacer: Pacer::default(),
             brake: WriteThrottle::default(),
             limits: Limits::default(),
+            homes: Homes::new(),
             started: Instant::now(),
             sync: 0.0,
             estimate: 0,
@@ -173,6 +176,7 @@ impl WritePace for Spread<'_> {
         (self.done, self.due) = (piece.done, piece.due);
         self.memory.pacer.wrote(&piece, flushes(self.core));
         self.brake();
+        self.memory.homes.tell(self.core);
         if self.urgency() == Urgency::Behind {
             let rest = self.memory.pacer.rest(piece.took);
             self.shared.sleep(self.number, rest);

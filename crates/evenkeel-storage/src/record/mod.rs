@@ -24,6 +24,7 @@ mod view;
 
 pub use self::builder::RecordBuilder;
 pub use self::fields::FieldReader;
+pub(crate) use self::fields::{u16_at, u32_at, u64_at};
 pub use self::incarnation::{Incarnation, LOG_VERSION};
 pub use self::removal::RemovalLsn;
 pub use self::view::{PartView, RecordFault, RecordView, Unknown};

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use evenkeel_io::Disk;
 
+use super::list_builder::ListBuilder;
 use super::lists::{LONGEST, PageLists, Share};
 use crate::config::StorageConfig;
 use crate::control::Control;
@@ -18,7 +19,7 @@ use crate::record::files::{decode_file, decode_files, decode_open_files, decode_
 use crate::record::{FieldReader, PartFlags, RecordKind, RecordView};
 use crate::resource_manager::ResourceManager;
 use crate::wal::SegmentLayout;
-use crate::wal::reader::{KeptLog, LogReader};
+use crate::wal::reader::LogReader;
 
 /// Facts about the log itself and about files, collected by the analysis.
 #[derive(Debug, Default)]
@@ -167,8 +168,14 @@ const OFTEN: u64 = 1 << 12;
 pub(crate) struct Analysis {
     pub(crate) scan: LogScan,
     pub(super) lists: PageLists,
-    pub(super) kept: KeptLog,
     /// Where the log says of each creation of a file.
+    created: Vec<(Lsn, FileId)>,
+}
+
+/// The facts that a pass over the log collects.
+struct Collector {
+    scan: LogScan,
+    lists: ListBuilder,
     created: Vec<(Lsn, FileId)>,
 }
 
@@ -180,14 +187,26 @@ impl Analysis {
         lasting.map(|(lsn, _)| *lsn).min()
     }
 
+    /// The files that the log says were made, and that no record drops.
+    pub(super) fn files_made(&self) -> impl Iterator<Item = FileId> + '_ {
+        let created = self.created.iter().map(|(_, file)| *file);
+        created.filter(|file| !self.scan.is_dropped(*file))
+    }
+}
+
+impl Collector {
     fn record(
         &mut self,
         manager: &dyn ResourceManager,
         record: &RecordView<'_>,
     ) -> StorageResult<()> {
         let lsn = record.lsn();
-        self.lists.keeps_all |= record.kind() == RecordKind::RESULT;
-        add_parts(&mut self.lists, record);
+        if record.kind() == RecordKind::RESULT {
+            self.lists.keep_all();
+        }
+        for (offset, part) in record.parts_with_offsets() {
+            self.lists.add((lsn, offset), &part);
+        }
         let failed = |error: ApplyError| StorageError::Redo {
             lsn,
             page: None,
@@ -217,53 +236,29 @@ impl Analysis {
         }
         Ok(())
     }
-
-    /// The files that the log says were made, and that no record drops.
-    pub(super) fn files_made(&self) -> impl Iterator<Item = FileId> + '_ {
-        let created = self.created.iter().map(|(_, file)| *file);
-        created.filter(|file| !self.scan.is_dropped(*file))
-    }
 }
 
 fn add_parts(lists: &mut PageLists, record: &RecordView<'_>) {
     let lsn = record.lsn();
     for (offset, part) in record.parts_with_offsets() {
-        lists.add(part.page, lsn, offset, is_whole(part.flags));
+        lists.add((lsn, offset), &part);
     }
 }
 
 /// Whether a part needs nothing of what the page holds.
-pub(super) fn is_whole(flags: PartFlags) -> bool {
+pub(crate) fn is_whole(flags: PartFlags) -> bool {
     flags.contains(PartFlags::INIT) || flags.contains(PartFlags::BEFORE)
 }
 
-/// Memory for what the log has.
-#[derive(Clone, Copy)]
-pub(crate) struct AnalysisMemory {
-    /// Bytes of the lists of changes.
-    pub(crate) lists: usize,
-    /// Bytes of the log.
-    pub(crate) log: usize,
-}
-
-impl AnalysisMemory {
-    /// As much as goes with the pool's size. It is given back when redo is done.
-    pub(crate) fn of(config: &StorageConfig) -> AnalysisMemory {
-        const LEAST_LISTS: u64 = 128 << 20;
-        const LEAST_LOG: u64 = 64 << 20;
-        let bytes = |share: u64| usize::try_from(share).unwrap_or(usize::MAX);
-        let memory = AnalysisMemory {
-            lists: bytes((config.shared_buffers / 4).max(LEAST_LISTS)),
-            log: bytes(config.shared_buffers.max(LEAST_LOG)),
-        };
-        #[cfg(test)]
-        let memory = AnalysisMemory {
-            lists: config.redo_memory.unwrap_or(memory.lists),
-            // Most of the log is read from its files.
-            log: config.redo_memory.unwrap_or(memory.log),
-        };
-        memory
-    }
+/// Bytes of memory for what the log has: as the configuration has it, or as much as goes with the
+/// pool's size. It is given back when redo is done.
+pub(crate) fn memory_of(config: &StorageConfig) -> usize {
+    const LEAST: u64 = 192 << 20;
+    let memory = match config.recovery_memory {
+        0 => (config.shared_buffers / 4 * 5).max(LEAST),
+        memory => memory,
+    };
+    usize::try_from(memory).unwrap_or(usize::MAX)
 }
 
 /// Reads the log from the redo point to its end, and tells the manager of its records, and `pages`
@@ -273,13 +268,13 @@ pub(crate) fn analyse(
     layout: &SegmentLayout,
     control: &Control,
     manager: &dyn ResourceManager,
-    memory: AnalysisMemory,
+    memory: usize,
     pages: &dyn Fn(usize),
 ) -> StorageResult<Analysis> {
     let start = (control.redo, control.incarnation);
     let mut reader = LogReader::new(Arc::clone(disk), layout.clone(), start, &control.gaps);
-    reader.keep(memory.log);
-    let mut analysis = Analysis {
+    reader.read_ahead();
+    let mut found = Collector {
         scan: LogScan {
             redo: control.redo,
             proven: control.redo,
@@ -287,8 +282,7 @@ pub(crate) fn analyse(
             next_file: control.next_file,
             ..LogScan::default()
         },
-        lists: PageLists::new(start.0, Share::default(), memory.lists),
-        kept: KeptLog::new(0),
+        lists: ListBuilder::new(PageLists::new(start.0, Share::default(), memory)),
         created: Vec::new(),
     };
     let began = Instant::now();
@@ -305,32 +299,34 @@ pub(crate) fn analyse(
             let unknown = |what| StorageError::UnknownRecord { lsn, what };
             manager.knows(&record).map_err(unknown)?;
         }
-        analysis.scan.note(&record)?;
-        analysis.record(manager, &record)?;
-        if !analysis.scan.records.is_multiple_of(OFTEN) {
+        found.scan.note(&record)?;
+        found.record(manager, &record)?;
+        if !found.scan.records.is_multiple_of(OFTEN) {
             continue;
         }
-        pages(analysis.lists.lists().len());
+        pages(found.lists.pages());
         if told.elapsed() >= REPORT {
             told = Instant::now();
+            let (elapsed, position) = (began.elapsed().as_secs_f64(), reader.position());
+            let rate = position.distance_from(start.0) as f64 / elapsed / f64::from(1 << 20);
             tracing::info!(
-                "reading the log, elapsed time: {:.2} s, current LSN: {}",
-                began.elapsed().as_secs_f64(),
-                reader.position()
+                "reading the log, elapsed time: {elapsed:.2} s, current LSN: {position}, {rate:.0} MB/s"
             );
         }
     }
-    analysis.scan.end = reader.position();
-    analysis.scan.gaps = reader.gaps().clone();
+    let mut scan = found.scan;
+    scan.end = reader.position();
+    scan.gaps = reader.gaps().clone();
     // A gap is recorded when the log before it is durable (GAP-1).
-    let passed = analysis.scan.gaps.last().map(|gap| gap.end);
-    let passed = passed.filter(|end| *end <= analysis.scan.end);
-    analysis.scan.proven = analysis.scan.proven.max(passed.unwrap_or_default());
-    if let Some(kept) = reader.take_kept() {
-        analysis.kept = kept;
-    }
-    analysis.scan.damage = reader.damage(control.durable)?;
-    Ok(analysis)
+    let passed = scan.gaps.last().map(|gap| gap.end);
+    let passed = passed.filter(|end| *end <= scan.end);
+    scan.proven = scan.proven.max(passed.unwrap_or_default());
+    scan.damage = reader.damage(control.durable)?;
+    Ok(Analysis {
+        scan,
+        lists: found.lists.finish(),
+        created: found.created,
+    })
 }
 
 /// Reads the log once more, for the lists of another share of the pages.
@@ -344,6 +340,7 @@ pub(super) fn gather(
     let incarnation = first.map_or(0, |(_, incarnation)| *incarnation);
     let start = (scan.redo, incarnation);
     let mut reader = LogReader::new(Arc::clone(disk), layout.clone(), start, &scan.gaps);
+    reader.read_ahead();
     while reader.is_before(scan.end) {
         let lsn = reader.position();
         let Some(record) = reader.next_record()? else {

@@ -10,7 +10,7 @@ use super::analysis::is_whole;
 
 /// Counts of what was done to a page.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Applied {
+pub(crate) struct Applied {
     pub(super) applied: u64,
     pub(super) compared: u64,
     /// Changes that initialised the page.
@@ -20,7 +20,7 @@ pub(super) struct Applied {
 }
 
 /// A page to which changes are applied, in the order of the log.
-pub(super) struct Applier<'a> {
+pub(crate) struct Applier<'a> {
     manager: &'a dyn ResourceManager,
     page_id: PageId,
     page: PageMut<'a>,
@@ -28,7 +28,7 @@ pub(super) struct Applier<'a> {
 }
 
 impl<'a> Applier<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         manager: &'a dyn ResourceManager,
         page_id: PageId,
         bytes: &'a mut PageBytes,
@@ -43,7 +43,7 @@ impl<'a> Applier<'a> {
 
     /// Whether the page has the change of the record at `lsn`.
     #[inline]
-    pub(super) fn has(&self, lsn: Lsn) -> bool {
+    pub(crate) fn has(&self, lsn: Lsn) -> bool {
         self.page.lsn() >= lsn
     }
 
@@ -52,7 +52,7 @@ impl<'a> Applier<'a> {
     }
 
     /// Whether a part changes nothing, and has the page to be compared with.
-    pub(super) fn compares(part: &PartView<'_>) -> bool {
+    pub(crate) fn compares(part: &PartView<'_>) -> bool {
         part.flags.contains(PartFlags::COMPARE)
     }
 
@@ -68,7 +68,7 @@ impl<'a> Applier<'a> {
     ///
     /// # Errors
     /// When the page is not the one that the part was made on, or does not fit it.
-    pub(super) fn part(&mut self, lsn: Lsn, part: &PartView<'_>) -> StorageResult<()> {
+    pub(crate) fn part(&mut self, lsn: Lsn, part: &PartView<'_>) -> StorageResult<()> {
         if Self::compares(part) {
             return self.compare(part);
         }

@@ -296,6 +296,7 @@ impl<'a> Worker<'a> {
 mod tests {
     use super::*;
     use crate::ids::{FileId, Fork, Lsn};
+    use crate::record::{PartFlags, PartView};
     use crate::recovery::lists::Share;
 
     #[test]
@@ -310,7 +311,16 @@ mod tests {
                 fork: Fork::Main,
                 block: BlockNumber(block),
             };
-            lists.add(page, lsn, 0, false);
+            lists.add(
+                (lsn, 0),
+                &PartView {
+                    page,
+                    flags: PartFlags::NONE,
+                    op: 0,
+                    prev_lsn: Lsn::ZERO,
+                    data: &[7; 12],
+                },
+            );
             lsn = Lsn(lsn.0 + 8);
         };
         (0..PAGES).rev().for_each(&mut add);

@@ -1,21 +1,16 @@
-//! The changes that the log has for each page: for every page the records that change it, in
-//! order. Entries are eight bytes, so that many more fit than the log's own bytes would.
+//! The changes that the log has for each page: for every page the parts of records that change it,
+//! in order, with their bytes as long as there is memory for them.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use smallvec::SmallVec;
+
+use super::analysis::is_whole;
+
+use super::parts::{Chain, Entry, Item, Parts};
 use crate::ids::{BlockNumber, FileId, Fork, Lsn, PageId};
-use crate::record::{ALIGN, MAX_RECORD};
-
-/// Entries of a chunk, which is then 64 bytes long.
-const CHUNK: usize = 7;
-/// No chunk.
-const NONE: u32 = u32::MAX;
-
-/// One part of a record: where the record starts, in units of [`ALIGN`] bytes from the list's base,
-/// above where the part starts in it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(super) struct Entry(u64);
+use crate::record::{ALIGN, MAX_RECORD, PartView};
 
 /// Bits of the part's offset.
 const OFFSET_BITS: u32 = 20;
@@ -78,6 +73,10 @@ impl Hasher for Spread {
         let mixed = (self.0 ^ value).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.0 = mixed ^ (mixed >> 32);
     }
+
+    fn write_isize(&mut self, value: isize) {
+        self.write_u64(value as u64);
+    }
 }
 
 fn spread(key: Key) -> u64 {
@@ -91,25 +90,30 @@ fn spread(key: Key) -> u64 {
 pub(super) struct PageList {
     pub(super) key: Key,
     first: Entry,
-    head: u32,
-    tail: u32,
+    chain: Chain,
+    /// Parts at the chain's beginning that do not matter.
+    skip: u32,
     len: u32,
     /// The first change needs nothing of what the page held.
     pub(super) starts_whole: bool,
 }
 
 impl PageList {
+    fn empty(key: Key) -> PageList {
+        PageList {
+            key,
+            first: Entry::default(),
+            chain: Chain::EMPTY,
+            skip: 0,
+            len: 0,
+            starts_whole: false,
+        }
+    }
+
     /// How many changes there are.
     pub(super) fn len(&self) -> u32 {
         self.len
     }
-}
-
-#[derive(Clone, Copy, Default)]
-struct Chunk {
-    entries: [Entry; CHUNK],
-    used: u32,
-    next: u32,
 }
 
 /// Which pages the lists are about: those whose hash has these bits.
@@ -141,14 +145,12 @@ impl Share {
 pub(super) struct PageLists {
     base: Lsn,
     forks: Vec<(FileId, Fork)>,
-    numbers: HashMap<(FileId, Fork), u32>,
+    numbers: HashMap<(FileId, Fork), u32, BuildHasherDefault<Spread>>,
     /// The fork asked for last: records of one fork follow each other.
     recent: Option<((FileId, Fork), u32)>,
     index: HashMap<Key, u32, BuildHasherDefault<Spread>>,
     pages: Vec<PageList>,
-    chunks: Vec<Chunk>,
-    /// First of the chunks that can be used again.
-    free: u32,
+    parts: Parts,
     share: Share,
     /// The shares of the pages that were left out.
     left_out: Vec<Share>,
@@ -159,18 +161,18 @@ pub(super) struct PageLists {
 }
 
 impl PageLists {
-    /// Empty lists of records from `base` on, of the pages of `share`. With more than `budget`
-    /// bytes they are of fewer pages.
+    /// Empty lists of records from `base` on, of the pages of `share`. With more than three quarters
+    /// of `budget` bytes they leave the bytes of further parts in the log, and with more than all of
+    /// it they are of fewer pages.
     pub(super) fn new(base: Lsn, share: Share, budget: usize) -> PageLists {
         PageLists {
             base,
             forks: Vec::new(),
-            numbers: HashMap::new(),
+            numbers: HashMap::default(),
             recent: None,
             index: HashMap::default(),
             pages: Vec::new(),
-            chunks: Vec::new(),
-            free: NONE,
+            parts: Parts::new(),
             share,
             left_out: Vec::new(),
             keeps_all: false,
@@ -202,173 +204,146 @@ impl PageLists {
         number
     }
 
-    /// Adds the part at `offset` of the record at `lsn`. `whole`: it needs nothing of what the page
-    /// held.
+    /// Adds a part of the record at `lsn`, which starts at `offset` in it.
+    pub(super) fn add(&mut self, (lsn, offset): (Lsn, usize), part: &PartView<'_>) {
+        let Some(at) = self.place_of(part.page) else {
+            return;
+        };
+        self.append(at, (lsn, offset), part);
+        self.check_budget();
+    }
+
+    /// Adds several parts, as [`PageLists::add`] does one.
+    pub(super) fn add_all<'p>(&mut self, parts: impl Iterator<Item = (Lsn, usize, PartView<'p>)>) {
+        const TOGETHER: usize = 16;
+        let mut parts = parts.peekable();
+        while parts.peek().is_some() {
+            let together = parts.by_ref().take(TOGETHER);
+            let places: SmallVec<[_; TOGETHER]> = together
+                .filter_map(|part| Some((self.place_of(part.2.page)?, part)))
+                .collect();
+            let mut touched = 0;
+            for (at, _) in &places {
+                touched ^= self.parts.touch(self.pages[*at as usize].chain);
+            }
+            std::hint::black_box(touched);
+            for (at, (lsn, offset, part)) in &places {
+                self.append(*at, (*lsn, *offset), part);
+            }
+            // Not before: it moves pages to other places.
+            self.check_budget();
+        }
+    }
+
+    /// The number of a page's list, an empty one if there was none; `None` if the lists are not
+    /// about the page.
     #[inline]
-    pub(super) fn add(&mut self, page: PageId, lsn: Lsn, offset: usize, whole: bool) {
+    fn place_of(&mut self, page: PageId) -> Option<u32> {
         let key = Key::new(self.number_of(page.file, page.fork), page.block);
         if !self.share.has(key) {
-            return;
+            return None;
         }
-        let entry = Entry::new(self.base, lsn, offset);
         let fresh = self.pages.len() as u32;
         let at = *self.index.entry(key).or_insert(fresh);
         if at == fresh {
-            self.pages.push(PageList {
-                key,
-                first: entry,
-                head: NONE,
-                tail: NONE,
-                len: 1,
-                starts_whole: whole,
-            });
-            self.check_budget(self.pages.len());
-        } else if whole && !self.keeps_all {
-            self.restart(at, entry);
-        } else {
-            let before = self.chunks.len();
-            self.append(at, entry);
-            if self.chunks.len() != before {
-                self.check_budget(self.chunks.len());
-            }
+            self.pages.push(PageList::empty(key));
         }
+        Some(at)
     }
 
-    /// Makes `entry` the only one.
-    fn restart(&mut self, at: u32, entry: Entry) {
-        let page = &mut self.pages[at as usize];
-        let (head, tail) = (page.head, page.tail);
-        *page = PageList {
-            key: page.key,
-            first: entry,
-            head: NONE,
-            tail: NONE,
-            len: 1,
-            starts_whole: true,
-        };
-        if head != NONE {
-            self.chunks[tail as usize].next = self.free;
-            self.free = head;
+    #[inline]
+    fn append(&mut self, at: u32, (lsn, offset): (Lsn, usize), part: &PartView<'_>) {
+        let whole = is_whole(part.flags);
+        if whole && !self.keeps_all {
+            let list = &mut self.pages[at as usize];
+            let chain = std::mem::replace(list, PageList::empty(list.key)).chain;
+            self.parts.free(chain);
         }
+        let is_kept = self.bytes() + part.data.len() <= self.budget / 4 * 3;
+        let entry = Entry::new(self.base, lsn, offset);
+        self.push(at, entry, whole, is_kept.then_some(part));
     }
 
-    fn append(&mut self, at: u32, entry: Entry) {
-        let tail = self.pages[at as usize].tail;
-        let has_room = tail != NONE && (self.chunks[tail as usize].used as usize) < CHUNK;
-        let chunk = if has_room { tail } else { self.take_chunk() };
-        let page = &mut self.pages[at as usize];
-        if !has_room {
-            if tail == NONE {
-                page.head = chunk;
-            } else {
-                self.chunks[tail as usize].next = chunk;
-            }
-            page.tail = chunk;
+    #[inline]
+    fn push(&mut self, at: u32, entry: Entry, whole: bool, part: Option<&PartView<'_>>) {
+        let list = &mut self.pages[at as usize];
+        if list.len == 0 {
+            (list.first, list.starts_whole) = (entry, whole);
         }
-        let room = &mut self.chunks[chunk as usize];
-        room.entries[room.used as usize] = entry;
-        room.used += 1;
-        page.len += 1;
-    }
-
-    fn take_chunk(&mut self) -> u32 {
-        let empty = Chunk {
-            next: NONE,
-            ..Chunk::default()
-        };
-        if self.free != NONE {
-            let chunk = self.free;
-            self.free = self.chunks[chunk as usize].next;
-            self.chunks[chunk as usize] = empty;
-            return chunk;
-        }
-        self.chunks.push(empty);
-        (self.chunks.len() - 1) as u32
+        list.len += 1;
+        self.parts.push(&mut list.chain, entry, part);
     }
 
     /// Bytes in use.
     fn bytes(&self) -> usize {
-        self.pages.len() * (size_of::<PageList>() + 16) + self.chunks.len() * size_of::<Chunk>()
+        self.pages.len() * (size_of::<PageList>() + 16) + self.parts.bytes()
     }
 
-    /// Halves the share of the pages that the lists are about while they need too much memory,
-    /// looking at it whenever `count` has grown by so many. The other half is a share of its own:
-    /// redo would wait for ever for a page of two shares, which is up to date in the pool when the
-    /// second one owes it its changes. Few pages have what they need: reading the log for each of
-    /// them would take longer.
-    fn check_budget(&mut self, count: usize) {
-        const OFTEN: usize = if cfg!(test) { 16 } else { 1024 };
+    /// Halves the share of the pages that the lists are about while they need too much memory. The
+    /// other half is a share of its own: redo would wait for ever for a page of two shares, which is
+    /// up to date in the pool when the second one owes it its changes. Few pages have what they
+    /// need: reading the log for each of them would take longer.
+    fn check_budget(&mut self) {
         const FEW: usize = if cfg!(test) { 4 } else { 256 };
-        if !count.is_multiple_of(OFTEN) {
-            return;
-        }
         while self.bytes() > self.budget && self.pages.len() >= FEW && self.share.mask < 0xFFFF {
             self.left_out.push(self.share.halve());
             let share = self.share;
-            self.keep_only(|list| share.has(list.key));
+            self.remove_where(|_, list| !share.has(list.key));
         }
     }
 
-    /// Leaves out pages.
-    fn keep_only(&mut self, keep: impl Fn(&PageList) -> bool) {
-        let pages = std::mem::take(&mut self.pages);
-        let chunks = std::mem::take(&mut self.chunks);
-        self.free = NONE;
-        self.index = HashMap::default();
-        for list in pages.iter().filter(|list| keep(list)) {
-            let at = self.pages.len() as u32;
-            self.index.insert(list.key, at);
-            self.pages.push(PageList {
-                head: NONE,
-                tail: NONE,
-                len: 1,
-                ..*list
-            });
-            for entry in Entries::of(list, &chunks).skip(1) {
-                self.append(at, entry);
+    /// Removes pages; returns how many.
+    fn remove_where(&mut self, is_out: impl Fn(&PageLists, &PageList) -> bool) -> u64 {
+        let before = self.pages.len();
+        let mut at = 0;
+        while at < self.pages.len() {
+            let list = self.pages[at];
+            if !is_out(self, &list) {
+                at += 1;
+                continue;
+            }
+            self.index.remove(&list.key);
+            self.parts.free(list.chain);
+            self.pages.swap_remove(at);
+            if let Some(moved) = self.pages.get(at) {
+                self.index.insert(moved.key, at as u32);
             }
         }
+        (before - self.pages.len()) as u64
     }
 
     /// Leaves out the changes that no longer matter: `from` answers the LSN from which on a page's
     /// do, `None` when none does. Returns how many were left out.
     pub(super) fn settle(&mut self, from: impl Fn(PageId) -> Option<Lsn>) -> u64 {
-        let (mut removed, base) = (0, self.base);
-        let pages = std::mem::take(&mut self.pages);
-        let chunks = std::mem::take(&mut self.chunks);
-        self.free = NONE;
-        self.index = HashMap::default();
-        for list in &pages {
-            let page = self.page_id(list.key);
-            let from = from(page);
-            let left = Entries::of(list, &chunks).filter(|entry| match from {
-                Some(from) => entry.lsn(base) >= from,
-                None => false,
-            });
-            let mut at = None;
-            let mut kept = 0;
-            for entry in left {
-                kept += 1;
-                match at {
-                    Some(at) => self.append(at, entry),
-                    None => {
-                        let fresh = self.pages.len() as u32;
-                        self.index.insert(list.key, fresh);
-                        self.pages.push(PageList {
-                            first: entry,
-                            head: NONE,
-                            tail: NONE,
-                            len: 1,
-                            starts_whole: list.starts_whole && entry == list.first,
-                            ..*list
-                        });
-                        at = Some(fresh);
-                    }
-                }
+        let mut removed = 0;
+        for at in 0..self.pages.len() {
+            let list = self.pages[at];
+            let from = from(self.page_id(list.key));
+            let matters = |entry: Entry| from.is_some_and(|from| entry.lsn(self.base) >= from);
+            if matters(list.first) {
+                continue;
             }
-            removed += u64::from(list.len) - kept;
+            let gone = self.items(&list).take_while(|item| !matters(item.entry));
+            let gone = gone.count() as u32;
+            let first = self.items(&list).nth(gone as usize).map(|item| item.entry);
+            removed += u64::from(gone);
+            self.pages[at] = PageList {
+                first: first.unwrap_or(list.first),
+                skip: list.skip + gone,
+                len: list.len - gone,
+                // Where the rest begins is not known to be whole.
+                starts_whole: false,
+                ..list
+            };
         }
+        self.remove_where(|_, list| list.len == 0);
         removed
+    }
+
+    /// Leaves out the pages that are home with all their changes: `written` answers the LSN with
+    /// which a page is durable. Returns how many there were.
+    pub(super) fn leave_out_home(&mut self, written: impl Fn(PageId) -> Lsn) -> u64 {
+        self.remove_where(|lists, list| lists.last(list) <= written(lists.page_id(list.key)))
     }
 
     /// The page of a key.
@@ -418,53 +393,23 @@ impl PageLists {
         list.first.lsn(self.base)
     }
 
-    /// The entries of a list, in order.
-    pub(super) fn entries<'a>(&'a self, list: &'a PageList) -> impl Iterator<Item = Entry> + 'a {
-        Entries::of(list, &self.chunks)
+    /// LSN of a list's last record.
+    fn last(&self, list: &PageList) -> Lsn {
+        let last = self.parts.last(list.chain).unwrap_or(list.first);
+        last.lsn(self.base)
     }
-}
 
-struct Entries<'a> {
-    first: Option<Entry>,
-    chunks: &'a [Chunk],
-    chunk: u32,
-    at: u32,
-}
-
-impl<'a> Entries<'a> {
-    fn of(list: &PageList, chunks: &'a [Chunk]) -> Entries<'a> {
-        Entries {
-            first: Some(list.first),
-            chunks,
-            chunk: list.head,
-            at: 0,
-        }
-    }
-}
-
-impl Iterator for Entries<'_> {
-    type Item = Entry;
-
-    fn next(&mut self) -> Option<Entry> {
-        if let Some(first) = self.first.take() {
-            return Some(first);
-        }
-        if self.chunk == NONE {
-            return None;
-        }
-        let chunk = &self.chunks[self.chunk as usize];
-        let entry = chunk.entries[self.at as usize];
-        self.at += 1;
-        if self.at == chunk.used {
-            (self.chunk, self.at) = (chunk.next, 0);
-        }
-        Some(entry)
+    /// The changes of a list, in order.
+    pub(super) fn items(&self, list: &PageList) -> impl Iterator<Item = Item<'_>> {
+        let items = self.parts.items(self.page_id(list.key), list.chain);
+        items.skip(list.skip as usize)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::PartFlags;
 
     fn page(block: u32) -> PageId {
         PageId {
@@ -480,12 +425,29 @@ mod tests {
         };
         let list = &lists.lists()[at];
         let lsns: Vec<u64> = lists
-            .entries(list)
-            .map(|entry| entry.lsn(lists.base()).0)
+            .items(list)
+            .map(|item| item.entry.lsn(lists.base()).0)
             .collect();
         assert_eq!(lsns.len(), list.len() as usize);
         assert_eq!(lsns.first(), Some(&lists.first(list).0));
         lsns
+    }
+
+    fn add(lists: &mut PageLists, page: PageId, at: (Lsn, usize), whole: bool) {
+        let flags = match whole {
+            true => PartFlags::INIT,
+            false => PartFlags::NONE,
+        };
+        lists.add(
+            at,
+            &PartView {
+                page,
+                flags,
+                op: 0,
+                prev_lsn: Lsn::ZERO,
+                data: &[7; 12],
+            },
+        );
     }
 
     fn lists() -> PageLists {
@@ -498,10 +460,10 @@ mod tests {
     fn a_page_has_its_changes_in_order() {
         let mut lists = lists();
         for n in 0..1000 {
-            lists.add(
+            add(
+                &mut lists,
                 page((n % 3) as u32),
-                Lsn(BASE + 8 * n),
-                (n % 5) as usize,
+                (Lsn(BASE + 8 * n), (n % 5) as usize),
                 false,
             );
         }
@@ -519,8 +481,8 @@ mod tests {
     fn a_change_that_needs_nothing_of_the_page_begins_its_list_anew() {
         let mut lists = lists();
         for n in 0..50 {
-            lists.add(page(1), Lsn(BASE + 8 * n), 0, n == 30);
-            lists.add(page(2), Lsn(BASE + 8 * n), 0, false);
+            add(&mut lists, page(1), (Lsn(BASE + 8 * n), 0), n == 30);
+            add(&mut lists, page(2), (Lsn(BASE + 8 * n), 0), false);
         }
         assert_eq!(
             lsns(&lists, 1),
@@ -529,14 +491,14 @@ mod tests {
         assert_eq!(lsns(&lists, 2).len(), 50);
         let at = lists.find(page(1)).expect("there");
         assert!(lists.lists()[at].starts_whole);
-        let chunks = lists.chunks.len();
-        lists.add(page(1), Lsn(BASE + 400), 0, true);
+        let bytes = lists.bytes();
+        add(&mut lists, page(1), (Lsn(BASE + 400), 0), true);
         for n in 51..60 {
-            lists.add(page(2), Lsn(BASE + 8 * n), 0, false);
+            add(&mut lists, page(2), (Lsn(BASE + 8 * n), 0), false);
         }
-        assert_eq!(lists.chunks.len(), chunks, "chunks are used again");
+        assert!(lists.bytes() < bytes, "{} of {bytes}", lists.bytes());
         lists.keeps_all = true;
-        lists.add(page(1), Lsn(BASE + 480), 0, true);
+        add(&mut lists, page(1), (Lsn(BASE + 480), 0), true);
         assert_eq!(lsns(&lists, 1), [BASE + 400, BASE + 480]);
     }
 
@@ -551,7 +513,12 @@ mod tests {
             let budget = budget / if rounds == 1 { 3 } else { 1 };
             let mut lists = PageLists::new(Lsn(BASE), share, budget);
             for n in 0..20_000 {
-                lists.add(page(n % 10_000), Lsn(BASE + u64::from(n) * 8), 0, false);
+                add(
+                    &mut lists,
+                    page(n % 10_000),
+                    (Lsn(BASE + u64::from(n) * 8), 0),
+                    false,
+                );
             }
             for (block, seen) in seen.iter_mut().enumerate() {
                 *seen += lsns(&lists, block as u32).len();
@@ -575,7 +542,12 @@ mod tests {
         loop {
             let mut lists = PageLists::new(Lsn(BASE), share, budget);
             for n in 0..64_000 {
-                lists.add(page(n % 64), Lsn(BASE + u64::from(n) * 8), 0, false);
+                add(
+                    &mut lists,
+                    page(n % 64),
+                    (Lsn(BASE + u64::from(n) * 8), 0),
+                    false,
+                );
                 let few = lists.lists().len() <= 4;
                 assert!(
                     few || lists.bytes() <= budget + 16 * 64,
@@ -596,10 +568,46 @@ mod tests {
     }
 
     #[test]
+    fn pages_that_are_home_with_their_last_change_are_left_out() {
+        let mut lists = lists();
+        for n in 0..300 {
+            add(
+                &mut lists,
+                page((n % 10) as u32),
+                (Lsn(BASE + 8 * n), 0),
+                false,
+            );
+        }
+        add(&mut lists, page(10), (Lsn(BASE + 8 * 300), 0), false);
+        let bytes = lists.bytes();
+        // Each page's last change, that before it, and none.
+        let out = lists.leave_out_home(|page| match page.block.0 {
+            block @ (0..3 | 9) => Lsn(BASE + 8 * (290 + u64::from(block))),
+            block @ 3..6 => Lsn(BASE + 8 * (290 + u64::from(block)) - 1),
+            10 => Lsn::MAX,
+            _ => Lsn::ZERO,
+        });
+        assert_eq!(out, 5);
+        for block in 0..11 {
+            let left = if (3..9).contains(&block) { 30 } else { 0 };
+            assert_eq!(lsns(&lists, block).len(), left, "{block}");
+        }
+        for n in 0..100 {
+            add(&mut lists, page(20), (Lsn(BASE + 8 * (400 + n)), 0), false);
+        }
+        assert!(lists.bytes() < bytes, "{} of {bytes}", lists.bytes());
+    }
+
+    #[test]
     fn what_is_cut_off_or_dropped_is_left_out() {
         let mut lists = lists();
         for n in 0..100 {
-            lists.add(page((n % 4) as u32), Lsn(BASE + 8 * n), 0, n < 4);
+            add(
+                &mut lists,
+                page((n % 4) as u32),
+                (Lsn(BASE + 8 * n), 0),
+                n < 4,
+            );
         }
         let removed = lists.settle(|page| match page.block.0 {
             0 => Some(Lsn::ZERO),

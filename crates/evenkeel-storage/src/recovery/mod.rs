@@ -3,14 +3,17 @@
 mod analysis;
 mod apply;
 mod drain;
+mod list_builder;
 mod lists;
 mod owed;
+mod parts;
 mod progress;
 mod records;
 mod redo;
 mod settle;
 mod stats;
 
-pub(crate) use analysis::{Analysis, AnalysisMemory, LogScan, analyse};
+pub(crate) use analysis::{Analysis, LogScan, analyse, is_whole, memory_of};
+pub(crate) use apply::Applier;
 pub(crate) use redo::{Opening, Recovery};
 pub use stats::{PrefetchStats, RecoveryStats};

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 
 use super::analysis::is_whole;
 use super::apply::{Applied, Applier};
-use super::lists::{Entry, Key, PageLists};
+use super::lists::{Key, PageLists};
+use super::parts::Item;
 use super::progress::Progress;
 use super::records::Records;
 use crate::buffer::{PageRedo, Start};
@@ -21,9 +21,6 @@ use crate::mutant::Mutant;
 use crate::page::{PageBytes, checksum};
 use crate::quarantine::{EntryKind, damage};
 use crate::record::PartView;
-
-/// Changes of a page whose records are brought into the processor's cache together.
-const TOGETHER: usize = 8;
 
 thread_local! {
     /// Room for a record that is not in memory in one piece.
@@ -151,8 +148,8 @@ impl Owed {
                     let base = self.lists.base();
                     if self
                         .lists
-                        .entries(list)
-                        .any(|entry| entry.lsn(base) >= known.upto)
+                        .items(list)
+                        .any(|item| item.entry.lsn(base) >= known.upto)
                     {
                         let mut damage = (*known).clone();
                         damage.upto = self.circumstances.end;
@@ -174,13 +171,10 @@ impl Owed {
         let quarantine = &self.core.quarantine;
         let mut scratch = SCRATCH.take();
         let set_aside = quarantine.set_aside(damage, |add| {
-            let due = self
-                .lists
-                .entries(list)
-                .filter(|entry| entry.lsn(base) >= from);
-            for entry in due {
-                let lsn = entry.lsn(base);
-                let part = self.records.part(lsn, entry.offset(), &mut scratch)?;
+            let items = self.lists.items(list);
+            for item in items.filter(|item| item.entry.lsn(base) >= from) {
+                let lsn = item.entry.lsn(base);
+                let part = self.part(item, &mut scratch)?;
                 if !Applier::compares(&part) {
                     parts += 1;
                     add(lsn, &part)?;
@@ -205,14 +199,25 @@ impl Owed {
         let base = self.lists.base();
         let mut scratch = Vec::new();
         let mut last = None;
-        for (place, entry) in self.lists.entries(list).enumerate() {
-            let lsn = entry.lsn(base);
-            let part = self.records.part(lsn, entry.offset(), &mut scratch)?;
+        for (place, item) in self.lists.items(list).enumerate() {
+            let part = self.part(item, &mut scratch)?;
             if is_whole(part.flags) {
-                last = Some((place, lsn));
+                last = Some((place, item.entry.lsn(base)));
             }
         }
         Ok(last)
+    }
+
+    /// A change, which is read from the log where memory has not got it.
+    #[inline]
+    fn part<'a>(&self, item: Item<'a>, scratch: &'a mut Vec<u8>) -> StorageResult<PartView<'a>> {
+        match item.part {
+            Some(part) => Ok(part),
+            None => {
+                let lsn = item.entry.lsn(self.lists.base());
+                self.records.part(lsn, item.entry.offset(), scratch)
+            }
+        }
     }
 
     /// Why a page that was found with this LSN proves that log was lost.
@@ -242,34 +247,14 @@ impl Owed {
         }
         let mut applier = Applier::new(&*self.core.manager, page, bytes);
         let mut scratch = SCRATCH.take();
-        let mut entries = self.lists.entries(list).skip(skip);
-        let result = loop {
-            let mut some: SmallVec<[(Entry, &[u8]); TOGETHER]> = SmallVec::new();
-            let mut touched = 0_u8;
-            // The records lie far apart, each a miss of the caches; these overlap.
-            for entry in entries.by_ref().take(TOGETHER) {
-                let record = self.records.in_memory(entry.lsn(base));
-                touched ^= record.first().copied().unwrap_or_default();
-                some.push((entry, record));
+        let result = self.lists.items(list).skip(skip).try_for_each(|item| {
+            let lsn = item.entry.lsn(base);
+            if applier.has(lsn) {
+                return Ok(());
             }
-            std::hint::black_box(touched);
-            let result = some.iter().try_for_each(|(entry, record)| {
-                let lsn = entry.lsn(base);
-                if applier.has(lsn) {
-                    return Ok(());
-                }
-                match PartView::at(record, entry.offset()) {
-                    Some(part) => applier.part(lsn, &part),
-                    None => {
-                        let part = self.records.part(lsn, entry.offset(), &mut scratch)?;
-                        applier.part(lsn, &part)
-                    }
-                }
-            });
-            if result.is_err() || some.len() < TOGETHER {
-                break result;
-            }
-        };
+            let part = self.part(item, &mut scratch)?;
+            applier.part(lsn, &part)
+        });
         SCRATCH.set(scratch);
         result.map(|()| applier.done())
     }

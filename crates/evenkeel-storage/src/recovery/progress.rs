@@ -41,10 +41,11 @@ impl Report {
         let (done, pages) = (progress.pages_done, progress.pages.max(1));
         let left = elapsed.as_secs_f64() * (pages - done.min(pages)) as f64 / done.max(1) as f64;
         tracing::info!(
-            "redo in progress, elapsed time: {:.2} s, {done} of {pages} pages done ({:.0}%), about \
-             {left:.0} s left",
+            "redo in progress, elapsed time: {:.2} s, {done} of {pages} pages done ({:.0}%), {:.0} \
+             pages/s, about {left:.0} s left",
             elapsed.as_secs_f64(),
             done as f64 * 100.0 / pages as f64,
+            done as f64 / elapsed.as_secs_f64().max(1e-3),
         );
     }
 }
@@ -54,6 +55,7 @@ impl Report {
 pub(crate) struct Progress {
     pub(super) pages: AtomicU64,
     pub(super) pages_done: AtomicU64,
+    pub(super) home: AtomicU64,
     pub(super) applied: AtomicU64,
     pub(super) skipped: AtomicU64,
     pub(super) compared: AtomicU64,
@@ -68,6 +70,8 @@ pub(crate) struct Progress {
     began: Option<Instant>,
     /// Microseconds of redo, once it is done.
     took: AtomicU64,
+    /// Microseconds of redo before the database was opened.
+    before_opening: AtomicU64,
     done: AtomicBool,
 }
 
@@ -88,6 +92,12 @@ impl Progress {
         self.began.map(|began| began.elapsed()).unwrap_or_default()
     }
 
+    /// The database is open from here on.
+    pub(super) fn opened(&self) {
+        let micros = u64::try_from(self.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.before_opening.store(micros, Ordering::Relaxed);
+    }
+
     /// Nothing is owed any more.
     pub(super) fn finish(&self) {
         let micros = u64::try_from(self.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -106,6 +116,7 @@ impl Progress {
         RecoveryStats {
             pages: get(&self.pages),
             pages_done: get(&self.pages_done),
+            home: get(&self.home),
             applied: get(&self.applied),
             skipped: get(&self.skipped),
             compared: get(&self.compared),
@@ -116,6 +127,7 @@ impl Progress {
                 false => self.elapsed(),
             },
             is_done: self.is_done(),
+            open_time: analysis.scan_time + Duration::from_micros(get(&self.before_opening)),
             prefetch: PrefetchStats {
                 prefetch: get(&self.prefetched),
                 hit: get(&self.hits),

@@ -10,7 +10,7 @@ use crate::error::{StorageError, StorageResult};
 use crate::ids::Lsn;
 use crate::record::{PartView, RecordFault, RecordView};
 use crate::wal::SegmentLayout;
-use crate::wal::reader::{KeptLog, open_segment};
+use crate::wal::reader::open_segment;
 
 /// Bytes of a read from a file, for a record of unknown length.
 const PROBE: usize = 1024;
@@ -24,8 +24,6 @@ pub(super) struct Records {
     layout: SegmentLayout,
     /// Position from which each incarnation's records lie, oldest first.
     incarnations: Vec<(Lsn, u64)>,
-    /// Its beginning, read and verified.
-    kept: KeptLog,
     files: RwLock<HashMap<u64, Arc<dyn File>>>,
 }
 
@@ -34,43 +32,30 @@ impl Records {
         disk: &Arc<dyn Disk>,
         layout: &SegmentLayout,
         incarnations: Vec<(Lsn, u64)>,
-        kept: KeptLog,
     ) -> Records {
         Records {
             disk: Arc::clone(disk),
             layout: layout.clone(),
             incarnations,
-            kept,
             files: RwLock::default(),
         }
     }
 
-    /// The part at `offset` of the record at `lsn`, in `scratch` where that is not in memory.
+    /// The part at `offset` of the record at `lsn`, read into `scratch`.
     ///
     /// # Errors
     /// When the log cannot be read, or the record is not what it was.
-    #[inline]
+    #[cold]
     pub(super) fn part<'a>(
-        &'a self,
+        &self,
         lsn: Lsn,
         offset: usize,
         scratch: &'a mut Vec<u8>,
     ) -> StorageResult<PartView<'a>> {
-        if let Some(part) = PartView::at(self.in_memory(lsn), offset) {
-            return Ok(part);
-        }
         self.read(lsn, scratch)?;
         PartView::at(scratch, offset).ok_or_else(|| gone(lsn))
     }
 
-    /// The record at `lsn` and what follows it, if it is in memory, or nothing. Bytes in memory
-    /// were verified when they were read.
-    #[inline]
-    pub(super) fn in_memory(&self, lsn: Lsn) -> &[u8] {
-        self.kept.get(lsn)
-    }
-
-    #[cold]
     fn read(&self, lsn: Lsn, scratch: &mut Vec<u8>) -> StorageResult<()> {
         let at = self
             .incarnations

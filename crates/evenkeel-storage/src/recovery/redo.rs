@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
 
-use super::analysis::{Analysis, AnalysisMemory, LogScan, gather};
+use super::analysis::{Analysis, LogScan, gather, memory_of};
 use super::drain::Drain;
 use super::lists::{PageLists, Share};
 use super::owed::{Circumstances, Owed};
@@ -54,6 +54,8 @@ pub(crate) struct Opening<'a> {
     pub(crate) layout: &'a SegmentLayout,
     /// The damaged rest of the log is being given up.
     pub(crate) gave_up: bool,
+    /// The log is needed for torn pages: a page that went home whole may be torn by now.
+    pub(crate) log_restores: bool,
     /// Since the reading of the log began.
     pub(crate) usage: Usage,
 }
@@ -75,11 +77,9 @@ impl Recovery {
         if announced {
             tracing::info!("redo starts at {}", analysis.scan.redo);
         }
-        let Analysis {
-            scan, lists, kept, ..
-        } = analysis;
+        let Analysis { scan, lists, .. } = analysis;
         stats.records = scan.records;
-        let records = Records::new(&core.disk, opening.layout, scan.incarnations.clone(), kept);
+        let records = Records::new(&core.disk, opening.layout, scan.incarnations.clone());
         let run = Run {
             core: Arc::clone(core),
             layout: opening.layout.clone(),
@@ -92,6 +92,7 @@ impl Recovery {
             },
             scan,
             progress: Arc::new(Progress::new()),
+            trusts_homes: !opening.log_restores,
             announced,
             report: Report::new(began),
             usage: opening.usage,
@@ -117,6 +118,7 @@ impl Recovery {
         } else {
             recovery.start(run, last)?;
         }
+        recovery.progress.opened();
         Ok((recovery, created))
     }
 
@@ -203,6 +205,8 @@ struct Run {
     records: Arc<Records>,
     circumstances: Circumstances,
     progress: Arc<Progress>,
+    /// What the manifest says of a page's home is so (REC-18).
+    trusts_homes: bool,
     announced: bool,
     report: Report,
     usage: Usage,
@@ -230,7 +234,7 @@ impl Run {
     }
 
     fn gather(&self, share: Share) -> StorageResult<PageLists> {
-        let budget = AnalysisMemory::of(&self.core.config).lists;
+        let budget = memory_of(&self.core.config);
         let mut lists = PageLists::new(self.scan.redo, share, budget);
         gather(&self.core.disk, &self.layout, &self.scan, &mut lists)?;
         Ok(lists)
@@ -244,8 +248,9 @@ impl Run {
         doomed: &mut u64,
     ) -> StorageResult<Arc<Owed>> {
         let core = &self.core;
-        let settled = settle::lists(core, &self.scan, &mut lists)?;
+        let settled = settle::lists(core, &self.scan, &mut lists, self.trusts_homes)?;
         *doomed += settled.doomed;
+        Progress::add(&self.progress.home, settled.home);
         Progress::add(&self.progress.skip_new, settled.new);
         let circumstances = Circumstances {
             floor: (!is_last).then_some(self.scan.redo),
@@ -318,12 +323,13 @@ impl Run {
         let took = self.began.elapsed();
         let stats = self.progress.stats(&RecoveryStats::default());
         tracing::info!(
-            "redo done at {} system usage: {}; {} records, {} pages, {} changes applied, {} already \
-             there",
+            "redo done at {} system usage: {}; {} records, {} pages, {} more home already, {} changes \
+             applied, {} already there",
             self.scan.end,
             self.usage,
             self.scan.records,
             stats.pages,
+            stats.home,
             stats.applied,
             stats.skipped,
         );

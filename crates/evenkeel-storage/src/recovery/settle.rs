@@ -31,17 +31,29 @@ pub(super) fn files(core: &Core, analysis: &Analysis) -> StorageResult<()> {
 pub(super) struct Settled {
     /// Changes that were left out.
     pub(super) doomed: u64,
+    /// Pages that were left out because they are home with all their changes.
+    pub(super) home: u64,
     /// Blocks by which forks were lengthened.
     pub(super) new: u64,
     /// Pages of forks that cannot be used, with the reason.
     pub(super) damaged: Vec<(PageId, StorageError)>,
 }
 
-/// Leaves out of the lists what no longer matters, and makes every fork as long as its last page
-/// that is owed anything.
-pub(super) fn lists(core: &Core, scan: &LogScan, lists: &mut PageLists) -> StorageResult<Settled> {
+/// Leaves out of the lists what no longer matters and, if `trusts_homes`, pages that the manifest
+/// says are home with all of it; makes every fork as long as its last page that is owed anything.
+pub(super) fn lists(
+    core: &Core,
+    scan: &LogScan,
+    lists: &mut PageLists,
+    trusts_homes: bool,
+) -> StorageResult<Settled> {
     let doomed = match scan.removes_pages() {
         true => lists.settle(|page| scan.matters_from(page)),
+        false => 0,
+    };
+    let manifest = core.pool.files().manifest();
+    let home = match trusts_homes && !lists.keeps_all {
+        true => lists.leave_out_home(|page| manifest.last_written(page)),
         false => 0,
     };
     let mut lengths = vec![0_u32; lists.forks().len()];
@@ -79,6 +91,7 @@ pub(super) fn lists(core: &Core, scan: &LogScan, lists: &mut PageLists) -> Stora
     }
     Ok(Settled {
         doomed,
+        home,
         new,
         damaged,
     })

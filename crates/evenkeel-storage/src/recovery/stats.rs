@@ -46,12 +46,16 @@ pub struct RecoveryStats {
     pub pages: u64,
     /// Those of them that are up to date, or set aside.
     pub pages_done: u64,
+    /// Pages beside them that were durable with all that the log has for them.
+    pub home: u64,
     /// Whether nothing is owed to any page any more.
     pub is_done: bool,
     /// Time for reading the log.
     pub scan_time: Duration,
     /// Time for redo, so far.
     pub redo_time: Duration,
+    /// Time from the beginning of the reading of the log to the opening of the database.
+    pub open_time: Duration,
     /// Counts of pages by how redo came by them.
     pub prefetch: PrefetchStats,
     /// Whether the database had been shut down in order.

@@ -21,7 +21,7 @@ use crate::mutant::Mutant;
 use crate::poison::Poison;
 use crate::quarantine::Quarantine;
 use crate::record::{Incarnation, LOG_VERSION};
-use crate::recovery::{self, Analysis, AnalysisMemory, LogScan, Opening, Recovery, RecoveryStats};
+use crate::recovery::{self, Analysis, LogScan, Opening, Recovery, RecoveryStats};
 use crate::resource_manager::ResourceManager;
 use crate::stats::{BackendType, IoStats, Usage, Watchdog};
 use crate::store::{FIRST_FREE_FILE, LOCK_FILE, Store};
@@ -205,7 +205,7 @@ fn open(
         .restore_payload(&found.payload)
         .map_err(|error| StorageError::Config(format!("control payload: {error}")))?;
     let (begun, usage) = (Instant::now(), Usage::begin());
-    let memory = AnalysisMemory::of(&config);
+    let memory = recovery::memory_of(&config);
     let poison = Poison::new();
     let frames = PoolCore::new(config.frames(), Arc::clone(&poison), Arc::clone(&io))?;
     let touching = TouchAhead::start(&frames);
@@ -234,6 +234,7 @@ fn open(
         core: &core,
         layout: &layout,
         gave_up: plan.gave_up,
+        log_restores: found.images,
         usage,
     };
     match finish(&opening, has_images, analysis, stats) {

@@ -54,7 +54,7 @@ impl Store {
         })
     }
 
-    fn replace_damaged(
+    pub(super) fn replace_damaged(
         &self,
         page: PageId,
         what: &str,

@@ -11,8 +11,8 @@ use crate::error::StorageResult;
 use crate::ids::{Lsn, PageId};
 use crate::invariant;
 use crate::mutant::Mutant;
-use crate::page::{PageBytes, PageMut, PageRead};
-use crate::record::{FLAG_NOTIFY, PartFlags, RecordBuilder, RecordKind, RemovalLsn};
+use crate::page::{PAGE_SIZE, PageBytes, PageMut, PageRead};
+use crate::record::{FLAG_NOTIFY, PART_LEN, PartFlags, RecordBuilder, RecordKind, RemovalLsn};
 use crate::resource_manager::{ApplyContext, apply_part};
 use crate::wal::usage;
 
@@ -23,6 +23,8 @@ thread_local! {
 
 /// Scratch buffers that grew beyond this are not kept.
 const KEEP_SCRATCH: usize = 64 << 10;
+/// Bytes of an image in a record at most: its own header is shorter than that of a part.
+const MOST_IMAGE: usize = PAGE_SIZE + PART_LEN;
 
 /// A page that is locked exclusively and can be changed under log. It hides the guard's own
 /// lifetime, so that guards of different forks fit into one change.
@@ -31,6 +33,8 @@ trait ChangeTarget {
     fn page_lsn(&self) -> Lsn;
     fn bytes(&self) -> &PageBytes;
     fn mark_dirty(&mut self, position: Lsn);
+    fn is_image_due(&self) -> bool;
+    fn count_log(&self, bytes: u32, is_whole: bool);
     fn page_mut(&mut self) -> PageMut<'_>;
 }
 
@@ -52,6 +56,14 @@ impl ChangeTarget for WriteGuard<'_> {
         WriteGuard::mark_dirty(self, position);
     }
     #[inline]
+    fn is_image_due(&self) -> bool {
+        WriteGuard::is_image_due(self)
+    }
+    #[inline]
+    fn count_log(&self, bytes: u32, is_whole: bool) {
+        WriteGuard::count_log(self, bytes, is_whole);
+    }
+    #[inline]
     fn page_mut(&mut self) -> PageMut<'_> {
         WriteGuard::page_mut(self)
     }
@@ -65,6 +77,24 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
+    fn is_made_anew(&self) -> bool {
+        self.flags.contains(PartFlags::INIT)
+    }
+
+    /// Whether the log has much about the page, and nothing of which all of it can be made again.
+    fn is_image_due(&self) -> bool {
+        !self.is_made_anew() && self.page.is_image_due()
+    }
+
+    /// Counts the part's log; `with_image`: it carries the page as it was before.
+    #[inline]
+    fn count_log(&self, with_image: bool) {
+        // A record is not longer than a mebibyte.
+        let bytes = (PART_LEN + self.data.len()) as u32;
+        self.page
+            .count_log(bytes, with_image || self.is_made_anew());
+    }
+
     /// Changes the page as the record at `lsn` says.
     ///
     /// # Errors
@@ -210,10 +240,15 @@ impl<'a> MiniTransaction<'a> {
         for target in &mut self.targets {
             target.page.mark_dirty(position);
         }
-        let lsn = if log.has_images() && !self.core.config.has(Mutant::SkipImage) {
-            self.append_with_images(before_complete)
+        let protects = log.has_images() && !self.core.config.has(Mutant::SkipImage);
+        let lsn = if protects || self.targets.iter().any(Target::is_image_due) {
+            self.append_with_images(protects, before_complete)
         } else {
-            log.append(&mut self.record, before_complete)
+            let lsn = log.append(&mut self.record, before_complete);
+            self.targets
+                .iter()
+                .for_each(|target| target.count_log(false));
+            lsn
         };
         for target in &mut self.targets {
             let data = &self.record.bytes()[target.data.clone()];
@@ -231,11 +266,12 @@ impl<'a> MiniTransaction<'a> {
         lsn
     }
 
-    /// Appends the record with an image of every page that the log has none of since the last
-    /// redo point. Which that is, is certain only once the record has its place; when another
-    /// was announced meanwhile the images are chosen again (WAL-12).
+    /// Appends the record with an image of every page that is due for one (STO-14) and, where
+    /// images protect pages, of every page that the log has none of since the last redo point.
+    /// Which that is, is certain only once the record has its place; when another was announced
+    /// meanwhile the images are chosen again (WAL-12).
     #[inline(never)]
-    fn append_with_images(&mut self, before_complete: impl FnOnce(Lsn)) -> Lsn {
+    fn append_with_images(&mut self, protects: bool, before_complete: impl FnOnce(Lsn)) -> Lsn {
         let log = &self.core.log;
         let mut before_complete = before_complete;
         // A page is encoded once: it does not change before the record has its place.
@@ -244,17 +280,13 @@ impl<'a> MiniTransaction<'a> {
         let mut buffer = Vec::new();
         loop {
             let cycle = log.cycle();
-            let mut wanted: SmallVec<[usize; 4]> = SmallVec::new();
-            for (at, target) in self.targets.iter().enumerate() {
-                let is_made_anew = target.flags.contains(PartFlags::INIT);
-                if !is_made_anew && target.page.page_lsn() <= cycle.redo {
-                    wanted.push(at);
-                    encoded[at].get_or_insert_with(|| {
-                        let mut image = Vec::new();
-                        log.encode_image(target.page.bytes(), &mut image);
-                        image
-                    });
-                }
+            let wanted = self.images_due(protects.then_some(cycle.redo));
+            for at in &wanted {
+                encoded[*at].get_or_insert_with(|| {
+                    let mut image = Vec::new();
+                    log.encode_image(self.targets[*at].page.bytes(), &mut image);
+                    image
+                });
             }
             let appended = if wanted.is_empty() {
                 log.append_in(&mut self.record, cycle, before_complete)
@@ -271,11 +303,31 @@ impl<'a> MiniTransaction<'a> {
             match appended {
                 Ok(lsn) => {
                     usage::made_images(wanted.len());
+                    for (at, target) in self.targets.iter().enumerate() {
+                        target.count_log(wanted.contains(&at));
+                    }
                     return lsn;
                 }
                 Err(again) => before_complete = again,
             }
         }
+    }
+
+    /// The targets whose pages the record is to carry: those changed for the first time since
+    /// `redo`, where images protect pages, and those that the log has much about, as far as the
+    /// record has room for them.
+    fn images_due(&self, redo: Option<Lsn>) -> SmallVec<[usize; 4]> {
+        let mut room = self.core.log.max_record().saturating_sub(self.len());
+        let mut wanted: SmallVec<[usize; 4]> = SmallVec::new();
+        for (at, target) in self.targets.iter().enumerate() {
+            let is_first = redo.is_some_and(|redo| target.page.page_lsn() <= redo);
+            let protects = is_first && !target.is_made_anew();
+            if protects || (target.is_image_due() && room >= MOST_IMAGE) {
+                room = room.saturating_sub(MOST_IMAGE);
+                wanted.push(at);
+            }
+        }
+        wanted
     }
 }
 

@@ -4,6 +4,7 @@ mod create;
 mod damaged;
 mod mini_transaction;
 mod ops;
+mod rebuild;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -281,6 +281,11 @@ impl Log {
         self.append(&mut record, |_| {})
     }
 
+    /// Bytes of the longest record.
+    pub(crate) fn max_record(&self) -> usize {
+        self.max_record
+    }
+
     fn is_too_long(&self, len: usize) -> bool {
         if len > self.max_record {
             self.poison.set(format!(

@@ -1,6 +1,6 @@
 //! Reading the log: in large pieces, record by record, until it ends.
 
-mod kept;
+mod ahead;
 mod passage;
 mod search;
 
@@ -13,10 +13,10 @@ use crate::gaps::Gaps;
 use crate::ids::Lsn;
 use crate::record::{Incarnation, RecordFault, RecordKind, RecordView};
 use crate::wal::layout::SegmentLayout;
-pub(crate) use kept::KeptLog;
+use ahead::ReadAhead;
 
-/// Bytes read at once.
-const PIECE: usize = 2 << 20;
+/// Bytes read at once. Tests have many pieces in a short log.
+const PIECE: usize = if cfg!(test) { 16 << 10 } else { 2 << 20 };
 
 /// Where and why the valid log ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,12 +39,16 @@ pub struct LogReader {
     filled: usize,
     /// Position of the buffer's first byte.
     buffer_start: u64,
+    /// Bytes at the buffer's beginning that mean nothing.
+    begin: usize,
+    /// A thread that reads ahead, for a caller that wants the log up to its end.
+    ahead: Option<ReadAhead>,
+    /// Bytes that are read before one is started; `None`: never.
+    ahead_after: Option<usize>,
     file: Option<(u64, Arc<dyn File>)>,
     end: Option<LogEnd>,
     /// Where there is no log: passed over unread.
     gaps: Gaps,
-    /// Log that was read, for a caller that reads the records again.
-    kept: Option<KeptLog>,
 }
 
 impl LogReader {
@@ -65,24 +69,18 @@ impl LogReader {
             buffer: Vec::new(),
             filled: 0,
             buffer_start: start.0,
+            begin: 0,
+            ahead: None,
+            ahead_after: None,
             file: None,
             end: None,
             gaps: gaps.clone(),
-            kept: None,
         }
     }
 
-    /// Keeps what is read from here on in memory, up to about `most` bytes.
-    pub(crate) fn keep(&mut self, most: usize) {
-        self.kept = Some(KeptLog::new(most));
-    }
-
-    /// Takes the log that was kept, with the rest of the bytes in memory.
-    pub(crate) fn take_kept(&mut self) -> Option<KeptLog> {
-        let at = (self.position.0 - self.buffer_start) as usize;
-        self.leave_behind(at.min(self.filled));
-        self.buffer_start = self.position.0;
-        self.kept.take()
+    /// Has a thread read ahead, once the log has turned out to be longer than one piece.
+    pub(crate) fn read_ahead(&mut self) {
+        self.ahead_after = Some(PIECE);
     }
 
     /// Another reader of the same log, from the current position on.
@@ -187,42 +185,61 @@ impl LogReader {
         }
         self.leave_behind(at.min(self.filled));
         self.buffer_start = self.position.0;
-        while self.filled < need {
+        loop {
+            let at = (self.position.0 - self.buffer_start) as usize;
+            if self.filled >= at + need {
+                return Ok(true);
+            }
+            if self.take_piece() {
+                continue;
+            }
             let from = self.buffer_start + self.filled as u64;
             let piece = to.saturating_sub(from).min(PIECE as u64) as usize;
-            let want = piece.max(need - self.filled);
+            let want = piece.max(at + need - self.filled);
             if self.read_more(want)? == 0 {
                 return Ok(false);
             }
         }
-        Ok(true)
     }
 
-    /// Lets go of the first `at` bytes of the buffer, whole records, or keeps them.
-    fn leave_behind(&mut self, at: usize) {
-        let left = self.filled - at;
-        let is_kept = self
-            .kept
-            .as_ref()
-            .is_some_and(|kept| at > 0 && kept.has_room(at));
-        if is_kept {
-            // Zeroed by the system as it is filled.
-            let mut next = vec![0; left + PIECE];
-            next[..left].copy_from_slice(&self.buffer[at..self.filled]);
-            let mut piece = std::mem::replace(&mut self.buffer, next);
-            piece.truncate(at);
-            if let Some(kept) = &mut self.kept {
-                kept.push(Lsn(self.buffer_start), piece);
-            }
-        } else {
-            if at > 0
-                && let Some(kept) = &mut self.kept
-            {
-                kept.close();
-            }
-            self.buffer.copy_within(at..self.filled, 0);
+    /// Appends the next piece that was read ahead to the buffer, if there is one.
+    fn take_piece(&mut self) -> bool {
+        let from = self.buffer_start + self.filled as u64;
+        if self.ahead.is_none() && self.ahead_after == Some(0) {
+            self.ahead = ReadAhead::start(&self.disk, &self.layout, from);
+            self.ahead_after = None;
         }
-        self.filled = left;
+        let piece = self.ahead.as_mut().and_then(|ahead| ahead.take(from));
+        let Some(piece) = piece else {
+            self.ahead = None;
+            return false;
+        };
+        let len = piece.len();
+        match piece.behind(&self.buffer[self.begin..self.filled]) {
+            Ok((buffer, begin)) => {
+                self.buffer_start += self.begin as u64;
+                self.buffer_start -= begin as u64;
+                self.filled = buffer.len();
+                self.begin = begin;
+                let used = std::mem::replace(&mut self.buffer, buffer);
+                if let Some(ahead) = &self.ahead {
+                    ahead.give_back(used);
+                }
+            }
+            Err(piece) => {
+                self.buffer.truncate(self.filled);
+                self.buffer.extend_from_slice(piece.bytes());
+                self.filled += len;
+            }
+        }
+        true
+    }
+
+    /// Lets go of the first `at` bytes of the buffer.
+    fn leave_behind(&mut self, at: usize) {
+        self.buffer.copy_within(at..self.filled, 0);
+        self.begin = 0;
+        self.filled -= at;
     }
 
     /// The file of a segment, kept open until another one is asked for.
@@ -249,6 +266,7 @@ impl LogReader {
         }
         let got = file.read_at(&mut self.buffer[self.filled..end], offset)?;
         self.filled += got;
+        self.ahead_after = self.ahead_after.map(|left| left.saturating_sub(got));
         Ok(got)
     }
 }

@@ -15,6 +15,7 @@ pub(crate) use format::read_area_page;
 #[cfg(test)]
 pub(crate) use format::sample_area_pages;
 pub use restore::RestoreStats;
+pub(crate) use restore::images_of;
 pub use spacing::{Piece, WritePace};
 pub use writer::{WriteOutStats, Writer, WriterOptions, WriterStats};
 

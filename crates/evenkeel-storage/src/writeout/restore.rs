@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use evenkeel_io::{AlignedBuf, File, IoError, IoErrorKind, OpenOptions};
+use evenkeel_io::{AlignedBuf, Disk, File, IoError, IoErrorKind, OpenOptions};
 
 use super::doublewrite::{area_path, read_header, write_header};
 use super::format::{BatchHeader, FileHeader};
@@ -15,7 +15,7 @@ use crate::buffer::{BufferPool, ForkHandle};
 use crate::error::StorageResult;
 use crate::ids::{BlockNumber, Fork, Lsn, PageId};
 use crate::page::checksum::{self, Verdict};
-use crate::page::{PAGE_SIZE, PageBytes};
+use crate::page::{PAGE_SIZE, PageBuf, PageBytes};
 use crate::parallel;
 
 /// Most pages of one read and one write.
@@ -158,7 +158,7 @@ fn collect(
     header: &FileHeader,
     images: &mut BTreeMap<PageId, Vec<Image>>,
 ) -> StorageResult<()> {
-    let batches = batches(file, header.epoch)?;
+    let batches = batches(file, |epoch| epoch == header.epoch)?;
     // An image of before that is no home's last one: taking it would undo changes unnoticed, for
     // instance of a page that the device has damaged since (OUT-16).
     let oldest = batches.iter().map(|(batch, _)| batch.oldest_live()).max();
@@ -178,8 +178,40 @@ fn collect(
     Ok(())
 }
 
-/// Every batch header of `epoch` in a file, with the offset of the batch's first image.
-fn batches(file: &Arc<dyn File>, epoch: u64) -> StorageResult<Vec<(BatchHeader, u64)>> {
+/// The whole images of a page that either area file has, of whatever use and batch, newest first.
+/// Whether one is the page's last content is for the caller to know.
+pub(crate) fn images_of(disk: &dyn Disk, dir: &Path, page: PageId) -> StorageResult<Vec<PageBuf>> {
+    let mut found = Vec::new();
+    for number in 0..2 {
+        let file = match disk.open(&area_path(dir, number), OpenOptions::read_only()) {
+            Ok(file) => file,
+            Err(error) if error.kind() == IoErrorKind::NotFound => continue,
+            Err(error) => return Err(error.into()),
+        };
+        for (batch, first) in batches(&file, |_| true)? {
+            let named = batch.entries.iter().enumerate();
+            for (index, entry) in named.filter(|(_, entry)| entry.page == page) {
+                let mut image = PageBuf::zeroed();
+                let offset = first + (index * PAGE_SIZE) as u64;
+                let is_read = file.read_exact_at(image.bytes_mut(), offset).is_ok();
+                let is_meant = image.bytes()[..4] == entry.checksum.to_le_bytes();
+                let is_whole = checksum::verify(image.bytes(), page).is_valid();
+                if is_read && is_meant && is_whole {
+                    found.push(image);
+                }
+            }
+        }
+    }
+    found.sort_by_key(|image| std::cmp::Reverse(checksum::lsn_of(image.bytes())));
+    Ok(found)
+}
+
+/// Every batch header of an epoch that is wanted in a file, with the offset of the batch's first
+/// image.
+fn batches(
+    file: &Arc<dyn File>,
+    wanted: impl Fn(u64) -> bool,
+) -> StorageResult<Vec<(BatchHeader, u64)>> {
     const WINDOW: usize = 128 * PAGE_SIZE;
     let len = file.len()?;
     let mut window = AlignedBuf::zeroed(WINDOW);
@@ -198,7 +230,7 @@ fn batches(file: &Arc<dyn File>, epoch: u64) -> StorageResult<Vec<(BatchHeader, 
             let batch = <&PageBytes>::try_from(page)
                 .ok()
                 .and_then(BatchHeader::decode);
-            if let Some(batch) = batch.filter(|batch| batch.epoch == epoch) {
+            if let Some(batch) = batch.filter(|batch| wanted(batch.epoch)) {
                 found.push((batch, at + ((slot + 1) * PAGE_SIZE) as u64));
             }
         }

@@ -312,6 +312,12 @@ impl Writer {
         Ok(stats)
     }
 
+    /// Pages written home since the start.
+    #[must_use]
+    pub fn pages_written(&self) -> u64 {
+        self.shared.counters.pages.load(Ordering::Relaxed)
+    }
+
     /// Makes every home write counted so far durable, and new directory entries.
     ///
     /// # Errors

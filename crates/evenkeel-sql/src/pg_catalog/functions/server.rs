@@ -42,6 +42,9 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     lax("evenkeel_zero_damaged_page", |snapshot, args| {
         end_damage(snapshot, args, Store::zero_damaged_page)
     }),
+    lax("evenkeel_rebuild_damaged_page", |snapshot, args| {
+        end_damage(snapshot, args, Store::rebuild_damaged_page)
+    }),
     lax("evenkeel_discard_damage", |snapshot, args| {
         end_damage(snapshot, args, Store::discard_damage)
     }),
@@ -117,9 +120,9 @@ fn signal(snapshot: &CatalogView, args: &[Datum], act: fn(&Backend)) -> SqlResul
     Ok(Datum::Bool(found.is_some()))
 }
 
-/// `evenkeel_zero_damaged_page(file, fork, block)` and `evenkeel_discard_damage(file, fork,
-/// block)`: end a page's damage, the page being named as `evenkeel_damaged_pages` does. Answers
-/// the LSN of the record that says so.
+/// `evenkeel_rebuild_damaged_page(file, fork, block)`, `evenkeel_zero_damaged_page(file, fork, block)`
+/// and `evenkeel_discard_damage(file, fork, block)`: end a page's damage, the page being named as
+/// `evenkeel_damaged_pages` does. Answers the LSN of the record that says so.
 fn end_damage(
     snapshot: &CatalogView,
     args: &[Datum],

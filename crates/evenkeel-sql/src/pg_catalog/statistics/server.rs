@@ -153,6 +153,7 @@ pub fn recovery(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
         pages => stats.pages_done as f64 / pages as f64,
     };
     let redo = stats.redo_time.as_secs_f64();
+    let rate = Datum::Float8(stats.pages_done as f64 / redo.max(1e-6));
     let time_left = if stats.is_done {
         Datum::Float8(0.0)
     } else if stats.pages_done == 0 {
@@ -168,11 +169,14 @@ pub fn recovery(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
         ("pages_total", number(stats.pages)),
         ("pages_done", number(stats.pages_done)),
         ("pages_left", number(left)),
+        ("pages_home", number(stats.home)),
         ("share_done", Datum::Float8(share)),
         ("changes_applied", number(stats.applied)),
         ("changes_skipped", number(stats.skipped)),
         ("pages_set_aside", number(stats.set_aside)),
+        ("pages_per_second", rate),
         ("analysis_time", time(stats.scan_time)),
+        ("open_time", time(stats.open_time)),
         ("redo_time", time(stats.redo_time)),
         ("time_left", time_left),
     ])

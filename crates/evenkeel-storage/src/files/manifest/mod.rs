@@ -19,7 +19,7 @@ use parking_lot::{Mutex, RwLock};
 
 use super::sync_table::SyncTable;
 use crate::error::{StorageError, StorageResult};
-use crate::ids::{FileId, Fork};
+use crate::ids::{FileId, Fork, Lsn, PageId};
 use journal::{Frames, Item, Journal};
 use page_lsns::Changes;
 pub(crate) use page_lsns::PageLsns;
@@ -141,6 +141,13 @@ impl Manifest {
             PageLsns::new(file, fork, page_lsns::Pages::default(), &self.changes)
         });
         Arc::clone(known)
+    }
+
+    /// The LSN that a page had when it was last written home, or zero.
+    pub(crate) fn last_written(&self, page: PageId) -> Lsn {
+        let forks = self.forks.read();
+        let known = forks.get(&(page.file, page.fork));
+        known.map_or(Lsn::ZERO, |known| known.get(page.block))
     }
 
     /// Length in blocks of a fork that is known, or 0.

@@ -257,7 +257,7 @@ fn trial(seed: u64, mutant: Option<Mutant>) -> Trial {
             torn_page_protection: protection[(seed % 2) as usize],
             mutant,
             // Now and then the lists are of a share of the pages.
-            redo_memory: (seed % 5 == 3).then_some(2 << 10),
+            recovery_memory: if seed % 5 == 3 { 8 << 10 } else { 0 },
             ..config()
         },
         all: mutant.is_none(),

@@ -12,7 +12,7 @@ const EACH: u32 = 6;
 
 /// Large enough that no page is written but by a checkpoint, and without images that a damaged
 /// page could be restored from.
-fn plain() -> StorageConfig {
+pub(super) fn plain() -> StorageConfig {
     StorageConfig {
         torn_page_protection: TornPageProtection::Off,
         shared_buffers: 32 << 20,
@@ -24,7 +24,7 @@ fn open_plain(disk: &SimDisk) -> Arc<Store> {
     open_with(disk, plain()).expect("opens").0
 }
 
-fn page(file: FileId, block: u32) -> PageId {
+pub(super) fn page(file: FileId, block: u32) -> PageId {
     PageId {
         file,
         fork: Fork::Main,
@@ -36,7 +36,7 @@ fn path(file: FileId) -> PathBuf {
     dir().join("base").join(file.number().to_string())
 }
 
-fn overwrite(disk: &SimDisk, page: PageId, bytes: &[u8]) {
+pub(super) fn overwrite(disk: &SimDisk, page: PageId, bytes: &[u8]) {
     let file = disk.open(&path(page.file), OpenOptions::read_write());
     let offset = u64::from(page.block.0) * PAGE_SIZE as u64;
     let file = file.expect("there");
@@ -44,7 +44,7 @@ fn overwrite(disk: &SimDisk, page: PageId, bytes: &[u8]) {
     file.sync_all().expect("synced");
 }
 
-fn content(disk: &SimDisk, page: PageId) -> Vec<u8> {
+pub(super) fn content(disk: &SimDisk, page: PageId) -> Vec<u8> {
     let file = disk.open(&path(page.file), OpenOptions::read_only());
     let mut bytes = vec![0; PAGE_SIZE];
     let offset = u64::from(page.block.0) * PAGE_SIZE as u64;
@@ -54,14 +54,14 @@ fn content(disk: &SimDisk, page: PageId) -> Vec<u8> {
     bytes
 }
 
-fn damage(disk: &SimDisk, page: PageId) {
+pub(super) fn damage(disk: &SimDisk, page: PageId) {
     let mut bytes = content(disk, page);
     bytes[4096] ^= 0xff;
     overwrite(disk, page, &bytes);
 }
 
 /// Adds `delta` to the first slot of a page.
-fn add(store: &Store, file: FileId, block: u32, delta: u64) -> Lsn {
+pub(super) fn add(store: &Store, file: FileId, block: u32, delta: u64) -> Lsn {
     let fork = store.pool().fork(file, Fork::Main).expect("fork");
     let mut page = fork.write(BlockNumber(block)).expect("page");
     let mut change = store.change(0);
@@ -69,7 +69,7 @@ fn add(store: &Store, file: FileId, block: u32, delta: u64) -> Lsn {
     change.commit()
 }
 
-fn value(store: &Store, file: FileId, block: u32) -> StorageResult<u64> {
+pub(super) fn value(store: &Store, file: FileId, block: u32) -> StorageResult<u64> {
     let fork = store.pool().fork(file, Fork::Main)?;
     Ok(fork.read(BlockNumber(block))?.u64_at(PAGE_HEADER_SIZE))
 }
@@ -79,7 +79,7 @@ fn files(disk: &SimDisk, count: u64) -> Vec<FileId> {
     files_in(&open_plain(disk), count)
 }
 
-fn files_in(store: &Store, count: u64) -> Vec<FileId> {
+pub(super) fn files_in(store: &Store, count: u64) -> Vec<FileId> {
     let mut files = Vec::new();
     for _ in 0..count {
         let (file, hold) = store.create_file(0).expect("create");
@@ -133,7 +133,7 @@ fn refusal(store: &Store, page: PageId) -> String {
     text
 }
 
-fn set_aside(store: &Store) -> Vec<PageId> {
+pub(super) fn set_aside(store: &Store) -> Vec<PageId> {
     store.wait_for_redo();
     let pages = store.damaged_pages();
     pages.into_iter().map(|damaged| damaged.page).collect()

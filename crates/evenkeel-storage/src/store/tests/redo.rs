@@ -16,7 +16,7 @@ use crate::resource_manager::apply_part;
 use crate::wal::reader::LogReader;
 
 /// Large enough that no page is written but by a checkpoint.
-fn large() -> StorageConfig {
+pub(super) fn large() -> StorageConfig {
     StorageConfig {
         shared_buffers: 4 << 20,
         ..config()
@@ -32,7 +32,7 @@ fn idle() -> StorageConfig {
 }
 
 /// A crash after so many steps, of which the pages have those up to a checkpoint.
-fn crashed(seed: u64, steps: u64) -> SimDisk {
+pub(super) fn crashed(seed: u64, steps: u64) -> SimDisk {
     crashed_with(seed, steps, large())
 }
 
@@ -452,7 +452,7 @@ fn redo_in_shares_gives_the_same() {
     let expected = in_order(&disk);
     for recovery_open in [RecoveryOpen::Immediate, RecoveryOpen::AfterRedo] {
         let config = StorageConfig {
-            redo_memory: Some(2 << 10),
+            recovery_memory: 8 << 10,
             recovery_open,
             ..config()
         };
@@ -511,4 +511,28 @@ fn a_damaged_page_found_on_demand_is_set_aside() {
     store.shutdown().expect("shuts down");
     let stats = store.recovery_stats();
     assert!(stats.is_done && stats.set_aside == 1, "{stats:?}");
+}
+
+#[test]
+fn log_that_is_read_ahead_is_the_log() {
+    let disk = crashed(39, 3000);
+    let (store, _) = open_with(&disk, idle()).expect("opens");
+    let control = store.control();
+    let layout = store.log().segments().layout().clone();
+    let read = |ahead: bool| {
+        let start = (control.redo, control.incarnation);
+        let (disk, gaps) = (std::sync::Arc::clone(store.disk()), store.log().gaps());
+        let mut reader = LogReader::new(disk, layout.clone(), start, gaps);
+        if ahead {
+            reader.read_ahead();
+        }
+        let mut records = Vec::new();
+        while let Some(record) = reader.next_record().expect("reads") {
+            records.push((record.lsn(), record.payload().to_vec()));
+        }
+        (records, reader.position())
+    };
+    let (here, ahead) = (read(false), read(true));
+    assert!(here.0.len() > 2000 && here.1.distance_from(control.redo) > 200 << 10);
+    assert!(here == ahead);
 }
