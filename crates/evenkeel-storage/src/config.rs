@@ -99,7 +99,8 @@ pub struct StorageConfig {
     pub io_direct_data: bool,
     /// Bypass the page cache for the log.
     pub io_direct_wal: bool,
-    /// Pages written home after which recovery is told of them, also between the ends of checkpoints.
+    /// Pages written home after which recovery is told of them, also between the ends of
+    /// checkpoints.
     pub homes_after: u64,
     /// Bytes kept for starting and stopping on a full disk; 0 for none.
     pub space_reserve: u64,

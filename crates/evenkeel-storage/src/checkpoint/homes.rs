@@ -1,4 +1,4 @@
-//! What is home is made known to recovery between the ends of checkpoints.
+//! Recovery is told of pages that are home between the ends of checkpoints.
 
 use std::time::{Duration, Instant};
 

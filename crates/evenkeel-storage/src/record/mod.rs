@@ -137,6 +137,13 @@ impl PartFlags {
     pub const fn contains(self, other: PartFlags) -> bool {
         self.0 & other.0 == other.0
     }
+
+    /// Whether the part needs nothing of what the page held.
+    #[inline]
+    #[must_use]
+    pub const fn is_whole(self) -> bool {
+        self.contains(Self::INIT) || self.contains(Self::BEFORE)
+    }
 }
 
 impl std::ops::BitOr for PartFlags {

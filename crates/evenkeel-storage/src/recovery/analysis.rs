@@ -16,7 +16,7 @@ use crate::files::Removed;
 use crate::gaps::Gaps;
 use crate::ids::{FileId, Fork, Lsn, PageId};
 use crate::record::files::{decode_file, decode_files, decode_open_files, decode_truncate};
-use crate::record::{FieldReader, PartFlags, RecordKind, RecordView};
+use crate::record::{FieldReader, RecordKind, RecordView};
 use crate::resource_manager::ResourceManager;
 use crate::wal::SegmentLayout;
 use crate::wal::reader::LogReader;
@@ -243,11 +243,6 @@ fn add_parts(lists: &mut PageLists, record: &RecordView<'_>) {
     for (offset, part) in record.parts_with_offsets() {
         lists.add((lsn, offset), &part);
     }
-}
-
-/// Whether a part needs nothing of what the page holds.
-pub(crate) fn is_whole(flags: PartFlags) -> bool {
-    flags.contains(PartFlags::INIT) || flags.contains(PartFlags::BEFORE)
 }
 
 /// Bytes of memory for what the log has: as the configuration has it, or as much as goes with the

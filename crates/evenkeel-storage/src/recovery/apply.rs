@@ -6,8 +6,6 @@ use crate::page::{CHECKSUM_OFFSET, PageBuf, PageBytes, PageMut, PageRead};
 use crate::record::{PartFlags, PartView, image};
 use crate::resource_manager::{ApplyContext, ResourceManager, apply_part};
 
-use super::analysis::is_whole;
-
 /// Counts of what was done to a page.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Applied {
@@ -73,7 +71,7 @@ impl<'a> Applier<'a> {
             return self.compare(part);
         }
         let found = self.page.lsn();
-        if !is_whole(part.flags) && found != part.prev_lsn {
+        if !part.flags.is_whole() && found != part.prev_lsn {
             return Err(StorageError::LostWrite {
                 page: self.page_id,
                 record: lsn,
@@ -98,7 +96,7 @@ impl<'a> Applier<'a> {
         self.done.applied += 1;
         match part.flags.contains(PartFlags::INIT) {
             true => self.done.inits += 1,
-            false if is_whole(part.flags) => self.done.images += 1,
+            false if part.flags.is_whole() => self.done.images += 1,
             false => {}
         }
         Ok(())

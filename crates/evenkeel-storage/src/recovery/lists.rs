@@ -6,8 +6,6 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use smallvec::SmallVec;
 
-use super::analysis::is_whole;
-
 use super::parts::{Chain, Entry, Item, Parts};
 use crate::ids::{BlockNumber, FileId, Fork, Lsn, PageId};
 use crate::record::{ALIGN, MAX_RECORD, PartView};
@@ -161,9 +159,9 @@ pub(super) struct PageLists {
 }
 
 impl PageLists {
-    /// Empty lists of records from `base` on, of the pages of `share`. With more than three quarters
-    /// of `budget` bytes they leave the bytes of further parts in the log, and with more than all of
-    /// it they are of fewer pages.
+    /// Empty lists of records from `base` on, of the pages of `share`. With more than three
+    /// quarters of `budget` bytes they leave the bytes of further parts in the log, and with more
+    /// than all of it they are of fewer pages.
     pub(super) fn new(base: Lsn, share: Share, budget: usize) -> PageLists {
         PageLists {
             base,
@@ -253,7 +251,7 @@ impl PageLists {
 
     #[inline]
     fn append(&mut self, at: u32, (lsn, offset): (Lsn, usize), part: &PartView<'_>) {
-        let whole = is_whole(part.flags);
+        let whole = part.flags.is_whole();
         if whole && !self.keeps_all {
             let list = &mut self.pages[at as usize];
             let chain = std::mem::replace(list, PageList::empty(list.key)).chain;
@@ -279,10 +277,10 @@ impl PageLists {
         self.pages.len() * (size_of::<PageList>() + 16) + self.parts.bytes()
     }
 
-    /// Halves the share of the pages that the lists are about while they need too much memory. The
-    /// other half is a share of its own: redo would wait for ever for a page of two shares, which is
-    /// up to date in the pool when the second one owes it its changes. Few pages have what they
-    /// need: reading the log for each of them would take longer.
+    /// Halves the share of the pages that the lists are about while they need too much memory.
+    /// The other half is a share of its own: redo would wait for ever for a page of two shares,
+    /// which is up to date in the pool when the second one owes it its changes. Few pages have
+    /// all that they need: reading the log for each of them would take longer.
     fn check_budget(&mut self) {
         const FEW: usize = if cfg!(test) { 4 } else { 256 };
         while self.bytes() > self.budget && self.pages.len() >= FEW && self.share.mask < 0xFFFF {

@@ -13,7 +13,7 @@ mod redo;
 mod settle;
 mod stats;
 
-pub(crate) use analysis::{Analysis, LogScan, analyse, is_whole, memory_of};
+pub(crate) use analysis::{Analysis, LogScan, analyse, memory_of};
 pub(crate) use apply::Applier;
 pub(crate) use redo::{Opening, Recovery};
 pub use stats::{PrefetchStats, RecoveryStats};

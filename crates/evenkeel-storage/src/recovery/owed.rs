@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
-use super::analysis::is_whole;
 use super::apply::{Applied, Applier};
 use super::lists::{Key, PageLists};
 use super::parts::Item;
@@ -201,7 +200,7 @@ impl Owed {
         let mut last = None;
         for (place, item) in self.lists.items(list).enumerate() {
             let part = self.part(item, &mut scratch)?;
-            if is_whole(part.flags) {
+            if part.flags.is_whole() {
                 last = Some((place, item.entry.lsn(base)));
             }
         }

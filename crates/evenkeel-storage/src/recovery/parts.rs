@@ -45,8 +45,8 @@ struct Block {
 
 const _: () = assert!(size_of::<Block>() == BLOCK);
 
-/// The parts of one page, oldest first. What changes with every part is here, and not in a block:
-/// to add one costs a miss of the caches less.
+/// The parts of one page, oldest first. The fields that change with every part are here, and not
+/// in a block: to add one costs a miss of the caches less.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
     head: u32,

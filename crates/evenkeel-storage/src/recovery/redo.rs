@@ -205,7 +205,7 @@ struct Run {
     records: Arc<Records>,
     circumstances: Circumstances,
     progress: Arc<Progress>,
-    /// What the manifest says of a page's home is so (REC-18).
+    /// The manifest can be believed of a page's home (REC-18).
     trusts_homes: bool,
     announced: bool,
     report: Report,

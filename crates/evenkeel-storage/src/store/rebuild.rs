@@ -9,7 +9,7 @@ use crate::page::PageBuf;
 use crate::page::checksum::{self, Verdict};
 use crate::quarantine::EntryKind;
 use crate::record::{PartFlags, PartView};
-use crate::recovery::{Applier, is_whole};
+use crate::recovery::Applier;
 use crate::store::Store;
 use crate::wal::reader::LogReader;
 use crate::writeout;
@@ -46,7 +46,7 @@ impl Parts {
         if is_known || Applier::compares(part) {
             return;
         }
-        if is_whole(part.flags) {
+        if part.flags.is_whole() {
             self.0.clear();
         }
         self.0.push(Part {
@@ -64,7 +64,7 @@ impl Parts {
     }
 
     fn starts_whole(&self) -> bool {
-        self.0.first().is_some_and(|first| is_whole(first.flags))
+        self.0.first().is_some_and(|first| first.flags.is_whole())
     }
 }
 

@@ -120,8 +120,8 @@ fn signal(snapshot: &CatalogView, args: &[Datum], act: fn(&Backend)) -> SqlResul
     Ok(Datum::Bool(found.is_some()))
 }
 
-/// `evenkeel_rebuild_damaged_page(file, fork, block)`, `evenkeel_zero_damaged_page(file, fork, block)`
-/// and `evenkeel_discard_damage(file, fork, block)`: end a page's damage, the page being named as
+/// `evenkeel_rebuild_damaged_page(file, fork, block)`, `evenkeel_zero_damaged_page(…)` and
+/// `evenkeel_discard_damage(…)`: end a page's damage, the page being named as
 /// `evenkeel_damaged_pages` does. Answers the LSN of the record that says so.
 fn end_damage(
     snapshot: &CatalogView,
