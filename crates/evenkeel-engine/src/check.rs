@@ -50,6 +50,7 @@ impl Database {
                 pages_done += 1;
                 report.blocks = report.blocks.saturating_add(1);
                 if let Err(error) = handle.read(block) {
+                    report.damaged.extend(error.damaged_page());
                     report.add(error.to_string());
                 }
             }

@@ -33,6 +33,8 @@ pub enum Mutant {
     ReuseLostLog,
     /// An index entry is hinted dead though what makes it so is not durable.
     HintDeadEarly,
+    /// Redo of this operation changes a byte too many.
+    BreakRedo(u16),
     /// Pages are written without waiting for their log.
     #[cfg(test)]
     SkipLogFlush,

@@ -233,6 +233,71 @@ fn pages_damaged_in_a_crash_are_set_aside_until_a_command_zeroes_them() {
 }
 
 #[test]
+fn damaged_pages_are_rebuilt_by_a_function_and_by_a_command() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    with_rows(&data);
+    let server = TestServer::start(&data, &["fsync=off"]);
+    server
+        .psql("UPDATE t SET b = repeat('y', 200) WHERE a % 2 = 0; CHECKPOINT")
+        .ok();
+    let sum = "SELECT sum(length(b)), min(b), max(b), count(*) FROM t";
+    let expected = server.psql(sum).ok();
+    assert!(server.stop().success());
+    let file = largest_relation(&data);
+    for block in [7, 9, 11] {
+        flip_byte(&file, block * PAGE + 4000);
+    }
+    let path = data.display().to_string();
+    let name = format!("base/{}", file.file_name().unwrap().to_str().unwrap());
+    let server = TestServer::start(&data, &["fsync=off"]);
+    assert!(!server.psql(sum).status.success());
+    let rebuild = format!("SELECT evenkeel_rebuild_damaged_page('{name}', 'main', 7)");
+    assert!(server.psql(&rebuild).ok().contains('/'));
+    let again = server.psql(&rebuild);
+    assert!(!again.status.success() && again.stderr.contains("is not damaged"));
+    // The page is whole now and the others are not.
+    let left = server.psql(sum).stderr;
+    assert!(left.contains("block 9"), "{left}");
+    assert!(server.stop().success());
+    let rebuilt = evenkeel(&["damaged", &path, "rebuild", &name, "main", "9"]);
+    assert!(rebuilt.status.success(), "{}", rebuilt.stderr);
+    let repaired = evenkeel(&["repair", &path]);
+    assert!(repaired.status.success(), "{}", repaired.stderr);
+    let line = format!("file {name} fork main block 11 is rebuilt, LSN");
+    assert!(repaired.stdout.contains(&line), "{}", repaired.stdout);
+    assert_eq!(repaired.stdout.lines().count(), 1, "{}", repaired.stdout);
+    let nothing = evenkeel(&["repair", &path]);
+    assert!(nothing.status.success() && nothing.stdout.contains("no page is damaged"));
+    let server = TestServer::start(&data, &["fsync=off"]);
+    assert_eq!(server.psql(sum).ok(), expected);
+    assert!(server.stop().success());
+}
+
+#[test]
+fn a_page_that_nothing_else_has_is_not_rebuilt() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let number = crashed_with_damage(&data);
+    // Of the time when the rows were put in.
+    for area in ["doublewrite.0", "doublewrite.1"] {
+        let _ = std::fs::remove_file(data.join(area));
+    }
+    let repaired = evenkeel(&["repair", &data.display().to_string()]);
+    assert!(!repaired.status.success());
+    let why =
+        format!("file base/{number} fork main block 7 cannot be rebuilt: the disk: its checksum");
+    assert!(repaired.stdout.contains(&why), "{}", repaired.stdout);
+    assert!(
+        repaired
+            .stderr
+            .contains("2 of 2 damaged pages could not be rebuilt"),
+        "{}",
+        repaired.stderr
+    );
+}
+
+#[test]
 fn a_truncated_file_is_an_error_of_its_table_and_not_fewer_rows() {
     let dir = tempfile::tempdir().unwrap();
     let data = dir.path().join("data");

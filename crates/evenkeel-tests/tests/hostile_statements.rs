@@ -76,6 +76,7 @@ fn answered() -> Vec<(String, &'static str)> {
         (format!("SELECT a + {} FROM t WHERE a = 5", ones(60)), "65"),
         (format!("SELECT count(*) FROM ({}) s", sets(592)), "592"),
         (chained(100), "1"),
+        (chained(736), "1"),
         (doubling(30), "1"),
         (subselects(56), "7"),
         (format!("SELECT {}", nested("abs(", "-3", ")", 60)), "3"),
@@ -104,6 +105,20 @@ fn answered() -> Vec<(String, &'static str)> {
 }
 
 static X60: LazyLock<String> = LazyLock::new(|| "x".repeat(60));
+
+/// Statements that change rows, and how many.
+fn executed() -> Vec<(String, u64)> {
+    let any = |length| chain(|n| format!("a = {n}"), " OR ", length);
+    let all = |length| chain(|n| format!("a <> {n}"), " AND ", length);
+    vec![
+        (format!("UPDATE t SET b = b WHERE {}", any(2000)), 1999),
+        (format!("UPDATE t SET b = b WHERE {}", all(2000)), 18_001),
+        (
+            format!("DELETE FROM t WHERE a < 0 AND ({})", any(10_000)),
+            0,
+        ),
+    ]
+}
 
 /// Statements that are refused, with their SQLSTATEs.
 fn refused() -> Vec<(String, &'static str)> {
@@ -186,6 +201,10 @@ fn what_postgresql_answers_is_answered_and_the_rest_refused() {
         let quiet = Quiet::begin(&server).await;
         for (sql, expected) in answered() {
             assert_eq!(value(&client, &sql).await, expected, "{}", head(&sql));
+        }
+        for (sql, rows) in executed() {
+            let changed = client.execute(&sql, &[]).await.unwrap();
+            assert_eq!(changed, rows, "{}", head(&sql));
         }
         for (sql, sqlstate) in refused() {
             assert_eq!(outcome(&client, &sql).await, sqlstate, "{}", head(&sql));

@@ -386,4 +386,23 @@ fn every_kind_of_statement_says_that_its_time_is_over() {
         client.query("ROLLBACK");
     }
     assert_eq!(client.value("SELECT 1"), "1");
+    // As long as these take.
+    other.value("ROLLBACK");
+    other.value("CREATE TABLE large (a int, b text)");
+    other.value("INSERT INTO large SELECT g, md5(g::text) FROM generate_series(1, 200000) g");
+    client.value("SET statement_timeout = '5ms'");
+    for slow in [
+        "CREATE INDEX ON large (b)",
+        "CREATE TABLE copy AS SELECT * FROM large",
+        "VACUUM large",
+        "ANALYZE large",
+        "ALTER TABLE large ALTER a TYPE bigint",
+        "COPY large TO STDOUT",
+    ] {
+        let answers = client.query(slow);
+        let error = answers.iter().find(|answer| answer.kind == b'E');
+        let error = error.unwrap_or_else(|| panic!("{slow}: no error"));
+        assert_eq!(error.field(b'C').as_deref(), Some("57014"), "{slow}");
+    }
+    assert_eq!(client.value("SELECT 1"), "1");
 }

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::Failure;
 
 /// Blocks between two looks at how far it has come.
-const TELL_EVERY: u64 = 1024;
+pub(crate) const TELL_EVERY: u64 = 1024;
 
 /// Opens the database as a server would (a crashed one is recovered first), checks the checksum
 /// of every page, then every table with its indexes.
@@ -70,7 +70,7 @@ fn check_database(database: &Database) -> Result<u64, Failure> {
     Ok(problems)
 }
 
-fn percent(done: u64, all: u64) -> String {
+pub(crate) fn percent(done: u64, all: u64) -> String {
     format!("{} %", done * 100 / all.max(1))
 }
 
@@ -87,7 +87,7 @@ fn report(bar: &ProgressBar, what: &str, problems: &[String], count: u64) -> u64
     count
 }
 
-fn progress_bar() -> ProgressBar {
+pub(crate) fn progress_bar() -> ProgressBar {
     let bar = ProgressBar::new_spinner();
     if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
         bar.set_style(style);

@@ -73,42 +73,6 @@ pub fn damaged(data: &Path, action: Option<&Action>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Rebuilds every page that is set aside and can be rebuilt.
-pub fn repair(data: &Path) -> Result<(), Failure> {
-    if !data.is_dir() {
-        return Err(format!("{} is not a directory", data.display()).into());
-    }
-    let disk = Arc::new(FileDisk::new(IoMethod::Sync));
-    let database = Database::open(disk, data, Config::default())?;
-    let store = database.store();
-    // Until then not every damaged page is known.
-    store.wait_for_redo();
-    let damaged = store.damaged_pages();
-    let mut left = 0;
-    for page in damaged.iter().map(|damaged| damaged.page) {
-        match store.rebuild_damaged_page(page) {
-            Ok(lsn) => println!("{page} is rebuilt, LSN {lsn}"),
-            Err(error) => {
-                left += 1;
-                println!("{error}");
-            }
-        }
-    }
-    database.close()?;
-    match (damaged.len(), left) {
-        (0, _) => println!("no page is set aside as damaged"),
-        (_, 0) => {}
-        (all, left) => {
-            return Err(format!(
-                "{left} of {all} pages could not be rebuilt: `evenkeel damaged DATA zero` or \
-                 `discard` gives up what they had"
-            )
-            .into());
-        }
-    }
-    Ok(())
-}
-
 fn list(disk: &FileDisk, data: &Path) -> Result<(), Failure> {
     let pages = quarantine::list(disk, data)?;
     for damaged in &pages {

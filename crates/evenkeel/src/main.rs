@@ -5,6 +5,7 @@
 mod check;
 mod damaged;
 mod lab;
+mod repair;
 mod serve;
 mod waldump;
 
@@ -55,8 +56,8 @@ enum Command {
         #[command(subcommand)]
         action: Option<damaged::Action>,
     },
-    /// Make damaged pages again from the log, their side files and the double-write area, where
-    /// these have all of them. No server may be using the directory
+    /// Read every page, and make damaged ones again from the log, their side files and the
+    /// double-write area, where these have all of them. No server may be using the directory
     Repair {
         /// The data directory
         data: PathBuf,
@@ -85,7 +86,7 @@ fn main() -> ExitCode {
         } => serve::serve(&data, port, &settings),
         Command::Check { data } => check::check(&data),
         Command::Damaged { data, action } => damaged::damaged(&data, action.as_ref()),
-        Command::Repair { data } => damaged::repair(&data),
+        Command::Repair { data } => repair::repair(&data),
         Command::Waldump { data, stats } => waldump::waldump(&data, stats),
         Command::Lab { command } => lab::lab(&command),
     };

@@ -11,7 +11,8 @@ pub(crate) fn mask(page: &mut PageMut<'_>) {
     match page.kind() {
         heap::layout::HEAP_PAGE_KIND => heap::layout::mask_unlogged(page),
         btree::NODE_PAGE_KIND => btree::mask_hints(page),
-        _ => {}
+        // Pages of other kinds have no hole: their content may lie where the others' free space is.
+        _ => return,
     }
     let hole = usize::from(page.lower())..usize::from(page.upper());
     if let Some(free) = page.bytes_mut().get_mut(hole) {

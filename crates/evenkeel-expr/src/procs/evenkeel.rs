@@ -10,7 +10,7 @@ use crate::{system, uuids};
 procs! {
     16001 volatile evenkeel_zero_damaged_page(TEXT, TEXT, INT8) -> TEXT = system::ask;
     16002 volatile evenkeel_discard_damage(TEXT, TEXT, INT8) -> TEXT = system::ask;
-    16003 volatile evenkeel_rebuild_damaged_page(TEXT, TEXT, INT8) -> TEXT = system::ask;
+    16015 volatile evenkeel_rebuild_damaged_page(TEXT, TEXT, INT8) -> TEXT = system::ask;
     16007 volatile pg_current_wal_lsn() -> TEXT = system::ask;
     16008 volatile pg_current_wal_insert_lsn() -> TEXT = system::ask;
     16009 volatile pg_current_wal_flush_lsn() -> TEXT = system::ask;

@@ -44,11 +44,15 @@ pub(super) fn settle(configuration: &Configuration) -> (u64, u64) {
     (server, session)
 }
 
-/// Memory for the log while redo goes on: as much as a session may have, and more than the pool.
+/// Memory for the log while redo goes on: as much as a session may have, and more than the pool; 0
+/// before the budgets are settled.
 pub(super) fn of_recovery(loaded: &Loaded) -> u64 {
     const BESIDE_POOL: u64 = 128 * MIB;
     let least = loaded.bytes("shared_buffers").saturating_add(BESIDE_POOL);
-    loaded.bytes("max_session_memory").max(least)
+    match loaded.bytes("max_session_memory") {
+        0 => 0,
+        session => session.max(least),
+    }
 }
 
 /// The memory that this process may have: the machine's, or its container's.

@@ -2,7 +2,7 @@
 
 use crate::error::{ApplyError, StorageError, StorageResult};
 use crate::ids::{Lsn, PageId};
-use crate::page::{CHECKSUM_OFFSET, PageBuf, PageBytes, PageMut, PageRead};
+use crate::page::{CHECKSUM_OFFSET, PAGE_HEADER_SIZE, PageBuf, PageBytes, PageMut, PageRead};
 use crate::record::{PartFlags, PartView, image};
 use crate::resource_manager::{ApplyContext, ResourceManager, apply_part};
 
@@ -100,6 +100,12 @@ impl<'a> Applier<'a> {
             false => {}
         }
         Ok(())
+    }
+
+    /// For the mutant that does to a page what its change did not. The byte lies behind the header
+    /// of every kind of page, and is no hint.
+    pub(crate) fn break_page(&mut self) {
+        self.page.bytes_mut()[PAGE_HEADER_SIZE + 1] ^= 0x40;
     }
 
     /// Applies a change that is no part of a record, and leaves the page its LSN.

@@ -252,7 +252,11 @@ impl Owed {
                 return Ok(());
             }
             let part = self.part(item, &mut scratch)?;
-            applier.part(lsn, &part)
+            applier.part(lsn, &part)?;
+            if self.core.config.has(Mutant::BreakRedo(part.op)) && !Applier::compares(&part) {
+                applier.break_page();
+            }
+            Ok(())
         });
         SCRATCH.set(scratch);
         result.map(|()| applier.done())

@@ -20,6 +20,8 @@ use crate::parallel;
 
 /// Most pages of one read and one write.
 const RUN_PAGES: usize = 128;
+/// Bytes of an area that are read at once.
+const WINDOW: usize = 128 * PAGE_SIZE;
 /// Threads beside the opening one that restore, and runs that are worth one.
 const HELPERS: usize = 7;
 const RUNS_EACH: usize = 16;
@@ -158,7 +160,7 @@ fn collect(
     header: &FileHeader,
     images: &mut BTreeMap<PageId, Vec<Image>>,
 ) -> StorageResult<()> {
-    let batches = batches(file, |epoch| epoch == header.epoch)?;
+    let batches = batches(file, header.epoch)?;
     // An image of before that is no home's last one: taking it would undo changes unnoticed, for
     // instance of a page that the device has damaged since (OUT-16).
     let oldest = batches.iter().map(|(batch, _)| batch.oldest_live()).max();
@@ -179,7 +181,8 @@ fn collect(
 }
 
 /// The whole images of a page that either area file has, of whatever use and batch, newest first.
-/// Whether one is the page's last content is for the caller to know.
+/// They are known by their checksum, which covers the page's identity: the header of their batch
+/// may have been overwritten. Whether one is the page's last content is for the caller to know.
 pub(crate) fn images_of(disk: &dyn Disk, dir: &Path, page: PageId) -> StorageResult<Vec<PageBuf>> {
     let mut found = Vec::new();
     for number in 0..2 {
@@ -188,31 +191,29 @@ pub(crate) fn images_of(disk: &dyn Disk, dir: &Path, page: PageId) -> StorageRes
             Err(error) if error.kind() == IoErrorKind::NotFound => continue,
             Err(error) => return Err(error.into()),
         };
-        for (batch, first) in batches(&file, |_| true)? {
-            let named = batch.entries.iter().enumerate();
-            for (index, entry) in named.filter(|(_, entry)| entry.page == page) {
-                let mut image = PageBuf::zeroed();
-                let offset = first + (index * PAGE_SIZE) as u64;
-                let is_read = file.read_exact_at(image.bytes_mut(), offset).is_ok();
-                let is_meant = image.bytes()[..4] == entry.checksum.to_le_bytes();
-                let is_whole = checksum::verify(image.bytes(), page).is_valid();
-                if is_read && is_meant && is_whole {
+        let len = file.len()?;
+        let mut window = AlignedBuf::zeroed(WINDOW);
+        let mut at = PAGE_SIZE as u64;
+        while at < len {
+            let read = (len - at).min(WINDOW as u64) as usize;
+            // One that cannot be read is zero, and no image.
+            let _ = read_pages(&*file, &mut window[..read], at);
+            for slot in window[..read].chunks_exact(PAGE_SIZE) {
+                if verdict(slot, page) == Some(Verdict::Valid) {
+                    let mut image = PageBuf::zeroed();
+                    image.bytes_mut().copy_from_slice(slot);
                     found.push(image);
                 }
             }
+            at += read as u64;
         }
     }
     found.sort_by_key(|image| std::cmp::Reverse(checksum::lsn_of(image.bytes())));
     Ok(found)
 }
 
-/// Every batch header of an epoch that is wanted in a file, with the offset of the batch's first
-/// image.
-fn batches(
-    file: &Arc<dyn File>,
-    wanted: impl Fn(u64) -> bool,
-) -> StorageResult<Vec<(BatchHeader, u64)>> {
-    const WINDOW: usize = 128 * PAGE_SIZE;
+/// Every batch header of `epoch` in a file, with the offset of the batch's first image.
+fn batches(file: &Arc<dyn File>, epoch: u64) -> StorageResult<Vec<(BatchHeader, u64)>> {
     let len = file.len()?;
     let mut window = AlignedBuf::zeroed(WINDOW);
     let mut at = PAGE_SIZE as u64;
@@ -230,7 +231,7 @@ fn batches(
             let batch = <&PageBytes>::try_from(page)
                 .ok()
                 .and_then(BatchHeader::decode);
-            if let Some(batch) = batch.filter(|batch| wanted(batch.epoch)) {
+            if let Some(batch) = batch.filter(|batch| batch.epoch == epoch) {
                 found.push((batch, at + ((slot + 1) * PAGE_SIZE) as u64));
             }
         }

@@ -143,6 +143,17 @@ fn share_share_exclusive_and_exclusive_exclude_as_the_table_says() {
 /// after that gets the lock before it.
 #[test]
 fn an_exclusive_waiter_is_not_passed_for_ever() {
+    overtaken_waiter(|| Asker::Queued);
+}
+
+/// The model finds it when nothing bars newcomers: a waiter that asks as one of them.
+#[test]
+#[should_panic(expected = "overtaken once more")]
+fn a_waiter_that_asks_like_a_newcomer_is_passed_again() {
+    overtaken_waiter(|| Asker::Newcomer);
+}
+
+fn overtaken_waiter(woken: fn() -> Asker) {
     fn share(model: &Model, state: &AtomicU64) {
         let overtaken = state.load(Ordering::Acquire) == OVERTAKEN;
         model.locked(Mode::Share, |m| {
@@ -153,7 +164,7 @@ fn an_exclusive_waiter_is_not_passed_for_ever() {
     }
     const OVERTAKEN: u64 = 1;
     const DONE: u64 = 2;
-    check(2, || {
+    check(2, move || {
         let model = Model::new(FrameState::loaded(0));
         let state = Arc::new(AtomicU64::new(0));
         // To begin with, one thread shares and an exclusive locker is in the queue.
@@ -169,7 +180,7 @@ fn an_exclusive_waiter_is_not_passed_for_ever() {
         let exclusive = thread::spawn(move || {
             let (latch, table) = (&exclusive.latch, &exclusive.table);
             waiter.park();
-            while !latch.lock_or_enqueue(Mode::Exclusive, Asker::Queued, table, &waiter) {
+            while !latch.lock_or_enqueue(Mode::Exclusive, woken(), table, &waiter) {
                 told.store(OVERTAKEN, Ordering::Release);
                 waiter.park();
             }

@@ -1,5 +1,7 @@
 //! The findings of a check, and how far it has come.
 
+use evenkeel_storage::PageId;
+
 /// Problems reported at most; the rest is only counted.
 const PROBLEMS_MAX: usize = 100;
 
@@ -16,6 +18,8 @@ pub struct CheckReport {
     pub problems: Vec<String>,
     /// How many problems there are.
     pub problem_count: u64,
+    /// Pages that could not be loaded, when all of them were read.
+    pub damaged: Vec<PageId>,
 }
 
 impl CheckReport {

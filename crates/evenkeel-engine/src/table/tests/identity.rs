@@ -48,7 +48,7 @@ fn work(f: &Fixture) {
     });
 }
 
-fn logging(identity: ReplicaIdentity, protection: TornPageProtection) -> Fixture {
+pub(super) fn logging(identity: ReplicaIdentity, protection: TornPageProtection) -> Fixture {
     let disk = SimDisk::new(1);
     let mut storage = StorageConfig::small();
     storage.shared_buffers = 1024 * 8192;

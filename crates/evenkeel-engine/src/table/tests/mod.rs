@@ -4,6 +4,7 @@
 mod basic;
 mod check;
 mod concurrent;
+mod consistency;
 mod crash;
 mod damaged;
 mod identity;
