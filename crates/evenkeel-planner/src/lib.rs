@@ -9,6 +9,8 @@ pub mod catalog;
 mod error;
 pub mod explain;
 mod flat;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod parser;
 pub mod plan;
 pub mod planning;

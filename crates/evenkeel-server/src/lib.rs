@@ -9,7 +9,8 @@ mod descriptors;
 mod error;
 mod extended;
 #[doc(hidden)]
-pub mod fuzzing;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 mod instance;
 mod message;
 mod options;

@@ -62,6 +62,28 @@ fn a_limit_of_file_sizes_is_an_error_of_the_statement() {
 /// A process that does not get its threads says so and ends: it does not wait for threads that are
 /// not there.
 #[test]
+fn a_server_without_address_space_ends_with_a_message() {
+    let dir = tempfile::tempdir().unwrap();
+    for megabytes in [100, 200, 300] {
+        let bytes = megabytes << 20;
+        let out = Command::new("timeout")
+            .args(["-s", "KILL", "30", "prlimit", &format!("--as={bytes}")])
+            .arg(server_binary())
+            .arg("serve")
+            .arg(dir.path().join(format!("data{megabytes}")))
+            .args(["--port", "0", "-c", "shared_buffers=16MB"])
+            .output()
+            .unwrap();
+        let log = String::from_utf8_lossy(&out.stderr);
+        // Killed by `timeout`: it would have stayed.
+        assert_ne!(out.status.code(), Some(137), "{megabytes}: {log}");
+        assert!(!out.status.success(), "{megabytes}: {log}");
+        let says = log.contains("evenkeel: ") || log.contains("memory allocation of");
+        assert!(says, "{megabytes}: {log}");
+    }
+}
+
+#[test]
 fn a_server_without_room_for_its_threads_ends_with_a_message() {
     let dir = tempfile::tempdir().unwrap();
     let program = dir.path().join("evenkeel");

@@ -28,10 +28,11 @@ pub fn protocol(input: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use rand::rngs::StdRng;
-    use rand::{Rng, SeedableRng};
+    use evenkeel_io::mutate::on_damaged;
 
     use super::*;
+
+    const SEED: u64 = 0x0DD_BA11;
 
     /// Some of what stock clients send, for the fuzzer to begin with.
     const SEEDS: &[&[u8]] = &[
@@ -44,20 +45,7 @@ mod tests {
 
     #[test]
     fn no_bytes_of_a_client_make_the_protocol_panic() {
-        let seed: u64 = rand::rng().random();
-        println!("seed {seed}");
-        let mut random = StdRng::seed_from_u64(seed);
-        for _ in 0..50_000 {
-            let mut input = SEEDS[random.random_range(0..SEEDS.len())].to_vec();
-            for _ in 0..random.random_range(0..6) {
-                let at = random.random_range(0..input.len());
-                match random.random_range(0..3) {
-                    0 => input[at] = random.random(),
-                    1 => input.truncate(at.max(1)),
-                    _ => input.insert(at, random.random()),
-                }
-            }
-            protocol(&input);
-        }
+        let inputs: Vec<Vec<u8>> = SEEDS.iter().map(|seed| seed.to_vec()).collect();
+        on_damaged(SEED, 50_000, &inputs, protocol);
     }
 }
