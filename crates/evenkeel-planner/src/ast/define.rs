@@ -64,6 +64,8 @@ pub enum Define {
     Rename(Rename),
     /// `ALTER … SET SCHEMA`
     SetSchema(SetSchema),
+    /// `COMMENT ON`
+    Comment(Comment),
     /// `DROP TABLE`, `DROP INDEX`
     Drop(Drop),
     /// `TRUNCATE`
@@ -75,6 +77,45 @@ pub enum Define {
         /// `CASCADE`
         cascade: bool,
     },
+}
+
+/// `COMMENT ON`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comment {
+    /// The object.
+    pub on: Commented,
+    /// The words; `None` for NULL.
+    pub text: Option<String>,
+}
+
+/// An object that a comment is about.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Commented {
+    /// A table, an index, a sequence or a view, by the kind that is said.
+    Relation(RelationKind, QualifiedName),
+    /// `COLUMN`: the table's name and, as its last part, the column's.
+    Column(QualifiedName),
+    /// `CONSTRAINT … ON`: its name, and the table.
+    Constraint(Name, QualifiedName),
+    /// `SCHEMA`
+    Schema(Name),
+    /// `DATABASE`
+    Database(Name),
+    /// `EXTENSION`
+    Extension(Name),
+}
+
+/// A kind of relation that a command names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RelationKind {
+    /// `TABLE`
+    Table,
+    /// `INDEX`
+    Index,
+    /// `SEQUENCE`
+    Sequence,
+    /// `VIEW`
+    View,
 }
 
 /// A change of a schema.

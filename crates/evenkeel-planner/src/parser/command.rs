@@ -59,7 +59,7 @@ impl Parser<'_> {
                 Command::Checkpoint
             }
             Kw::Alter if self.peek_at(1) == Tok::Key(Kw::System) => self.alter_system()?,
-            Kw::Create | Kw::Alter | Kw::Drop | Kw::Truncate => {
+            Kw::Create | Kw::Alter | Kw::Drop | Kw::Truncate | Kw::Comment => {
                 return Ok(self.define(keyword)?.map(|d| Command::Define(Box::new(d))));
             }
             _ => return Ok(None),

@@ -14,6 +14,10 @@ impl Parser<'_> {
     pub(super) fn define(&mut self, verb: Kw) -> PlanResult<Option<Define>> {
         let second = self.peek_at(1);
         match (verb, second) {
+            (Kw::Comment, Tok::Key(Kw::On)) if self.is_commented() => {
+                self.skip(2);
+                self.comment_on().map(Some)
+            }
             (Kw::Truncate, _) => {
                 self.bump();
                 self.truncate().map(Some)

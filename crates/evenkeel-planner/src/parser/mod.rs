@@ -6,6 +6,7 @@ mod calls;
 mod change;
 mod clauses;
 mod command;
+mod comment;
 mod constraint;
 mod cursor;
 mod define;

@@ -7,6 +7,7 @@
 mod alter;
 mod check;
 mod columns;
+pub mod comment;
 mod counts;
 mod create;
 mod drop;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use evenkeel_engine::Database;
 
+use super::comment::{CommentInfo, Subject};
 use super::{
     ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID,
     PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo,
@@ -51,6 +52,10 @@ pub(crate) enum CatalogChange {
     PutExtension(Arc<ExtensionInfo>),
     /// An extension is gone.
     DropExtension(Oid),
+    /// An object has another comment.
+    PutComment(Subject, Arc<CommentInfo>),
+    /// An object has no comment any more.
+    DropComment(Subject),
 }
 
 /// The relations visible at one moment to one transaction.
@@ -67,6 +72,7 @@ pub struct CatalogState {
     /// Schema and name to oid.
     names: HashMap<(Oid, Arc<str>), Oid>,
     extensions: BTreeMap<Oid, Arc<ExtensionInfo>>,
+    comments: BTreeMap<Subject, Arc<CommentInfo>>,
     /// Foreign keys: table referred to, table that refers, oid.
     references: BTreeSet<(Oid, Oid, Oid)>,
     /// Oid of a foreign key to the oid of its table.
@@ -99,6 +105,7 @@ impl CatalogState {
             owners: HashMap::new(),
             names: HashMap::new(),
             extensions: BTreeMap::new(),
+            comments: BTreeMap::new(),
             references: BTreeSet::new(),
             foreign_keys: HashMap::new(),
             database: None,
@@ -165,6 +172,12 @@ impl CatalogState {
             }
             CatalogChange::DropExtension(oid) => {
                 self.extensions.remove(oid);
+            }
+            CatalogChange::PutComment(subject, comment) => {
+                self.comments.insert(*subject, Arc::clone(comment));
+            }
+            CatalogChange::DropComment(subject) => {
+                self.comments.remove(subject);
             }
         }
     }
@@ -240,6 +253,16 @@ impl CatalogState {
             let name = (old.schema_oid, Arc::clone(&old.name));
             self.names.remove(&name);
         }
+    }
+
+    /// The comment that was given to an object.
+    pub fn comment(&self, subject: Subject) -> Option<&Arc<CommentInfo>> {
+        self.comments.get(&subject)
+    }
+
+    /// All comments that were given, by subject.
+    pub fn comments(&self) -> impl Iterator<Item = (&Subject, &Arc<CommentInfo>)> {
+        self.comments.iter()
     }
 
     /// A sequence by oid.

@@ -11,6 +11,7 @@ use evenkeel_engine::sequence::Rule;
 use evenkeel_engine::table::{IndexDef, Table, TableDef};
 use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction};
 
+use super::comment::read_comment;
 use super::fields::{Fields, damaged, texts, vector};
 use super::foreign_key_row::read_foreign_key;
 use super::index_expr::{IndexExpr, computed, index_key, read_expr};
@@ -28,6 +29,7 @@ use crate::types::{Datum, SqlType};
 use evenkeel_types::row::{PhysicalColumn, RowLayout, fixed_width};
 
 const CLASS_OID: Oid = 1259;
+const DESCRIPTION_OID: Oid = 2609;
 const ATTRIBUTE_OID: Oid = 1249;
 const INDEX_OID: Oid = 2610;
 const CONSTRAINT_OID: Oid = 2606;
@@ -100,6 +102,8 @@ pub(super) struct SystemTables {
     pub foreign_key: SystemTable,
     /// The table, toastrelid, the oid of its index, the files of both
     pub large: SystemTable,
+    /// objoid, classoid, objsubid, description; NULL hides the one of a new database
+    pub description: SystemTable,
     /// The counters of tables, between a clean stop and the next start.
     pub counts: SystemTable,
 }
@@ -516,12 +520,13 @@ impl SystemTables {
                 ],
             )?,
             large: open(LARGE_OID, &[Oid, Oid, Oid, Int8, Int8])?,
+            description: open(DESCRIPTION_OID, &[Oid, Oid, Int4, Text])?,
             counts: open(COUNTS_OID, &counts_columns())?,
         })
     }
 
     /// The tables, with their names.
-    pub fn all(&self) -> [(&'static str, &Arc<Table>); 12] {
+    pub fn all(&self) -> [(&'static str, &Arc<Table>); 13] {
         [
             ("pg_class", &self.class.table),
             ("pg_attribute", &self.attribute.table),
@@ -534,6 +539,7 @@ impl SystemTables {
             ("evenkeel_check", &self.check.table),
             ("evenkeel_foreign_key", &self.foreign_key.table),
             ("evenkeel_large", &self.large.table),
+            ("pg_description", &self.description.table),
             ("evenkeel_table_counts", &self.counts.table),
         ]
     }
@@ -586,6 +592,9 @@ impl SystemTables {
             });
             greatest = greatest.max(oid);
             state.apply(&CatalogChange::PutExtension(extension));
+        }
+        for (place, values) in self.description.read(&mut txn)? {
+            state.apply(&read_comment(place, values)?);
         }
         txn.rollback();
         Ok((state, greatest.saturating_add(1)))

@@ -14,9 +14,9 @@ use std::ops::Deref;
 
 pub use planners::Planners;
 
-/// The stack of a thread that plans or runs plans, and of a detour onto a deep stack. Address
-/// space only: pages are used as they are touched.
-pub const STACK_BYTES: usize = 512 << 20;
+/// A deep stack. Address space only: pages are used as they are touched, and given back when the
+/// work on it is done.
+const STACK_BYTES: usize = 512 << 20;
 
 /// A stack with so much left needs no detour.
 const ENOUGH_BYTES: usize = STACK_BYTES / 2;

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::STACK_BYTES;
+use super::on_deep_stack;
 use crate::error::{SqlError, SqlResult};
 
 /// Statements that are planned at once. Planning takes some milliseconds.
@@ -20,7 +20,7 @@ const PROMPT_FOR: Duration = Duration::from_millis(100);
 /// How often a session that waits for its plan looks at its cancel flag.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Threads with deep stacks that plan statements, so that neither a server's threads wait for a
+/// Threads that plan statements, each on a deep stack, so that neither a server's threads wait for a
 /// plan nor a plan for them.
 ///
 /// A session that is cancelled gives its plan up at once; the thread ends when the planner looks at
@@ -53,7 +53,6 @@ impl Planners {
     pub fn new() -> SqlResult<Planners> {
         let runtime = Builder::new_current_thread()
             .max_blocking_threads(PROMPT + OVERDUE)
-            .thread_stack_size(STACK_BYTES)
             .thread_name("evenkeel-planner")
             .build()
             .map_err(|error| SqlError::internal(format!("no threads for planning: {error}")))?;
@@ -79,7 +78,9 @@ impl Planners {
         let held = Arc::clone(&place);
         let mut task = runtime.spawn_blocking(move || {
             let _leave = Leave(held);
-            work()
+            // Not the thread's own stack: it would keep the memory that the deepest statement has
+            // touched, which no budget counts.
+            on_deep_stack(work)
         });
         let begun = Instant::now();
         loop {

@@ -158,6 +158,7 @@ fn catalogs() -> Vec<Generator> {
             shared_rows::available_extensions,
         ),
         session(PG, "pg_description", shared_rows::descriptions),
+        session(PG, "pg_shdescription", shared_rows::shared_descriptions),
         session(PG, "pg_settings", shared_rows::settings),
         session(PG, "pg_file_settings", shared_rows::file_settings),
         session(

@@ -28,7 +28,8 @@ use crate::functions::SessionVars;
 pub use context::of_session as snapshot_of;
 pub use keys::{CatalogKey, of as keys_of};
 pub use relations::{RelationDef, all as relations, find as relation};
-pub use view::CatalogView;
+pub use shared_rows::has_description;
+pub use view::{CatalogView, DATABASE};
 
 /// All rows of a catalog relation as of now.
 ///

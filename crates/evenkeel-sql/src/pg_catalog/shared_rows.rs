@@ -1,11 +1,17 @@
 //! Rows of objects that belong to no table: schemas, types, functions, roles, the database and its
 //! settings.
 
+use std::sync::Arc;
+
 use super::builtin;
 use super::rows::{Rows, flag, maybe_text, number, oid, text};
 use super::view::{
     BTREE_AM, CatalogView, DATABASE, DATABASE_OWNER, DATABASE_OWNER_NAME, HEAP_AM, OWNER,
     PG_CATALOG, PUBLIC,
+};
+use crate::catalog::CatalogState;
+use crate::catalog::comment::{
+    CLASS, CONSTRAINTS, DATABASES, EXTENSIONS as EXTENSIONS_CLASS, NAMESPACES, PLPGSQL, Subject,
 };
 use crate::error::SqlResult;
 use crate::types::Datum;
@@ -26,10 +32,6 @@ const EXTENSIONS: [(&str, &str, &str); 2] = [
         "generate universally unique identifiers (UUIDs)",
     ),
 ];
-const PLPGSQL: u32 = 12_771;
-/// Oids of `pg_namespace` and `pg_extension`, which `pg_description` names.
-const NAMESPACES: u32 = 2615;
-const EXTENSION_CLASS: u32 = 3079;
 
 /// `pg_type`
 pub fn types(rows: &mut Rows) -> SqlResult<()> {
@@ -259,14 +261,35 @@ pub fn extensions_there_are() -> Datum {
     Datum::array(values.map(|value| text(*value)).collect())
 }
 
-/// Comment on the object `number` of the catalog with oid `class`.
-pub fn description(snapshot: &CatalogView, number: u32, class: u32) -> Option<&'static str> {
-    match class {
+/// Whether the object has a comment without being given one.
+pub fn has_description(state: &CatalogState, subject: Subject) -> bool {
+    built_in(state, subject).is_some()
+}
+
+/// The comment on an object: the one that was given to it, or that it has in a new database.
+pub fn description(snapshot: &CatalogView, subject: Subject) -> Option<Arc<str>> {
+    let state = snapshot.catalog.as_ref()?;
+    match state.comment(subject) {
+        Some(given) => given.text.clone(),
+        None => built_in(state, subject).map(Arc::from),
+    }
+}
+
+/// The comments on an object, of whatever catalog.
+pub fn descriptions_of(snapshot: &CatalogView, object: u32) -> Option<Arc<str>> {
+    let classes = [CLASS, CONSTRAINTS, NAMESPACES, EXTENSIONS_CLASS];
+    let mut subjects = classes.map(|class| Subject::of(class, object)).into_iter();
+    subjects.find_map(|subject| description(snapshot, subject))
+}
+
+fn built_in(state: &CatalogState, subject: Subject) -> Option<&'static str> {
+    let number = subject.object;
+    match subject.class {
         NAMESPACES if number == PUBLIC => Some("standard public schema"),
         NAMESPACES if number == PG_CATALOG => Some("system catalog schema"),
-        EXTENSION_CLASS => {
+        EXTENSIONS_CLASS => {
             let named = |name: &str| EXTENSIONS.iter().find(|(known, ..)| *known == name);
-            let installed = snapshot.extensions.iter().find(|e| e.oid == number);
+            let installed = state.extensions().find(|e| e.oid == number);
             let name = installed.map(|extension| &*extension.name);
             let name = name.or((number == PLPGSQL).then_some("plpgsql"))?;
             named(name).map(|(.., comment)| *comment)
@@ -277,24 +300,44 @@ pub fn description(snapshot: &CatalogView, number: u32, class: u32) -> Option<&'
 
 /// `pg_description`
 pub fn descriptions(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
-    let extensions = snapshot.extensions.iter().map(|extension| extension.oid);
-    let extensions = extensions
-        .chain([PLPGSQL])
-        .map(|number| (number, EXTENSION_CLASS));
-    let schemas = [(PUBLIC, NAMESPACES), (PG_CATALOG, NAMESPACES)];
-    let schemas = schemas.into_iter();
-    let schemas = schemas.filter(|(number, _)| snapshot.schema_name(*number).is_some());
-    for (number, class) in schemas.chain(extensions) {
-        let Some(words) = description(snapshot, number, class) else {
+    let Some(state) = &snapshot.catalog else {
+        return Ok(());
+    };
+    let extensions = state.extensions().map(|extension| extension.oid);
+    let extensions = extensions.chain([PLPGSQL]);
+    let extensions = extensions.map(|number| Subject::of(EXTENSIONS_CLASS, number));
+    let schemas = [PUBLIC, PG_CATALOG].into_iter();
+    let schemas = schemas.filter(|number| state.schema(*number).is_some());
+    let schemas = schemas.map(|number| Subject::of(NAMESPACES, number));
+    let born = schemas.chain(extensions);
+    let born = born.filter(|subject| state.comment(*subject).is_none());
+    let given = state.comments().map(|(subject, _)| *subject);
+    let given = given.filter(|subject| subject.class != DATABASES);
+    for subject in born.chain(given) {
+        let Some(words) = description(snapshot, subject) else {
             continue;
         };
         rows.push([
-            ("objoid", oid(number)),
-            ("classoid", oid(class)),
-            ("description", text(words)),
+            ("objoid", oid(subject.object)),
+            ("classoid", oid(subject.class)),
+            ("objsubid", number(subject.column)),
+            ("description", text(&*words)),
         ])?;
     }
     Ok(())
+}
+
+/// `pg_shdescription`: the comment on the database.
+pub fn shared_descriptions(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
+    let subject = Subject::of(DATABASES, DATABASE);
+    let Some(words) = description(snapshot, subject) else {
+        return Ok(());
+    };
+    rows.push([
+        ("objoid", oid(DATABASE)),
+        ("classoid", oid(DATABASES)),
+        ("description", text(&*words)),
+    ])
 }
 
 /// `pg_settings`

@@ -155,6 +155,7 @@ pub fn define_tag(define: &Define) -> &'static str {
         Define::AlterSequence { .. } => "ALTER SEQUENCE",
         Define::CreateSchema { .. } => "CREATE SCHEMA",
         Define::AlterSchema { .. } => "ALTER SCHEMA",
+        Define::Comment(_) => "COMMENT",
         Define::Rename(rename) => match rename.kind {
             DropKind::Index => "ALTER INDEX",
             DropKind::Sequence => "ALTER SEQUENCE",

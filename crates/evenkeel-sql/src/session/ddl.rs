@@ -27,7 +27,17 @@ use crate::types::SqlType;
 impl Session {
     /// Runs a definition within the current transaction.
     pub(super) async fn ddl(&mut self, define: &Define) -> SqlResult<()> {
+        self.define_one(define).await?;
+        if matches!(define, Define::Drop(_) | Define::AlterTable(_)) {
+            let (catalog, txn, ddl) = self.ddl_parts()?;
+            catalog.drop_comments(txn, ddl).await?;
+        }
+        Ok(())
+    }
+
+    async fn define_one(&mut self, define: &Define) -> SqlResult<()> {
         match define {
+            Define::Comment(comment) => self.comment_on(comment).await,
             Define::CreateTable(create) => self.create_table(create).await,
             Define::CreateTableAs(_) => Err(SqlError::internal("CREATE TABLE AS is run elsewhere")),
             Define::CreateIndex(create) => self.create_index(create).await,
@@ -187,6 +197,7 @@ impl Session {
             self.notice("NOTICE", SqlState::DUPLICATE_TABLE, message);
             return Ok(());
         };
+        self.put_copied_comments(&made, &like).await?;
         for index in &like.indexes {
             let (catalog, txn, ddl) = self.ddl_parts()?;
             let index = index.over(&made.columns)?;

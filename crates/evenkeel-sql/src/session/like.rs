@@ -6,6 +6,7 @@ use evenkeel_engine::{TableLockMode, WaitPolicy};
 use evenkeel_planner::ast::{LikeOptions, QualifiedName};
 
 use super::Session;
+use crate::catalog::comment::{CLASS, CONSTRAINTS, Subject};
 use crate::catalog::{
     ColumnInfo, Generated, IndexInfo, NewCheck, NewColumn, NewConstraint, NewIndex, NewIndexColumn,
     NewIndexKey, OwnSequence, TableInfo,
@@ -18,6 +19,15 @@ use crate::key::KeyColumn;
 pub(super) struct Copied {
     pub checks: Vec<NewCheck>,
     pub indexes: Vec<NewIndex>,
+    /// Comments on columns and on CHECK constraints, by their names.
+    pub comments: Vec<(CopiedPart, String, Arc<str>)>,
+}
+
+/// A part of a table that a copied comment is about.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum CopiedPart {
+    Column,
+    Check,
 }
 
 impl Session {
@@ -45,6 +55,9 @@ impl Session {
             });
             copied.checks.extend(checks);
         }
+        if options.comments {
+            self.copy_comments(&table, options, copied);
+        }
         if options.indexes {
             for index in &table.indexes {
                 let key = table.constraints.iter();
@@ -58,6 +71,51 @@ impl Session {
                     }),
                     None => copied.indexes.push(like_index(&table, index)),
                 }
+            }
+        }
+        Ok(())
+    }
+
+    fn copy_comments(&self, table: &TableInfo, options: LikeOptions, copied: &mut Copied) {
+        let view = self.view();
+        let words = |subject| view.comment(subject)?.text.clone();
+        for column in &table.columns {
+            let subject = Subject {
+                column: column.attnum,
+                ..Subject::of(CLASS, table.oid)
+            };
+            let text = words(subject);
+            let comment = |text| (CopiedPart::Column, column.name.to_string(), text);
+            copied.comments.extend(text.map(comment));
+        }
+        for check in table.checks.iter().filter(|_| options.constraints) {
+            let text = words(Subject::of(CONSTRAINTS, check.oid));
+            let comment = |text| (CopiedPart::Check, check.name.to_string(), text);
+            copied.comments.extend(text.map(comment));
+        }
+    }
+
+    /// Gives the parts of a new table the comments that LIKE has copied.
+    pub(super) async fn put_copied_comments(
+        &mut self,
+        table: &TableInfo,
+        copied: &Copied,
+    ) -> SqlResult<()> {
+        for (part, name, text) in &copied.comments {
+            let subject = match part {
+                CopiedPart::Column => table.column(name).map(|at| Subject {
+                    column: table.columns[at].attnum,
+                    ..Subject::of(CLASS, table.oid)
+                }),
+                CopiedPart::Check => {
+                    let found = table.checks.iter().find(|check| *check.name == **name);
+                    found.map(|check| Subject::of(CONSTRAINTS, check.oid))
+                }
+            };
+            if let Some(subject) = subject {
+                let (catalog, txn, ddl) = self.ddl_parts()?;
+                let text = Some(&**text);
+                catalog.set_comment(txn, ddl, subject, text, false).await?;
             }
         }
         Ok(())

@@ -10,6 +10,7 @@ pub mod api;
 mod backend_entry;
 mod columns;
 mod commands;
+mod comment;
 mod copy;
 mod create_as;
 mod cursors;

@@ -360,7 +360,7 @@ pub(super) fn is_missing(error: &SqlError) -> bool {
     [SqlState::UNDEFINED_TABLE, SqlState::INVALID_SCHEMA_NAME].contains(&error.sqlstate)
 }
 
-fn undefined_schema(name: &str) -> SqlError {
+pub(super) fn undefined_schema(name: &str) -> SqlError {
     let message = format!("schema \"{name}\" does not exist");
     SqlError::new(SqlState::INVALID_SCHEMA_NAME, message)
 }

@@ -2,6 +2,7 @@
 
 use super::names::relation_oid;
 use super::{Definition, arg, flag_arg, lax, number_arg, oid_arg, strict, text_arg};
+use crate::catalog::comment::{CLASS, Subject};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pg_catalog::foreign_keys;
 use crate::pg_catalog::quote::quote_ident;
@@ -32,8 +33,8 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     lax("pg_get_statisticsobjdef_columns", nothing),
     strict("pg_get_serial_sequence", serial_sequence),
     lax("obj_description", description),
-    lax("col_description", nothing),
-    lax("shobj_description", nothing),
+    strict("col_description", column_description),
+    lax("shobj_description", description),
     strict("pg_relation_is_publishable", |snapshot, args| {
         let relation = snapshot.relation(super::relation_arg(snapshot, args, 0)?);
         Ok(Datum::Bool(matches!(relation, Some(Relation::Table(_)))))
@@ -130,14 +131,32 @@ fn proc(args: &[Datum], part: fn(&builtin::ProcDef) -> &'static str) -> SqlResul
     Ok(proc.map_or(Datum::Null, |proc| Datum::Text(part(proc).to_owned())))
 }
 
-/// `obj_description(oid, catalog)`; without a catalog nothing is known.
+/// `obj_description(oid, catalog)` and `shobj_description`; without a catalog that of an object in
+/// any of them.
 fn description(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
-    let (Datum::Text(catalog), false) = (arg(args, 1), arg(args, 0).is_null()) else {
+    if args.iter().any(Datum::is_null) {
         return Ok(Datum::Null);
+    }
+    let object = oid_arg(args, 0)?;
+    let found = match args.get(1) {
+        Some(Datum::Text(catalog)) => {
+            let class = relations::find("pg_catalog", catalog).map_or(0, |def| def.oid);
+            shared_rows::description(snapshot, Subject::of(class, object))
+        }
+        _ => shared_rows::descriptions_of(snapshot, object),
     };
-    let class = relations::find("pg_catalog", catalog).map_or(0, |def| def.oid);
-    let found = shared_rows::description(snapshot, oid_arg(args, 0)?, class);
-    Ok(found.map_or(Datum::Null, |text| Datum::Text(text.to_owned())))
+    Ok(found.map_or(Datum::Null, |text| Datum::Text(text.to_string())))
+}
+
+/// `col_description(table, column)`
+fn column_description(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
+    let column = i16::try_from(number_arg(args, 1)?).unwrap_or_default();
+    let subject = Subject {
+        column,
+        ..Subject::of(CLASS, oid_arg(args, 0)?)
+    };
+    let found = shared_rows::description(snapshot, subject);
+    Ok(found.map_or(Datum::Null, |text| Datum::Text(text.to_string())))
 }
 
 /// `pg_get_serial_sequence(table, column)`

@@ -1,0 +1,78 @@
+//! COMMENT ON.
+
+use super::cursor::Parser;
+use super::keywords::Kw;
+use super::token::Tok;
+use crate::ast::{Comment, Commented, Define, RelationKind};
+use crate::error::PlanResult;
+
+impl Parser<'_> {
+    /// Whether COMMENT ON is followed by a kind of object that can have one.
+    pub(super) fn is_commented(&self) -> bool {
+        let Tok::Key(kind) = self.peek_at(2) else {
+            return false;
+        };
+        let of_domain = || {
+            let words = (self.peek_at(4), self.peek_at(5), self.peek_at(6));
+            words.0 == Tok::Key(Kw::On)
+                && words.1 == Tok::Key(Kw::Domain)
+                && words.2 != Tok::Key(Kw::Is)
+        };
+        match kind {
+            Kw::Constraint => !of_domain(),
+            Kw::Table
+            | Kw::Index
+            | Kw::Sequence
+            | Kw::View
+            | Kw::Column
+            | Kw::Schema
+            | Kw::Database
+            | Kw::Extension => true,
+            _ => false,
+        }
+    }
+
+    /// Behind COMMENT ON.
+    pub(super) fn comment_on(&mut self) -> PlanResult<Define> {
+        let on = match self.peek() {
+            Tok::Key(Kw::Table) => self.commented_relation(RelationKind::Table)?,
+            Tok::Key(Kw::Index) => self.commented_relation(RelationKind::Index)?,
+            Tok::Key(Kw::Sequence) => self.commented_relation(RelationKind::Sequence)?,
+            Tok::Key(Kw::View) => self.commented_relation(RelationKind::View)?,
+            Tok::Key(Kw::Column) => {
+                self.bump();
+                Commented::Column(self.qualified_name()?)
+            }
+            Tok::Key(Kw::Constraint) => {
+                self.bump();
+                let name = self.col_id()?;
+                self.expect_key(Kw::On)?;
+                Commented::Constraint(name, self.qualified_name()?)
+            }
+            Tok::Key(Kw::Schema) => {
+                self.bump();
+                Commented::Schema(self.col_id()?)
+            }
+            Tok::Key(Kw::Database) => {
+                self.bump();
+                Commented::Database(self.col_id()?)
+            }
+            Tok::Key(Kw::Extension) => {
+                self.bump();
+                Commented::Extension(self.col_id()?)
+            }
+            _ => return Err(self.unexpected()),
+        };
+        self.expect_key(Kw::Is)?;
+        let text = match self.accept_key(Kw::Null) {
+            true => None,
+            false => Some(self.string()?),
+        };
+        Ok(Define::Comment(Comment { on, text }))
+    }
+
+    fn commented_relation(&mut self, kind: RelationKind) -> PlanResult<Commented> {
+        self.bump();
+        Ok(Commented::Relation(kind, self.qualified_name()?))
+    }
+}
