@@ -4,56 +4,14 @@ use std::sync::Arc;
 
 use evenkeel_engine::{Tid, Transaction};
 
+use super::comment_info::{
+    CLASS, CONSTRAINTS, CommentInfo, EXTENSIONS, NAMESPACES, PLPGSQL, Subject,
+};
 use super::fields::Fields;
 use super::state::{CatalogChange, CatalogState};
 use super::{Catalog, DdlLog, Oid, TableInfo};
 use crate::error::SqlResult;
 use crate::types::Datum;
-
-/// Oids of the catalogs that name the kinds of objects.
-pub const CLASS: Oid = 1259;
-/// `pg_constraint`
-pub const CONSTRAINTS: Oid = 2606;
-/// `pg_namespace`
-pub const NAMESPACES: Oid = 2615;
-/// `pg_database`
-pub const DATABASES: Oid = 1262;
-/// `pg_extension`
-pub const EXTENSIONS: Oid = 3079;
-
-/// The extension that every database has.
-pub const PLPGSQL: Oid = 12_771;
-
-/// An object that has a comment: the catalog that it is in, and its oid; of a column the table's
-/// oid and its number, which is 0 for all else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Subject {
-    /// Oid of the catalog.
-    pub class: Oid,
-    /// Oid in it.
-    pub object: Oid,
-    /// Number of a column.
-    pub column: i16,
-}
-
-impl Subject {
-    /// A whole object.
-    pub fn of(class: Oid, object: Oid) -> Subject {
-        Subject {
-            class,
-            object,
-            column: 0,
-        }
-    }
-}
-
-/// A comment.
-#[derive(Debug)]
-pub struct CommentInfo {
-    /// `None`: the one that the object has in a new database was taken away.
-    pub text: Option<Arc<str>>,
-    place: Tid,
-}
 
 /// A row of `pg_description`, decoded.
 pub(super) fn read_comment(place: Tid, values: Vec<Datum>) -> SqlResult<CatalogChange> {

@@ -7,7 +7,8 @@
 mod alter;
 mod check;
 mod columns;
-pub mod comment;
+mod comment;
+pub mod comment_info;
 mod counts;
 mod create;
 mod drop;

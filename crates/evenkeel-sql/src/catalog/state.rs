@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use evenkeel_engine::Database;
 
-use super::comment::{CommentInfo, Subject};
+use super::comment_info::{CommentInfo, Subject};
 use super::{
     ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID,
     PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo,

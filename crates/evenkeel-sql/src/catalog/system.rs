@@ -37,13 +37,10 @@ const EXTENSION_OID: Oid = 3079;
 const NAMESPACE_OID: Oid = 2615;
 const SEQUENCE_OID: Oid = 2224;
 const STATISTIC_OID: Oid = 2619;
-/// No object of PostgreSQL's has this oid.
+// No object of PostgreSQL's has one of these oids.
 const COUNTS_OID: Oid = 9901;
-/// No object of PostgreSQL's has this oid.
 const CHECKS_OID: Oid = 9902;
-/// No object of PostgreSQL's has this oid.
 const FOREIGN_KEYS_OID: Oid = 9903;
-/// No object of PostgreSQL's has this oid.
 const LARGE_OID: Oid = 9907;
 const CATALOG_FILLFACTOR: u8 = 100;
 /// Columns of `pg_class` as it is stored.
@@ -56,13 +53,6 @@ const OPTION_DESCENDING: u32 = 1;
 const OPTION_NULLS_FIRST: u32 = 2;
 /// Numbers in a row of counts.
 pub(super) const COUNTS_KEPT: usize = 25;
-
-/// The columns of a row of counts: the table's oid and the numbers.
-fn counts_columns() -> Vec<SqlType> {
-    let mut columns = vec![SqlType::Oid];
-    columns.extend([SqlType::Int8; COUNTS_KEPT]);
-    columns
-}
 
 /// One catalog table.
 pub(super) struct SystemTable {
@@ -521,7 +511,7 @@ impl SystemTables {
             )?,
             large: open(LARGE_OID, &[Oid, Oid, Oid, Int8, Int8])?,
             description: open(DESCRIPTION_OID, &[Oid, Oid, Int4, Text])?,
-            counts: open(COUNTS_OID, &counts_columns())?,
+            counts: open(COUNTS_OID, &[&[Oid][..], &[Int8; COUNTS_KEPT]].concat())?,
         })
     }
 

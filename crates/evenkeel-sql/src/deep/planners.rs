@@ -20,8 +20,8 @@ const PROMPT_FOR: Duration = Duration::from_millis(100);
 /// How often a session that waits for its plan looks at its cancel flag.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Threads that plan statements, each on a deep stack, so that neither a server's threads wait for a
-/// plan nor a plan for them.
+/// Threads that plan statements, each on a deep stack, so that neither a server's threads wait for
+/// a plan nor a plan for them.
 ///
 /// A session that is cancelled gives its plan up at once; the thread ends when the planner looks at
 /// the flag the next time, until then as one of the overdue ones. When all places are taken, others

@@ -10,7 +10,7 @@ use super::view::{
     PG_CATALOG, PUBLIC,
 };
 use crate::catalog::CatalogState;
-use crate::catalog::comment::{
+use crate::catalog::comment_info::{
     CLASS, CONSTRAINTS, DATABASES, EXTENSIONS as EXTENSIONS_CLASS, NAMESPACES, PLPGSQL, Subject,
 };
 use crate::error::SqlResult;

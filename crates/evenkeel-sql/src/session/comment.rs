@@ -7,7 +7,7 @@ use evenkeel_planner::ast::{Comment, Commented, QualifiedName, RelationKind};
 
 use super::Session;
 use super::schemas::undefined_schema;
-use crate::catalog::comment::{
+use crate::catalog::comment_info::{
     CLASS, CONSTRAINTS, DATABASES, EXTENSIONS, NAMESPACES, PLPGSQL, Subject,
 };
 use crate::catalog::{Relation, TableInfo};

@@ -6,7 +6,7 @@ use evenkeel_engine::{TableLockMode, WaitPolicy};
 use evenkeel_planner::ast::{LikeOptions, QualifiedName};
 
 use super::Session;
-use crate::catalog::comment::{CLASS, CONSTRAINTS, Subject};
+use crate::catalog::comment_info::{CLASS, CONSTRAINTS, Subject};
 use crate::catalog::{
     ColumnInfo, Generated, IndexInfo, NewCheck, NewColumn, NewConstraint, NewIndex, NewIndexColumn,
     NewIndexKey, OwnSequence, TableInfo,

@@ -2,7 +2,7 @@
 
 use super::names::relation_oid;
 use super::{Definition, arg, flag_arg, lax, number_arg, oid_arg, strict, text_arg};
-use crate::catalog::comment::{CLASS, Subject};
+use crate::catalog::comment_info::{CLASS, Subject};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pg_catalog::foreign_keys;
 use crate::pg_catalog::quote::quote_ident;
