@@ -2,7 +2,7 @@
 //!
 //! Statements are parsed, walked, optimised, evaluated and dropped by functions that recurse. The
 //! bounds of `evenkeel_planner::parser` limit how deep; everything below that depth runs on a stack
-//! of [`STACK_BYTES`], whichever thread it is on.
+//! of half a gibibyte, whichever thread it is on.
 //!
 //! Entry points: [`on_deep_stack`], [`Deep`], [`Planners`]. The rules are in the README beside
 //! this file.

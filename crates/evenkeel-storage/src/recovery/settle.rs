@@ -5,7 +5,7 @@ use super::analysis::{Analysis, LogScan};
 use super::lists::PageLists;
 use crate::core::Core;
 use crate::error::{StorageError, StorageResult};
-use crate::ids::{Fork, PageId};
+use crate::ids::{Fork, Lsn, PageId};
 
 /// Removes, makes and cuts files as the log has it. Nobody uses them yet.
 pub(super) fn files(core: &Core, analysis: &Analysis) -> StorageResult<()> {
@@ -53,7 +53,11 @@ pub(super) fn lists(
     };
     let manifest = core.pool.files().manifest();
     let home = match trusts_homes && !lists.keeps_all {
-        true => lists.leave_out_home(|page| manifest.last_written(page)),
+        true => lists.leave_out_home(|page| match core.pool.damaged().get(page) {
+            None => manifest.last_written(page),
+            // It is set aside until a record that has all of it is met (QRT-3).
+            Some(_) => Lsn::ZERO,
+        }),
         false => 0,
     };
     let mut lengths = vec![0_u32; lists.forks().len()];

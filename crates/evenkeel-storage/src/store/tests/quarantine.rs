@@ -445,6 +445,25 @@ fn a_page_is_zeroed_by_a_command_that_is_logged_and_redone() {
     assert_eq!(value(&store, victim.file, 2).expect("whole"), 96);
 }
 
+/// REC-18 leaves pages at home alone, but not one whose replacement redo has to meet.
+#[test]
+fn a_page_that_was_replaced_and_went_home_is_not_set_aside_again() {
+    let (disk, victim) = one_damaged(65);
+    let store = open_plain(&disk);
+    store.recovery_finished().expect("finished");
+    assert_eq!(set_aside(&store), [victim]);
+    let hold = store.hold_redo_here();
+    store.zero_damaged_page(victim).expect("zeroed");
+    store.checkpoint(CheckpointMode::Fast).expect("checkpoint");
+    let kept = quarantine::list(&disk, &dir()).expect("listed");
+    assert_eq!(kept.len(), 1, "the redo point is behind its replacement");
+    let image = disk.crash(3);
+    drop((hold, store));
+    let store = open_plain(&image);
+    assert_eq!(value(&store, victim.file, 2).expect("readable"), 0);
+    assert!(set_aside(&store).is_empty());
+}
+
 /// Lays a zeroed page out.
 fn init_pages_again(store: &Store, fork: &ForkHandle, block: u32) {
     let mut page = fork.write(BlockNumber(block)).expect("page");
