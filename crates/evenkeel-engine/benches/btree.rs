@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use evenkeel_engine::btree::{
-    self, BTree, Direction, LeafBatch, Liveness, TreeBuilder, TreeReader, UniqueCheck, Visit,
+    self, BTree, Direction, LeafBatch, Liveness, TreeBuilder, UniqueCheck, Visit,
 };
-use evenkeel_engine::{Tid, Xid};
+use evenkeel_engine::{Config, Database, Isolation, Snapshot, Tid, Xid};
 use evenkeel_io::{FileDisk, IoMethod};
 use evenkeel_storage::page::PageMut;
 use evenkeel_storage::{
@@ -104,7 +104,7 @@ fn inserts(c: &mut Criterion, store: &Arc<Store>) {
     });
 }
 
-fn reads(c: &mut Criterion, tree: &BTree) {
+fn reads(c: &mut Criterion, tree: &BTree, snapshot: &Snapshot) {
     let mut next: u64 = 0;
     c.bench_function("btree: look-up, random", |b| {
         b.iter(|| {
@@ -115,7 +115,7 @@ fn reads(c: &mut Criterion, tree: &BTree) {
                 Ok(Visit::Stop)
             };
             let key = scattered(next % ROWS);
-            tree.lookup(TreeReader::alone(), &key, visit)
+            tree.lookup(snapshot.into(), &key, visit)
                 .expect("a look-up");
             assert_eq!(found, 1);
         });
@@ -127,7 +127,7 @@ fn reads(c: &mut Criterion, tree: &BTree) {
             b.iter(|| {
                 let mut batch = LeafBatch::new();
                 let all = (Bound::Unbounded, Bound::Unbounded);
-                let mut scan = tree.scan(TreeReader::alone(), all, direction);
+                let mut scan = tree.scan(snapshot.into(), all, direction);
                 let mut count = 0;
                 while scan.next_page(&mut batch).expect("a page") {
                     count += batch.len() as u64;
@@ -149,7 +149,14 @@ fn btree(c: &mut Criterion) {
     let disk = Arc::new(FileDisk::new(IoMethod::Sync));
     let store = Store::open(disk, dir.path(), config, Arc::new(Client)).expect("a store");
     inserts(c, &store);
-    reads(c, &loaded(&store));
+    // Nobody writes the trees: the snapshot of another database does.
+    let other = dir.path().join("other");
+    let disk = Arc::new(FileDisk::new(IoMethod::Sync));
+    let db = Database::open(disk, &other, Config::default());
+    let db = db.expect("a database");
+    let mut txn = db.begin(Isolation::RepeatableRead).expect("a transaction");
+    let snapshot = txn.snapshot().expect("a snapshot");
+    reads(c, &loaded(&store), &snapshot);
     let mut loads = c.benchmark_group("btree: load");
     loads.throughput(Throughput::Elements(ROWS)).sample_size(10);
     loads.bench_function("ascending", |b| {

@@ -169,7 +169,7 @@ impl CancelFlag {
         self.raise(TIMED_OUT);
     }
 
-    /// Raises the flag because the server ends: 57P01.
+    /// Raises the flag because the server or the session ends: 57P01.
     pub fn shut_down(&self) {
         self.raise(SHUT_DOWN);
     }

@@ -4,6 +4,7 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use evenkeel_tests::server::{TestServer, client_runtime, evenkeel};
@@ -337,6 +338,59 @@ fn a_truncated_file_is_an_error_of_its_table_and_not_fewer_rows() {
     assert!(check.status.success(), "{}{}", check.stdout, check.stderr);
 }
 
+/// The file of `pg_class`, cut short or zeroed, after a crash and after a clean end: no start takes
+/// the tables in it for gone.
+#[test]
+fn a_catalog_that_is_damaged_is_named_and_not_empty() {
+    for (killed, damage) in [false, true].into_iter().flat_map(|killed| {
+        let damages = ["empty", "one page less", "zeroed", "missing"];
+        damages.map(|damage| (killed, damage))
+    }) {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        let server = TestServer::start(&data, &["fsync=off"]);
+        let tables = (0..200).map(|n| format!("CREATE TABLE t{n} (a int); "));
+        server.psql(&tables.collect::<String>()).ok();
+        server.psql("INSERT INTO t7 VALUES (7); CHECKPOINT").ok();
+        server.psql("CREATE TABLE late (a int)").ok();
+        match killed {
+            true => server.kill(),
+            false => assert!(server.stop().success()),
+        }
+        let file = data.join("base/1259");
+        let length = std::fs::metadata(&file).unwrap().len();
+        match damage {
+            "missing" => std::fs::remove_file(&file).unwrap(),
+            "zeroed" => std::fs::write(&file, vec![0; length as usize]).unwrap(),
+            _ => {
+                let left = if damage == "empty" { 0 } else { length - 8192 };
+                let open = std::fs::File::options().write(true).open(&file).unwrap();
+                open.set_len(left).unwrap();
+            }
+        }
+        let case = format!("{damage}, killed: {killed}");
+        let report = evenkeel(&["check", &data.display().to_string()]);
+        match TestServer::try_start(&data, &["fsync=off"]) {
+            Err(says) => assert!(says.contains("1259"), "{case}: {says}"),
+            Ok(server) => {
+                // The log had all of it.
+                let read = server
+                    .psql("SELECT a FROM t7; SELECT count(*) FROM late")
+                    .ok();
+                assert_eq!(
+                    read.split_whitespace().collect::<Vec<_>>(),
+                    ["7", "0"],
+                    "{case}"
+                );
+                assert!(killed, "{case}: damage that nobody saw");
+            }
+        }
+        if !killed {
+            assert!(!report.status.success(), "{case}: {}", report.stdout);
+        }
+    }
+}
+
 #[test]
 fn a_log_that_ends_in_rubbish_ends_there() {
     let dir = tempfile::tempdir().unwrap();
@@ -533,26 +587,70 @@ fn a_cancelled_statement_ends_and_leaves_nothing() {
     });
 }
 
+/// Statements that take long: to run, and to understand.
+fn long_statements() -> [String; 2] {
+    let checks: Vec<String> = (0..20_000).map(|n| format!("CHECK (a <> {n})")).collect();
+    [
+        "INSERT INTO t SELECT g FROM generate_series(1, 200000000) g".to_owned(),
+        format!("CREATE TABLE checked (a int, {})", checks.join(", ")),
+    ]
+}
+
+/// Runs a statement that `end` ends half a second later, and how long after it.
+async fn ended_by<T: Send + 'static>(
+    url: &str,
+    long: &str,
+    end: impl FnOnce() -> T + Send + 'static,
+) -> (T, Duration) {
+    let (client, driver) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(driver);
+    let ender = tokio::task::spawn_blocking(move || {
+        std::thread::sleep(Duration::from_millis(500));
+        (Instant::now(), end())
+    });
+    let error = client.batch_execute(long).await.unwrap_err();
+    let now = Instant::now();
+    let error = error.as_db_error().unwrap_or_else(|| panic!("{error:?}"));
+    assert_eq!((error.severity(), error.code().code()), ("FATAL", "57P01"));
+    assert_eq!(
+        error.message(),
+        "terminating connection due to administrator command"
+    );
+    let (then, ended) = ender.await.unwrap();
+    (ended, now - then)
+}
+
 #[test]
 fn a_statement_under_way_is_told_that_the_server_ends() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
-    server.psql("CREATE TABLE t (a bigint)").ok();
-    client_runtime().block_on(async {
-        let (client, driver) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
-        tokio::spawn(driver);
-        let stop = tokio::task::spawn_blocking(move || {
-            std::thread::sleep(Duration::from_millis(500));
-            server.stop()
-        });
-        let long = "INSERT INTO t SELECT g FROM generate_series(1, 200000000) g";
-        let error = client.batch_execute(long).await.unwrap_err();
-        let error = error.as_db_error().unwrap();
-        assert_eq!((error.severity(), error.code().code()), ("FATAL", "57P01"));
-        assert_eq!(
-            error.message(),
-            "terminating connection due to administrator command"
+    for long in long_statements() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+        server.psql("CREATE TABLE t (a bigint)").ok();
+        let url = server.url();
+        let (status, took) =
+            client_runtime().block_on(ended_by(&url, &long, move || server.stop()));
+        assert!(
+            status.success() && took < Duration::from_secs(2),
+            "{took:?}"
         );
-        assert!(stop.await.unwrap().success());
-    });
+    }
+}
+
+#[test]
+fn a_session_under_way_is_ended_by_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Arc::new(TestServer::start(&dir.path().join("data"), &["fsync=off"]));
+    server.psql("CREATE TABLE t (a bigint)").ok();
+    for long in long_statements() {
+        let other = Arc::clone(&server);
+        let end = move || {
+            let active = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                 WHERE state = 'active' AND pid <> pg_backend_pid()";
+            other.psql(active).ok()
+        };
+        let (ended, took) = client_runtime().block_on(ended_by(&server.url(), &long, end));
+        assert_eq!(ended.trim(), "t");
+        assert!(took < Duration::from_secs(2), "{took:?}");
+    }
+    assert_eq!(server.psql("SELECT count(*) FROM t").ok().trim(), "0");
 }

@@ -9,8 +9,11 @@ use evenkeel_tests::quiet::{self, Quiet, connect, head, limit, outcome, value};
 use evenkeel_tests::server::{TestServer, client_runtime};
 use tokio_postgres::{Client, NoTls};
 
-/// A statement that was cancelled ends within a tenth of a second; with room for a busy machine.
-const CANCELLED_WITHIN: Duration = Duration::from_secs(1);
+/// A statement that was cancelled ends within a tenth of a second; with room for eight sessions
+/// beside it, and the more the busier the machine is.
+fn cancelled_within(limit: Duration) -> Duration {
+    limit / 4
+}
 
 async fn prepare_tables(client: &Client) {
     let setup = "CREATE TABLE t (a int PRIMARY KEY, b int, c text);
@@ -182,6 +185,8 @@ fn endless() -> Vec<&'static str> {
         "SELECT x.b, sum(y.a) FROM t x, t y, t z GROUP BY x.b",
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r",
         "INSERT INTO t SELECT -(x.a * 20000 + y.a), 0, '' FROM t x, t y",
+        "CREATE INDEX ON t (length(repeat(c, 1000000)))",
+        "SELECT count(DISTINCT (SELECT jsonb_agg(y.c || x.a) FROM t y)) FROM t x",
         "UPDATE t SET b = s.n FROM (SELECT count(*)::int AS n FROM t x, t y, t z) s WHERE t.a = 1",
     ]
 }
@@ -235,7 +240,9 @@ fn whatever_runs_ends_soon_after_it_is_cancelled() {
             let ended = outcome(&client, sql).await;
             let took = canceller.await.unwrap().elapsed();
             assert_eq!(ended, "57014", "{sql}");
-            assert!(took < CANCELLED_WITHIN, "{took:?} after its cancel: {sql}");
+            let within = cancelled_within(limit);
+            println!("{took:?} {}", head(sql));
+            assert!(took < within, "{took:?} after its cancel: {sql}");
         }
         let slowest = quiet.end().await;
         assert!(slowest < limit, "{slowest:?} of {limit:?}");

@@ -81,6 +81,39 @@ fn what_a_statement_gathers_is_bounded_and_the_next_one_runs() {
 }
 
 #[test]
+fn savepoints_are_charged() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(&dir.path().join("data"), &[]);
+    let mut client = RawClient::session(server.port());
+    client.query("BEGIN");
+    let thousand = "SAVEPOINT s; ".repeat(1000);
+    let mut sets = (0..500).map(|_| client.query(&thousand));
+    let refused = |answers: &Vec<Answer>| error_state(answers).is_some();
+    assert_refused(&sets.find(refused).expect("savepoints without end"));
+    assert!(server.resident() < 320 * MIB, "{}", server.resident() / MIB);
+    client.query("ROLLBACK");
+    client.query("BEGIN");
+    assert!(error_state(&client.query(&thousand)).is_none());
+}
+
+#[test]
+fn an_analyze_takes_a_sample_that_fits_into_its_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(&dir.path().join("data"), &[]);
+    let mut client = RawClient::session(server.port());
+    client.value("CREATE TABLE t (a int, b text)");
+    let fill = "INSERT INTO t SELECT g, repeat(g::text, 1800 / length(g::text))
+         FROM generate_series(1, 35000) g";
+    client.value(fill);
+    let before = server.resident();
+    client.value("ANALYZE t");
+    let most = before + 48 * MIB;
+    assert!(server.resident() < most, "{}", server.resident() / MIB);
+    let distinct = "SELECT n_distinct FROM pg_stats WHERE attname = 'a'";
+    assert_eq!(client.value(distinct), "-1");
+}
+
+#[test]
 fn values_are_charged_while_they_are_made() {
     let dir = tempfile::tempdir().unwrap();
     let server = start(&dir.path().join("data"), &[]);

@@ -51,9 +51,8 @@ impl<'a> From<&'a Snapshot> for TreeReader<'a> {
 }
 
 impl TreeReader<'_> {
-    /// Of a tree that nobody writes or vacuums as long as it is read: one that is verified or
-    /// measured alone.
-    pub fn alone() -> TreeReader<'static> {
+    /// Of a tree that nobody writes or vacuums as long as it is read: one that is verified.
+    pub(crate) fn alone() -> TreeReader<'static> {
         TreeReader(None)
     }
 

@@ -55,10 +55,12 @@ enum Standing {
 
 impl Build<'_> {
     /// Adds the entries of the versions that were collected from a page.
-    fn enter(&mut self, block: BlockNumber) -> EngineResult<()> {
+    fn enter(&mut self, txn: &Transaction, block: BlockNumber) -> EngineResult<()> {
         let (mut key, mut newest) = (Vec::new(), Vec::new());
         let mut before: Option<(u16, KeyKind)> = None;
         for (at, (slot, standing)) in self.versions.iter().enumerate() {
+            // An expression of one row may take as long as many pages without any.
+            txn.check_cancel()?;
             key.clear();
             let kind = self.index.key.key(self.rows.row(at), &mut key)?;
             let older = before.filter(|(root, _)| root == slot);
@@ -110,7 +112,7 @@ impl Table {
                 let page = self.heap().read_with(BlockNumber(block), pass.ring())?;
                 self.collect(txn, &mut build, &page)?;
             }
-            build.enter(BlockNumber(block))?;
+            build.enter(txn, BlockNumber(block))?;
         }
         drop(pass);
         let mut builder = TreeBuilder::new(store, xid, index.file, FILLFACTOR)?;

@@ -12,6 +12,7 @@ use crate::error::EngineResult;
 use crate::heap::horizon_xids::HorizonXids;
 use crate::heap::layout::{HeapRead, LpState, TupleHeader};
 use crate::heap::prune::{RowState, row_state};
+use crate::memory::{Reservation, SessionMemory};
 use crate::stats::{AnalyzePhase, AnalyzeProgress, AnalyzeTask};
 use crate::ticket::CancelFlag;
 use crate::transaction::Transaction;
@@ -19,6 +20,15 @@ use crate::types::Tid;
 
 /// Blocks between two looks at cancel flag and progress, and read ahead of use.
 const STEP: usize = 32;
+/// Bytes of a sampled row beside its own, with those of its values while a column is worked on.
+const ROW_BYTES: usize = size_of::<(Tid, Box<[u8]>)>() + 128;
+/// A sample that would have to be smaller for want of memory is refused.
+const FEWEST: usize = 300;
+
+/// Bytes that a sampled row is charged with: its own, and those of its values decoded.
+fn charged(row: &[u8]) -> usize {
+    ROW_BYTES + 2 * row.len()
+}
 
 /// How a sample is taken.
 #[derive(Clone, Debug, Default)]
@@ -33,10 +43,12 @@ pub struct SampleOptions {
     pub cost: Option<Arc<CostBalance>>,
     /// Ends it early.
     pub cancel: Option<CancelFlag>,
+    /// The budget that its rows are charged to; none for work of no session.
+    pub memory: Option<Arc<SessionMemory>>,
 }
 
 /// A random sample of a table's rows.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Sample {
     /// The rows, in the order in which they lie in the table.
     pub rows: Vec<(Tid, Box<[u8]>)>,
@@ -48,6 +60,8 @@ pub struct Sample {
     pub live_sampled: u64,
     /// Rows that are dead on the blocks looked at.
     pub dead_sampled: u64,
+    /// The charge of the rows.
+    pub charge: Option<Reservation>,
 }
 
 impl Sample {
@@ -107,16 +121,43 @@ struct Reservoir<'a> {
 }
 
 impl Reservoir<'_> {
-    fn offer(&mut self, tid: Tid, row: &[u8]) {
-        self.sample.live_sampled += 1;
-        if self.sample.rows.len() < self.most {
+    fn offer(&mut self, tid: Tid, row: &[u8]) -> EngineResult<()> {
+        let sample = &mut self.sample;
+        sample.live_sampled += 1;
+        if sample.rows.len() < self.most {
+            self.charge(row)?;
             self.sample.rows.push((tid, row.into()));
-            return;
+            return Ok(());
         }
-        let at = self.random.below(self.sample.live_sampled) as usize;
-        if let Some(place) = self.sample.rows.get_mut(at) {
-            *place = (tid, row.into());
+        let at = self.random.below(sample.live_sampled) as usize;
+        if let Some(place) = sample.rows.get_mut(at) {
+            let old = std::mem::replace(place, (tid, row.into()));
+            if let Some(charge) = &mut sample.charge {
+                charge.shrink(charged(&old.1));
+            }
+            self.charge(row)?;
         }
+        Ok(())
+    }
+
+    /// Charges a row. Without memory for it the sample becomes half as large: a random half of the
+    /// rows it has, and each to come as likely as before.
+    fn charge(&mut self, row: &[u8]) -> EngineResult<()> {
+        let Some(charge) = &mut self.sample.charge else {
+            return Ok(());
+        };
+        while let Err(refused) = charge.grow(charged(row)) {
+            let rows = &mut self.sample.rows;
+            self.most = rows.len() / 2;
+            if self.most < FEWEST {
+                return Err(refused.into());
+            }
+            while rows.len() > self.most {
+                let at = self.random.below(rows.len() as u64) as usize;
+                charge.shrink(charged(&rows.swap_remove(at).1));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -124,7 +165,7 @@ impl Table {
     /// Takes a random sample of the rows that are live now, to the transaction.
     ///
     /// # Errors
-    /// `Cancelled`; damage; storage failures.
+    /// `Cancelled`; `OutOfMemory`; damage; storage failures.
     pub fn sample(
         &self,
         txn: &Transaction,
@@ -143,6 +184,7 @@ impl Table {
             sample: Sample {
                 blocks,
                 blocks_sampled: chosen.len() as u32,
+                charge: options.memory.as_ref().map(Reservation::new),
                 ..Sample::default()
             },
             most: options.rows,
@@ -195,7 +237,7 @@ impl Table {
             match state {
                 Some(RowState::Live) => {
                     if let Some((offset, length)) = guard.tuple_at(slot) {
-                        reservoir.offer(Tid::new(block, slot), guard.row(offset, length));
+                        reservoir.offer(Tid::new(block, slot), guard.row(offset, length))?;
                     }
                 }
                 Some(RowState::Dead) => reservoir.sample.dead_sampled += 1,
@@ -264,6 +306,39 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_without_memory_is_smaller_and_as_even() {
+        let mut random = Random(11);
+        let memory = crate::memory::ServerMemory::unlimited().session(1 << 20);
+        let mut reservoir = Reservoir {
+            sample: Sample {
+                charge: Some(Reservation::new(&memory)),
+                ..Sample::default()
+            },
+            most: 30_000,
+            random: &mut random,
+        };
+        for number in 0..100_000 {
+            let tid = Tid::new(BlockNumber(number), 1);
+            reservoir.offer(tid, &[0; 100]).unwrap();
+        }
+        let rows = &reservoir.sample.rows;
+        assert!((1200..3000).contains(&rows.len()), "{}", rows.len());
+        let early = rows.iter().filter(|(tid, _)| tid.block.0 < 50_000).count();
+        assert!((rows.len() / 2).abs_diff(early) < 150, "{early}");
+        assert!(memory.used() <= memory.limit());
+        // One that cannot even have a few rows is refused.
+        let tight = crate::memory::ServerMemory::unlimited().session(64 << 10);
+        reservoir.sample = Sample {
+            charge: Some(Reservation::new(&tight)),
+            ..Sample::default()
+        };
+        reservoir.most = 1000;
+        let offer = |number| reservoir.offer(Tid::new(BlockNumber(number), 1), &[0; 200]);
+        let refused = (0..1000).map(offer).find_map(Result::err).unwrap();
+        assert_eq!(refused.sqlstate(), "53200");
+    }
+
+    #[test]
     fn every_row_is_as_likely_as_any_other() {
         let mut random = Random(7);
         let mut counts = [0; 20];
@@ -274,7 +349,8 @@ mod tests {
                 random: &mut random,
             };
             for slot in 0..20 {
-                reservoir.offer(Tid::new(BlockNumber(0), slot), &[]);
+                let offered = reservoir.offer(Tid::new(BlockNumber(0), slot), &[]);
+                offered.unwrap();
             }
             let rows = reservoir.sample.rows;
             assert_eq!(rows.len(), 5);

@@ -247,15 +247,15 @@ impl Backend {
         self.cancel.cancel();
     }
 
-    /// Ends the running statement with 57P01, since the server ends.
+    /// Ends the running statement with 57P01, since the server or the session ends.
     pub fn shut_down(&self) {
         self.cancel.shut_down();
     }
 
-    /// Ends the session.
+    /// Ends the session; the statement under way with 57P01.
     pub fn terminate(&self) {
         self.end.raise();
-        self.cancel.cancel();
+        self.cancel.shut_down();
     }
 
     /// Flag that tells the session to end.

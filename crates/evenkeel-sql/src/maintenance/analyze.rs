@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use evenkeel_engine::memory::SessionMemory;
 use evenkeel_engine::stats::{AnalyzePhase, AnalyzeProgress, AnalyzeTask, Maintained};
 use evenkeel_engine::table::{Sample, SampleOptions};
 use evenkeel_engine::vacuum::CostBalance;
@@ -28,6 +29,8 @@ pub struct AnalyzeRequest {
     pub buffer_usage_limit: Option<u64>,
     /// Paces it.
     pub cost: Option<Arc<CostBalance>>,
+    /// The session's budget; none for work of no session.
+    pub memory: Option<Arc<SessionMemory>>,
     /// How it came about.
     pub request: Request,
 }
@@ -46,7 +49,7 @@ pub struct AnalyzeReport {
 /// skipped.
 ///
 /// # Errors
-/// The engine's; 57014.
+/// The engine's; 53200; 57014.
 pub fn analyze(
     catalog: &Catalog,
     oid: Oid,
@@ -66,7 +69,7 @@ pub fn analyze(
 /// Analyzes a table that the transaction has locked, as a part of it.
 ///
 /// # Errors
-/// The engine's; 57014.
+/// The engine's; 53200; 57014.
 pub fn analyze_in(
     catalog: &Catalog,
     txn: &mut Transaction,
@@ -84,11 +87,13 @@ pub fn analyze_in(
         buffer_usage_limit: wanted.buffer_usage_limit,
         cost: wanted.cost.clone(),
         cancel: Some(wanted.request.cancel.clone()),
+        memory: wanted.memory.clone(),
     };
     let mut sample = table.table.sample(txn, &options, &task)?;
     at(&task, &sample, AnalyzePhase::ComputingStatistics);
     let columns = columns_of(&table, &sample, wanted)?;
     let rows = std::mem::take(&mut sample.rows).len();
+    sample.charge = None;
     at(&task, &sample, AnalyzePhase::FinalizingAnalyze);
     let (visible, frozen) = table.table.visibility()?;
     let figure = |count: u32| i32::try_from(count).unwrap_or(i32::MAX);
@@ -142,15 +147,23 @@ fn columns_of(
         if !wanted.columns.is_empty() && !named {
             continue;
         }
-        wanted.request.cancel.check()?;
         let mut values = Vec::with_capacity(sample.rows.len());
-        for (_, row) in &sample.rows {
+        for (at, (_, row)) in sample.rows.iter().enumerate() {
+            if at % compute::STEP == 0 {
+                wanted.request.cancel.check()?;
+            }
             values.push(table.layout.read(row, position)?);
         }
         // A sample of nothing says nothing; what was known stays.
         if !values.is_empty() {
             let total = sample.live() as f64;
-            let stats = compute::column(column.ty, values, total, wanted.target);
+            let stats = compute::column(
+                column.ty,
+                values,
+                total,
+                wanted.target,
+                &wanted.request.cancel,
+            )?;
             columns.push((position, stats));
         }
     }

@@ -478,6 +478,7 @@ fn maintain(
             columns: Vec::new(),
             buffer_usage_limit: None,
             cost: Some(cost),
+            memory: None,
             request,
         };
         if let Some(report) = analyze(catalog, oid, &wanted)? {

@@ -4,7 +4,10 @@
 //! estimation of the number of distinct values of an attribute", 1998), and the most common
 //! values kept are those whose frequency in the sample cannot well be chance, as PostgreSQL does.
 
+use evenkeel_engine::CancelFlag;
+
 use crate::catalog::ColumnStats;
+use crate::error::SqlResult;
 use crate::types::{Datum, SqlType, TypeContext};
 use evenkeel_types::row::{EXTERNAL_BYTES, External};
 
@@ -14,6 +17,8 @@ const TOO_WIDE: usize = 1024;
 const LIST_BYTES: usize = 3500;
 /// Bytes of a frequency in the list beside the most common values.
 const FREQUENCY_BYTES: usize = 12;
+/// Values that are worked on between two looks at the flag that cancels.
+pub const STEP: usize = 8192;
 /// A number of distinct values above this share of the rows is kept as a share of them.
 const DISTINCT_SHARE: f64 = 0.1;
 
@@ -27,45 +32,35 @@ struct Group {
 /// The statistics of a column whose sampled values are `values`, in the order of the rows.
 /// Those that are kept outside of their rows are too wide. `total` is the number of rows of the
 /// table; `target` bounds the lists.
+///
+/// # Errors
+/// 57014
 pub fn column(
     ty: SqlType,
     values: Vec<Result<Datum, External>>,
     total: f64,
     target: usize,
-) -> ColumnStats {
+    cancel: &CancelFlag,
+) -> SqlResult<ColumnStats> {
     let rows = values.len();
     let mut stats = ColumnStats::unplaced();
     if rows == 0 {
-        return stats;
+        return Ok(stats);
     }
     let cx = TypeContext::default();
-    let (mut width, mut too_wide, mut nulls) = (0, 0, 0);
-    let mut kept: Vec<(usize, Datum)> = Vec::with_capacity(rows);
-    for (at, value) in values.into_iter().enumerate() {
-        let Ok(value) = value else {
-            width += EXTERNAL_BYTES;
-            too_wide += 1;
-            continue;
-        };
-        if value.is_null() {
-            nulls += 1;
-            continue;
-        }
-        let bytes = value_width(&value, ty, &cx);
-        width += bytes;
-        if bytes > TOO_WIDE {
-            too_wide += 1;
-        } else {
-            kept.push((at, value));
-        }
-    }
+    let Present {
+        mut kept,
+        width,
+        too_wide,
+        nulls,
+    } = present(ty, values, cancel)?;
     let present = rows - nulls;
     stats.null_frac = share(nulls, rows);
     if present == 0 {
-        return stats;
+        return Ok(stats);
     }
     stats.avg_width = i32::try_from(width / present).unwrap_or(i32::MAX);
-    kept.sort_by(|a, b| a.1.compare(&b.1));
+    sort(&mut kept, cancel)?;
     let groups = groups_of(&kept);
     stats.n_distinct = distinct(&groups, too_wide, (rows, nulls), total);
     let all_seen = too_wide == 0 && stats.n_distinct > 0.0;
@@ -94,7 +89,65 @@ pub fn column(
         stats.histogram = histogram(&kept, &groups, &common, bounds.saturating_sub(1));
     }
     stats.correlation = correlation(&kept);
-    stats
+    Ok(stats)
+}
+
+/// The values of a column that are not NULL.
+#[derive(Default)]
+struct Present {
+    /// Those that are not too wide, with their places.
+    kept: Vec<(usize, Datum)>,
+    /// Bytes of all.
+    width: usize,
+    too_wide: usize,
+    nulls: usize,
+}
+
+fn present(
+    ty: SqlType,
+    values: Vec<Result<Datum, External>>,
+    cancel: &CancelFlag,
+) -> SqlResult<Present> {
+    let cx = TypeContext::default();
+    let mut found = Present::default();
+    for (at, value) in values.into_iter().enumerate() {
+        if at % STEP == 0 {
+            cancel.check()?;
+        }
+        let Ok(value) = value else {
+            found.width += EXTERNAL_BYTES;
+            found.too_wide += 1;
+            continue;
+        };
+        if value.is_null() {
+            found.nulls += 1;
+            continue;
+        }
+        let bytes = value_width(&value, ty, &cx);
+        found.width += bytes;
+        if bytes > TOO_WIDE {
+            found.too_wide += 1;
+        } else {
+            found.kept.push((at, value));
+        }
+    }
+    Ok(found)
+}
+
+/// Sorts the values, equal ones in the order of the rows: runs first and then pairs of runs, which
+/// the stable sort of the library recognises, so that a cancellation never waits for a sort of all.
+fn sort(values: &mut [(usize, Datum)], cancel: &CancelFlag) -> SqlResult<()> {
+    let mut width = STEP;
+    loop {
+        for run in values.chunks_mut(width) {
+            cancel.check()?;
+            run.sort_by(|a, b| a.1.compare(&b.1));
+        }
+        if width >= values.len() {
+            return Ok(());
+        }
+        width *= 2;
+    }
 }
 
 /// How many of values of these sizes, from the first on, fit into a list.
@@ -213,7 +266,9 @@ fn histogram(
     if bounds < 2 {
         return Vec::new();
     }
-    let rest = (0..groups.len()).filter(|at| !common.contains(at));
+    let mut is_common = vec![false; groups.len()];
+    common.iter().for_each(|&at| is_common[at] = true);
+    let rest = (0..groups.len()).filter(|&at| !is_common[at]);
     let rest: Vec<usize> = rest
         .flat_map(|at| groups[at].first..groups[at].first + groups[at].count)
         .collect();
@@ -249,11 +304,36 @@ mod tests {
     use super::*;
 
     fn column(ty: SqlType, values: Vec<Datum>, total: f64, target: usize) -> ColumnStats {
-        super::column(ty, values.into_iter().map(Ok).collect(), total, target)
+        let values = values.into_iter().map(Ok).collect();
+        super::column(ty, values, total, target, &CancelFlag::new()).unwrap()
     }
 
     fn ints(values: impl IntoIterator<Item = i32>) -> Vec<Datum> {
         values.into_iter().map(Datum::Int4).collect()
+    }
+
+    #[test]
+    fn values_are_sorted_by_runs_as_they_are_at_once() {
+        let values = (0..3 * STEP + 17).map(|n| (n, Datum::Int4((n * 7919 % 5000) as i32)));
+        let mut sorted: Vec<_> = values.collect();
+        let mut at_once = sorted.clone();
+        at_once.sort_by(|a, b| a.1.compare(&b.1));
+        sort(&mut sorted, &CancelFlag::new()).unwrap();
+        assert!(
+            sorted
+                .iter()
+                .map(|it| it.0)
+                .eq(at_once.iter().map(|it| it.0))
+        );
+    }
+
+    #[test]
+    fn work_that_is_cancelled_ends() {
+        let cancel = CancelFlag::new();
+        cancel.cancel();
+        let values = (0..10).map(|n| Ok(Datum::Int4(n))).collect();
+        let error = super::column(SqlType::Int4, values, 10.0, 10, &cancel).unwrap_err();
+        assert_eq!(error.sqlstate.as_str(), "57014");
     }
 
     #[test]

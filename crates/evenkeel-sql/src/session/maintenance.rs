@@ -176,6 +176,7 @@ impl Session {
             columns,
             buffer_usage_limit: self.usage_limit(flags)?,
             cost: self.cost(),
+            memory: Some(Arc::clone(&self.resources.memory)),
             request: self.request(flags),
         })
     }

@@ -3,6 +3,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::{Isolation, Transaction};
 use evenkeel_planner::ast::{IsolationLevel, TransactionCommand, TransactionModes};
 
@@ -42,6 +43,9 @@ pub enum Block {
     Failed,
 }
 
+/// Bytes of a savepoint, here and in the engine, beside its names.
+const SAVEPOINT_BYTES: usize = 2 * size_of::<Savepoint>() + 256;
+
 struct Savepoint {
     name: String,
     ddl: DdlMark,
@@ -51,6 +55,7 @@ struct Savepoint {
     deferral: Deferral,
     /// Its place among the transaction's advisory locks.
     advisory: usize,
+    _charge: Reservation,
 }
 
 /// A session's transaction.
@@ -350,6 +355,7 @@ impl Session {
         if self.tx.block != Block::Explicit {
             return Err(no_block("SAVEPOINT"));
         }
+        let charge = Reservation::of(&self.resources.memory, SAVEPOINT_BYTES + 2 * name.len())?;
         let ddl = self.tx.ddl.mark();
         let settings = self.settings.mark();
         self.tx.txn()?.savepoint(name);
@@ -360,6 +366,7 @@ impl Session {
             events: self.resources.events.len(),
             deferral: self.tx.deferral.clone(),
             advisory: self.resources.advisory.mark(),
+            _charge: charge,
         });
         Ok(())
     }
