@@ -173,7 +173,7 @@ impl<T: Transport> Connection<'_, T> {
                 match result.await.map_err(ConnectionError::Fatal)? {
                     StatementResult::Rows(rows) => rows,
                     StatementResult::CopyIn(start) => {
-                        let response = copy_in_response(start.columns);
+                        let response = copy_in_response(start);
                         self.put(PgWireBackendMessage::CopyInResponse(response));
                         self.mode = Mode::CopyIn(CopyProtocol::Extended);
                         return Ok(());

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use evenkeel_sql::{Column, Format, RowStream, SimpleQuery, SqlError, StatementResult};
+use evenkeel_sql::{
+    Column, CopyInStart, Format, RowStream, SimpleQuery, SqlError, StatementResult,
+};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::copy::{CopyDone, CopyInResponse, CopyOutResponse};
 use pgwire::messages::data::{FieldDescription, RowDescription};
@@ -41,7 +43,7 @@ impl<T: Transport> Connection<'_, T> {
             let outcome = match self.session.next_result(&mut query).await {
                 Ok(None) => break,
                 Ok(Some(StatementResult::CopyIn(start))) => {
-                    let response = copy_in_response(start.columns);
+                    let response = copy_in_response(start);
                     self.put(PgWireBackendMessage::CopyInResponse(response));
                     self.mode = Mode::CopyIn(CopyProtocol::Simple(query));
                     return Ok(());
@@ -86,11 +88,14 @@ impl<T: Transport> Connection<'_, T> {
             }
             StatementResult::CopyOut(mut out) => {
                 let columns = out.column_count();
-                let formats = vec![0; columns];
-                let response = CopyOutResponse::new(0, columns as i16, formats);
+                let code = out.format().code();
+                let response =
+                    CopyOutResponse::new(code as i8, columns as i16, vec![code; columns]);
                 self.put(PgWireBackendMessage::CopyOutResponse(response));
                 while let Some(chunk) = out.next_chunk().await.map_err(ConnectionError::Fatal)? {
-                    self.wire.put_copy_data(&chunk);
+                    for message in chunk.messages() {
+                        self.wire.put_copy_data(message);
+                    }
                     self.wire.flush_if_full().await?;
                 }
                 self.put(PgWireBackendMessage::CopyDone(CopyDone::new()));
@@ -150,7 +155,8 @@ pub(crate) fn row_description(columns: &Arc<[Column]>, formats: &[Format]) -> Pg
     PgWireBackendMessage::RowDescription(RowDescription::new(fields.collect()))
 }
 
-/// CopyInResponse: text format for every column.
-pub(crate) fn copy_in_response(columns: usize) -> CopyInResponse {
-    CopyInResponse::new(0, columns as i16, vec![0; columns])
+/// CopyInResponse: one format for all columns.
+pub(crate) fn copy_in_response(start: CopyInStart) -> CopyInResponse {
+    let code = start.format.code();
+    CopyInResponse::new(code as i8, start.columns as i16, vec![code; start.columns])
 }

@@ -11,7 +11,10 @@ use evenkeel_engine::{Config, Database};
 use evenkeel_io::SimDisk;
 use evenkeel_server::{Reopen, Server, ServerConfig, StopHandle};
 use evenkeel_sql::{SqlConfig, SqlEngine};
+use futures::StreamExt;
 use tokio::task::JoinHandle;
+use tokio_postgres::binary_copy::{BinaryCopyInWriter, BinaryCopyOutStream};
+use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Error, NoTls};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -225,4 +228,44 @@ async fn the_socket_of_a_living_server_is_left_alone() {
     let server = Server::bind(engine(), &config).await;
     let server = server.expect("a socket left behind is in nobody's way");
     assert_eq!(server.socket_directory(), Some(directory.path()));
+}
+
+#[tokio::test]
+async fn a_driver_copies_rows_in_binary_form() {
+    let server = start().await;
+    let client = server.client().await;
+    let create = "CREATE TABLE t (a int4, b text, c timestamptz)";
+    client.batch_execute(create).await.unwrap();
+    let sink = client
+        .copy_in("COPY t FROM STDIN (FORMAT binary)")
+        .await
+        .unwrap();
+    let types = [Type::INT4, Type::TEXT, Type::TIMESTAMPTZ];
+    let writer = BinaryCopyInWriter::new(sink, &types);
+    let mut writer = std::pin::pin!(writer);
+    let now = std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+    for number in 0..3000_i32 {
+        let text = (number % 3 > 0).then(|| format!("row {number}"));
+        writer
+            .as_mut()
+            .write(&[&number, &text, &now])
+            .await
+            .unwrap();
+    }
+    assert_eq!(writer.finish().await.unwrap(), 3000);
+    let out = client
+        .copy_out("COPY (SELECT * FROM t ORDER BY a) TO STDOUT (FORMAT binary)")
+        .await
+        .unwrap();
+    let rows = BinaryCopyOutStream::new(out, &types);
+    let mut rows = std::pin::pin!(rows);
+    let mut count = 0;
+    while let Some(row) = rows.next().await {
+        let row = row.unwrap();
+        assert_eq!(row.get::<i32>(0), count);
+        assert_eq!(row.get::<Option<&str>>(1).is_some(), count % 3 > 0);
+        assert_eq!(row.get::<std::time::SystemTime>(2), now);
+        count += 1;
+    }
+    assert_eq!(count, 3000);
 }

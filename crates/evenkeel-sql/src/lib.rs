@@ -25,5 +25,6 @@ pub use maintenance::{Autovacuum, AutovacuumConfig};
 pub use protocol::{Column, CopyFormat, Format, Notice, TransactionStatus};
 pub use session::api::{Prepared, SessionParams, SqlConfig};
 pub use session::{
-    CopyInStart, CopyOutStream, RowStream, Session, SimpleQuery, SqlEngine, StatementResult,
+    CopyChunk, CopyInStart, CopyOutStream, RowStream, Session, SimpleQuery, SqlEngine,
+    StatementResult,
 };

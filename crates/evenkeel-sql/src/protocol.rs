@@ -75,10 +75,20 @@ pub struct Notice {
 }
 
 /// The format of a COPY.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum CopyFormat {
     /// Tab-separated with backslash escapes.
+    #[default]
     Text,
     /// Comma-separated values.
     Csv,
+    /// Tuples of the types' binary forms.
+    Binary,
+}
+
+impl CopyFormat {
+    /// The code of the format and of its columns in CopyInResponse and CopyOutResponse.
+    pub fn code(self) -> i16 {
+        i16::from(self == CopyFormat::Binary)
+    }
 }

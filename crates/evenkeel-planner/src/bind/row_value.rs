@@ -1,5 +1,5 @@
-//! Values made of one row of a table: the new values of a column whose type changes, and those of
-//! a generated column.
+//! Values made of one row of a table: the new values of a column whose type changes, those of a
+//! generated column, and whether COPY FROM takes the row.
 
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ pub enum RowValue<'a> {
     Transform { column: &'a str, using: bool },
     /// The column of this name is generated.
     Generated(&'a str),
+    /// WHERE of COPY FROM.
+    CopyWhere,
 }
 
 impl RowValue<'_> {
@@ -34,12 +36,18 @@ impl RowValue<'_> {
         match self {
             RowValue::Transform { .. } => Place::Transform,
             RowValue::Generated(_) => Place::Generated,
+            RowValue::CopyWhere => Place::CopyWhere,
         }
     }
 
     fn mismatch(self, from: SqlType, to: SqlType) -> PlanError {
         let to = types::name(to);
         let (message, hint) = match self {
+            RowValue::CopyWhere => {
+                let from = types::name(from);
+                let message = format!("argument of WHERE must be type {to}, not type {from}");
+                return PlanError::new(SqlState::DATATYPE_MISMATCH, message);
+            }
             RowValue::Transform {
                 column,
                 using: false,
@@ -78,7 +86,7 @@ pub struct BoundRowValue {
     pub text: String,
     /// The same with the parentheses that are needed.
     pub pretty: String,
-    /// The columns that a generated column mentions, from 0, as they come.
+    /// The columns that a generated column or WHERE mentions, from 0, as they come.
     pub columns: Vec<usize>,
 }
 
@@ -107,6 +115,7 @@ pub fn bind_row_value(
             refuse_generated(&columns, relation)?;
             columns
         }
+        RowValue::CopyWhere => columns_of(&bound, relation, "COPY FROM with WHERE over")?,
         RowValue::Transform { .. } => Vec::new(),
     };
     let text = deparse::over(relation, &bound, false);

@@ -51,6 +51,8 @@ pub(super) enum Place {
     Transform,
     /// The values of a generated column.
     Generated,
+    /// The rows that COPY FROM takes.
+    CopyWhere,
     ExecuteArgument,
 }
 
@@ -86,6 +88,7 @@ impl Place {
             Place::Check => "check constraints",
             Place::Transform => "transform expressions",
             Place::Generated => "column generation expressions",
+            Place::CopyWhere => "COPY FROM WHERE conditions",
             Place::ExecuteArgument => "EXECUTE parameters",
         }
     }

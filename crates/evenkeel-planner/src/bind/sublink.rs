@@ -88,6 +88,7 @@ impl Binder<'_> {
             Place::Check => Some("check constraint"),
             Place::Transform => Some("transform expression"),
             Place::Generated => Some("column generation expression"),
+            Place::CopyWhere => Some("COPY FROM WHERE condition"),
             Place::IndexExpression => Some("index expression"),
             Place::IndexPredicate => Some("index predicate"),
             Place::ExecuteArgument => Some("EXECUTE parameter"),

@@ -19,7 +19,7 @@ use crate::instance::Instance;
 use crate::settings::SettingsView;
 use crate::types::TypeContext;
 
-pub use result::{CopyOutStream, FailFlag, RowBuffer, RowStream};
+pub use result::{CopyChunk, CopyOutStream, FailFlag, RowBuffer, RowStream};
 
 /// Session state that a statement reads; owned, so that a portal can outlive the call that made it.
 pub struct StatementCx {

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::BytesMut;
 use evenkeel_engine::memory::{Reservation, SessionMemory};
 
-use super::copy::TextWriter;
+use super::copy::CopyWriter;
 use super::row::PlanRows;
 use crate::error::SqlResult;
-use crate::protocol::{Column, Format};
+use crate::protocol::{Column, CopyFormat, Format};
 
 /// Raised when a result fails after its statement has returned, so that the session rolls its
 /// transaction back.
@@ -219,8 +219,8 @@ pub fn tag(verb: &str, count: u64) -> String {
 /// Gives the data of COPY TO STDOUT.
 pub struct CopyOutStream {
     rows: Box<PlanRows>,
-    writer: TextWriter,
-    header: Option<Bytes>,
+    writer: CopyWriter,
+    header: BytesMut,
     count: u64,
     failed: FailFlag,
     /// The statement's timer, which ends with its data.
@@ -228,15 +228,36 @@ pub struct CopyOutStream {
     done: bool,
 }
 
-/// Data gathered into one CopyData message, about.
+/// Data of COPY TO: as many CopyData messages as rows, since clients read a row from each.
+#[derive(Debug, Default)]
+pub struct CopyChunk {
+    data: BytesMut,
+    /// Where each message ends.
+    ends: Vec<usize>,
+}
+
+impl CopyChunk {
+    /// The contents of the messages, in order.
+    pub fn messages(&self) -> impl Iterator<Item = &[u8]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        let messages = begins.zip(self.ends.iter());
+        messages.filter_map(|(begin, end)| self.data.get(begin..*end))
+    }
+
+    fn end_message(&mut self) {
+        self.ends.push(self.data.len());
+    }
+}
+
+/// Data that is gathered before it is sent, about.
 const CHUNK_BYTES: usize = 32 << 10;
 
 impl CopyOutStream {
     /// The data of a plan's rows.
     pub fn new(
         rows: PlanRows,
-        writer: TextWriter,
-        header: Option<Bytes>,
+        writer: CopyWriter,
+        header: BytesMut,
         failed: FailFlag,
     ) -> CopyOutStream {
         CopyOutStream {
@@ -257,13 +278,18 @@ impl CopyOutStream {
         self
     }
 
+    /// The format, for CopyOutResponse.
+    pub fn format(&self) -> CopyFormat {
+        self.writer.format()
+    }
+
     /// Number of columns, for CopyOutResponse.
     pub fn column_count(&self) -> usize {
         self.rows.types().len()
     }
 
-    /// The next CopyData contents, or `None` at the end.
-    pub async fn next_chunk(&mut self) -> SqlResult<Option<Bytes>> {
+    /// The next messages, or `None` at the end.
+    pub async fn next_chunk(&mut self) -> SqlResult<Option<CopyChunk>> {
         let result = self.chunk().await;
         if result.is_err() {
             self.done = true;
@@ -272,25 +298,34 @@ impl CopyOutStream {
         result
     }
 
-    async fn chunk(&mut self) -> SqlResult<Option<Bytes>> {
+    async fn chunk(&mut self) -> SqlResult<Option<CopyChunk>> {
         if self.done {
             return Ok(None);
         }
-        let mut out = BytesMut::new();
-        if let Some(header) = self.header.take() {
-            out.put(header);
+        let mut out = CopyChunk {
+            data: std::mem::take(&mut self.header),
+            ends: Vec::new(),
+        };
+        // The binary header is of the first row's message, as PostgreSQL has it.
+        if !out.data.is_empty() && self.format() != CopyFormat::Binary {
+            out.end_message();
         }
         let mut row = Vec::new();
-        while out.len() < CHUNK_BYTES {
+        while out.data.len() < CHUNK_BYTES {
             if !self.rows.next_row(&mut row).await? {
                 self.done = true;
                 self.timeout = None;
+                self.writer.end(&mut out.data);
+                if self.format() == CopyFormat::Binary {
+                    out.end_message();
+                }
                 break;
             }
-            self.writer.row(&row, self.rows.types(), &mut out);
+            self.writer.row(&row, self.rows.types(), &mut out.data)?;
+            out.end_message();
             self.count += 1;
         }
-        Ok((!out.is_empty()).then(|| out.freeze()))
+        Ok((!out.ends.is_empty()).then_some(out))
     }
 
     /// The command tag (`COPY 5`).

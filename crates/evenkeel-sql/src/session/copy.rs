@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use evenkeel_engine::table::InsertOptions;
 use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
-use evenkeel_planner::ast::{Copy, CopyFile, CopyTarget, Name, QualifiedName};
+use evenkeel_planner::ast::{Copy, CopyFile, CopyTarget, Expr, Name, QualifiedName};
 use evenkeel_planner::quote::identifier;
 
 use super::cursors::Within;
@@ -14,13 +14,13 @@ use super::run::Timeout;
 use super::{Block, Session, StatementResult};
 use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult, SqlState, lock_error};
-use crate::exec::copy::{CopyReceiver, CopyShape, Defaults, TextWriter};
+use crate::exec::copy::{CopyReceiver, CopyRules, CopyShape, CopyWriter, Defaults, Skip};
 use crate::exec::{CopyOutStream, StatementCx};
+use crate::parser::copy_options::{CopyColumns, CopyOptions};
 use crate::parser::names::{split_name, undefined_table};
-use crate::parser::options::CopyOptions;
 use crate::pg_catalog;
 use crate::planner::rows;
-use crate::protocol::CopyFormat;
+use crate::protocol::{Column, CopyFormat};
 
 /// The COPY FROM STDIN of a session whose data is coming.
 pub(super) struct CopyIn {
@@ -38,7 +38,7 @@ pub(super) struct CopyIn {
 pub struct CopyInStart {
     /// Number of columns.
     pub columns: usize,
-    /// The format; both are text formats (code 0).
+    /// The format.
     pub format: CopyFormat,
 }
 
@@ -58,7 +58,7 @@ impl Session {
     pub async fn copy_data(&mut self, data: &[u8]) -> SqlResult<()> {
         let result = match &mut self.copy_in {
             Some(copy) => match copy.receiver.take(data) {
-                Ok(false) => return Ok(()),
+                Ok(false) => Ok(()),
                 Ok(true) => match self.tx.txn() {
                     Ok(txn) => copy.receiver.store(txn).await,
                     Err(error) => Err(error),
@@ -67,7 +67,16 @@ impl Session {
             },
             None => Err(no_copy()),
         };
+        self.copy_notices();
         self.settle(result)
+    }
+
+    fn copy_notices(&mut self) {
+        let copy = self.copy_in.as_mut();
+        let notices = copy.map(|copy| copy.receiver.take_notices());
+        for notice in notices.unwrap_or_default() {
+            self.notice("NOTICE", SqlState::SUCCESS, notice);
+        }
     }
 
     /// CopyDone: the command tag.
@@ -82,6 +91,9 @@ impl Session {
             Ok(txn) => copy.receiver.finish(txn).await,
             Err(error) => Err(error),
         };
+        for notice in copy.receiver.take_notices() {
+            self.notice("NOTICE", SqlState::SUCCESS, notice);
+        }
         if let Ok(count) = result {
             let checked = self.statement_events(copy.events).await;
             result = checked.map(|()| count);
@@ -109,16 +121,13 @@ impl Session {
         if copy.file == CopyFile::Server {
             return Err(SqlError::unsupported("COPY with a file of the server"));
         }
-        if copy.filter.is_some() {
-            return Err(SqlError::unsupported("COPY FROM with WHERE"));
-        }
-        let options = CopyOptions::of(&copy.options, &self.current_text)?;
-        check_options(&options, copy.from)?;
+        let options = CopyOptions::of(&copy.options, copy.from, &self.current_text)?;
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
         match (&copy.target, copy.from) {
             (CopyTarget::Table { name, columns }, true) => {
-                self.copy_in(name, columns, &options).await
+                self.copy_in((name, columns, copy.filter.as_ref()), &options)
+                    .await
             }
             (CopyTarget::Query(..), true) => Err(SqlError::syntax("COPY FROM needs a table")),
             (CopyTarget::Table { name, columns }, false) => {
@@ -160,8 +169,7 @@ impl Session {
 
     async fn copy_in(
         &mut self,
-        name: &QualifiedName,
-        columns: &[Name],
+        (name, columns, filter): (&QualifiedName, &[Name], Option<&Expr>),
         options: &CopyOptions,
     ) -> SqlResult<StatementResult> {
         let table = self
@@ -178,11 +186,23 @@ impl Session {
             ));
         }
         let cx = Arc::new(self.statement_cx(self.view()));
-        let made = (
-            defaults(&table, &columns, &cx)?,
-            rows::checks::programs(&table, &cx)?,
-        );
-        let shape = CopyShape::new(options);
+        let filter = filter.map(|filter| {
+            let text = &self.current_text;
+            rows::copy_filter(text, filter, &table, &cx)
+        });
+        let rules = CopyRules {
+            defaults: defaults(&table, &columns, options.default.is_some(), &cx)?,
+            rules: rows::checks::programs(&table, &cx)?,
+            filter: filter.transpose()?,
+            skip: options.skip_errors.then_some(Skip {
+                limit: options.reject_limit,
+                verbosity: options.verbosity,
+            }),
+        };
+        let mut shape = CopyShape::new(options);
+        let chosen = |named: &Option<CopyColumns>, option| forced(named, option, &table, &columns);
+        shape.force_not_null = chosen(&options.force_not_null, "FORCE_NOT_NULL")?;
+        shape.force_null = chosen(&options.force_null, "FORCE_NULL")?;
         let options = InsertOptions {
             freeze,
             ring: Some(table.table.load_ring()),
@@ -192,7 +212,7 @@ impl Session {
             columns: columns.len(),
             format: shape.format,
         };
-        let receiver = CopyReceiver::new(table, columns, made, shape, options, cx, cancel);
+        let receiver = CopyReceiver::new(table, columns, rules, shape, options, cx, cancel);
         let autocommit = self.tx.block == Block::Implicit && !self.in_batch;
         let events = self.resources.events.len();
         self.copy_in = Some(CopyIn {
@@ -206,15 +226,12 @@ impl Session {
 
     async fn copy_out(&mut self, text: &str, options: &CopyOptions) -> SqlResult<StatementResult> {
         let (query, cx) = self.planned(text, Within::Text, Some("COPY")).await?;
-        let writer = TextWriter::new(CopyShape::new(options), cx.types.clone());
-        let header = options.header.then(|| {
-            let mut line = BytesMut::new();
-            writer.names(
-                query.columns.iter().map(|column| column.name.as_str()),
-                &mut line,
-            );
-            line.freeze()
-        });
+        let mut shape = CopyShape::new(options);
+        shape.force_quote = force_quote(options, &query.columns)?;
+        let writer = CopyWriter::new(shape, cx.types.clone());
+        let mut header = BytesMut::new();
+        let names = query.columns.iter().map(|column| column.name.as_str());
+        writer.begin(names, &mut header);
         let rows = self.start_rows(&query.plan, &[], cx)?;
         let failed = self.failed.clone();
         Ok(StatementResult::CopyOut(CopyOutStream::new(
@@ -271,8 +288,81 @@ fn quoted(name: &QualifiedName) -> String {
     parts.join(".")
 }
 
-/// The defaults of the columns that are not among those of the lines.
-fn defaults(table: &TableInfo, columns: &[usize], cx: &Arc<StatementCx>) -> SqlResult<Defaults> {
+/// The fields that an option names: all of the lines' columns, or some.
+fn forced(
+    named: &Option<CopyColumns>,
+    option: &str,
+    table: &TableInfo,
+    columns: &[usize],
+) -> SqlResult<Vec<bool>> {
+    let names = match named {
+        None => return Ok(Vec::new()),
+        Some(CopyColumns::All) => return Ok(vec![true; columns.len()]),
+        Some(CopyColumns::Named(names)) => names,
+    };
+    let mut fields = vec![false; columns.len()];
+    for name in names {
+        let column = known_column(table, name)?;
+        let place = columns.iter().position(|known| *known == column);
+        let Some(place) = place else {
+            let message = format!("{option} column \"{name}\" not referenced by COPY");
+            return Err(SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message));
+        };
+        if std::mem::replace(&mut fields[place], true) {
+            return Err(named_twice(name));
+        }
+    }
+    Ok(fields)
+}
+
+/// The fields of FORCE_QUOTE, among a query's columns.
+fn force_quote(options: &CopyOptions, columns: &[Column]) -> SqlResult<Vec<bool>> {
+    let names = match &options.force_quote {
+        None => return Ok(Vec::new()),
+        Some(CopyColumns::All) => return Ok(vec![true; columns.len()]),
+        Some(CopyColumns::Named(names)) => names,
+    };
+    let mut fields = vec![false; columns.len()];
+    for name in names {
+        let place = columns.iter().position(|column| column.name == *name);
+        let Some(place) = place else {
+            let message = format!("column \"{name}\" does not exist");
+            return Err(SqlError::new(SqlState::UNDEFINED_COLUMN, message));
+        };
+        if std::mem::replace(&mut fields[place], true) {
+            return Err(named_twice(name));
+        }
+    }
+    Ok(fields)
+}
+
+fn known_column(table: &TableInfo, name: &str) -> SqlResult<usize> {
+    table.column(name).ok_or_else(|| {
+        SqlError::new(
+            SqlState::UNDEFINED_COLUMN,
+            format!(
+                "column \"{name}\" of relation \"{}\" does not exist",
+                table.name
+            ),
+        )
+    })
+}
+
+fn named_twice(name: &str) -> SqlError {
+    SqlError::new(
+        SqlState::DUPLICATE_COLUMN,
+        format!("column \"{name}\" specified more than once"),
+    )
+}
+
+/// The defaults of the columns that are not among those of the lines, and of those too if lines
+/// may ask for them.
+fn defaults(
+    table: &TableInfo,
+    columns: &[usize],
+    marked: bool,
+    cx: &Arc<StatementCx>,
+) -> SqlResult<Defaults> {
     let mut defaults = Defaults::default();
     for (number, column) in table.columns.iter().enumerate() {
         let text = column.value_if_none();
@@ -281,6 +371,13 @@ fn defaults(table: &TableInfo, columns: &[usize], cx: &Arc<StatementCx>) -> SqlR
         if let Some(text) = text {
             let made = rows::default_of(text, &column.name, column.ty, cx)?;
             defaults.programs.push(made);
+        }
+    }
+    if marked {
+        for column in columns.iter().filter_map(|at| table.columns.get(*at)) {
+            let text = column.value_if_none();
+            let made = text.map(|text| rows::default_of(&text, &column.name, column.ty, cx));
+            defaults.marked.push(made.transpose()?);
         }
     }
     Ok(defaults)
@@ -297,54 +394,16 @@ fn copy_columns(table: &TableInfo, names: &[Name]) -> SqlResult<Vec<usize>> {
     let mut columns = Vec::with_capacity(names.len());
     for name in names {
         let name = &name.text;
-        let found = table.column(name);
-        let column = found.ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_COLUMN,
-                format!(
-                    "column \"{name}\" of relation \"{}\" does not exist",
-                    table.name
-                ),
-            )
-        })?;
+        let column = known_column(table, name)?;
         if table.columns[column].generated.is_some() {
             let message = format!("column \"{name}\" is a generated column");
             let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);
             return Err(error.detail("Generated columns cannot be used in COPY."));
         }
         if !seen.insert(column) {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_COLUMN,
-                format!("column \"{name}\" specified more than once"),
-            ));
+            return Err(named_twice(name));
         }
         columns.push(column);
     }
     Ok(columns)
-}
-
-fn check_options(options: &CopyOptions, from: bool) -> SqlResult<()> {
-    let csv = options.format == CopyFormat::Csv;
-    let refuse = |message: &str| Err(SqlError::unsupported(message));
-    if !csv && options.quote.is_some() {
-        return refuse("COPY QUOTE outside of CSV mode");
-    }
-    if !csv && options.escape.is_some() {
-        return refuse("COPY ESCAPE outside of CSV mode");
-    }
-    if options.freeze && !from {
-        return refuse("COPY FREEZE with COPY TO");
-    }
-    let bad_text_delimiter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    match options.delimiter {
-        Some('\n' | '\r') => Err(SqlError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            "COPY delimiter cannot be newline or carriage return",
-        )),
-        Some(c) if !csv && (c == '\\' || c == '.' || bad_text_delimiter(c)) => Err(SqlError::new(
-            SqlState::INVALID_PARAMETER_VALUE,
-            format!("COPY delimiter cannot be \"{c}\""),
-        )),
-        _ => Ok(()),
-    }
 }

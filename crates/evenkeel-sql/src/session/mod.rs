@@ -56,7 +56,7 @@ use cursors::SqlCursor;
 use run::{Arguments, Source};
 use transaction::{Block, TxState, now_micros};
 
-pub use crate::exec::{CopyOutStream, RowStream};
+pub use crate::exec::{CopyChunk, CopyOutStream, RowStream};
 pub use copy::CopyInStart;
 pub use engine::SqlEngine;
 pub use simple::SimpleQuery;

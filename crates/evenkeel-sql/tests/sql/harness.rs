@@ -27,7 +27,10 @@ pub async fn run(session: &mut Session, sql: &str) -> SqlResult<(Vec<String>, St
             StatementResult::CopyOut(mut stream) => {
                 rows.clear();
                 while let Some(chunk) = stream.next_chunk().await? {
-                    rows.extend(String::from_utf8_lossy(&chunk).lines().map(str::to_owned));
+                    for message in chunk.messages() {
+                        let text = String::from_utf8_lossy(message);
+                        rows.extend(text.lines().map(str::to_owned));
+                    }
                 }
                 tag = stream.tag();
             }

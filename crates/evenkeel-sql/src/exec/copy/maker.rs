@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use evenkeel_expr::program::Program;
 use evenkeel_planner::plan::Check;
 use evenkeel_types::row::LargeRow;
 use smallvec::SmallVec;
@@ -82,6 +83,14 @@ impl<'a> RowMaker<'a> {
         let indexed: SmallVec<[usize; 8]> = keys.flat_map(|index| index.key.looks_at()).collect();
         let layout = &self.table.layout;
         Ok(layout.encode_row(&self.data, None, &indexed, &mut self.bytes)?)
+    }
+
+    /// Whether the row is one of those that a condition is for.
+    ///
+    /// # Errors
+    /// Those of the condition.
+    pub fn takes(&self, filter: &Program, cx: &Arc<StatementCx>) -> SqlResult<bool> {
+        Ok(row::over_row(filter, &self.data, cx)? == Datum::Bool(true))
     }
 
     /// Refuses the row if it violates one of the table's CHECK constraints.

@@ -1,7 +1,9 @@
-//! COPY's text and CSV formats, in both directions.
+//! COPY's formats, in both directions.
 
+mod binary;
 mod maker;
 mod records;
+mod shape;
 mod write;
 
 use std::sync::Arc;
@@ -17,14 +19,16 @@ use super::StatementCx;
 use super::row::{self, RowRules};
 use crate::catalog::{ColumnInfo, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parser::options::CopyOptions;
+use crate::parser::copy_options::{CopyHeader, CopyVerbosity};
 use crate::protocol::CopyFormat;
 use crate::types::{Datum, text_from_bytes};
+use binary::{BinaryFields, Item};
 use evenkeel_exec::{NewRow, settle};
 use maker::{RowMaker, RowMemory};
-use records::{Fields, Scanner, split_csv, split_text};
+use records::{Field, Fields, Scanner, split_csv, split_text};
 
-pub use write::TextWriter;
+pub use shape::CopyShape;
+pub use write::CopyWriter;
 
 /// Bytes of rows that are gathered before they are inserted.
 const BULK_BYTES: usize = 256 << 10;
@@ -35,42 +39,6 @@ const ROWS_PER_CHECK: u64 = 1024;
 /// Bytes of the data that an error shows.
 const SHOWN_BYTES: usize = 100;
 
-/// The options of a COPY with their defaults filled in.
-#[derive(Debug, Clone)]
-pub struct CopyShape {
-    /// Text or CSV.
-    pub format: CopyFormat,
-    /// Between fields.
-    pub delimiter: u8,
-    /// Text that stands for NULL.
-    pub null: String,
-    /// CSV's quote.
-    pub quote: u8,
-    /// CSV's escape within quotes.
-    pub escape: u8,
-    /// Whether the first line names the columns.
-    pub header: bool,
-}
-
-impl CopyShape {
-    /// The shape for some options.
-    pub fn new(options: &CopyOptions) -> CopyShape {
-        let csv = options.format == CopyFormat::Csv;
-        // Options are single bytes: the grammar takes ASCII characters only.
-        let byte = |c: Option<char>, default: u8| c.map_or(default, |c| c as u8);
-        let quote = byte(options.quote, b'"');
-        let null = if csv { "" } else { "\\N" };
-        CopyShape {
-            format: options.format,
-            delimiter: byte(options.delimiter, if csv { b',' } else { b'\t' }),
-            null: options.null.clone().unwrap_or_else(|| null.to_owned()),
-            quote,
-            escape: byte(options.escape, quote),
-            header: options.header,
-        }
-    }
-}
-
 /// The defaults of the columns that lines do not have: for each of the table's columns which of the
 /// programs gives its value, if any does.
 #[derive(Default)]
@@ -79,6 +47,30 @@ pub struct Defaults {
     pub places: Vec<Option<usize>>,
     /// Evaluated for every row, in their order.
     pub programs: Vec<Program>,
+    /// Those of the columns that lines have, by field: evaluated where the line says so.
+    pub marked: Vec<Option<Program>>,
+}
+
+/// The values that rows get and must have.
+#[derive(Default)]
+pub struct CopyRules {
+    /// The defaults.
+    pub defaults: Defaults,
+    /// Generated columns and CHECK constraints.
+    pub rules: RowRules,
+    /// WHERE: the rows that are taken.
+    pub filter: Option<Program>,
+    /// ON_ERROR ignore.
+    pub skip: Option<Skip>,
+}
+
+/// The treatment of rows whose fields are no values of their columns' types.
+#[derive(Debug, Clone, Copy)]
+pub struct Skip {
+    /// So many are passed over at most.
+    pub limit: Option<u64>,
+    /// The notices of them.
+    pub verbosity: CopyVerbosity,
 }
 
 /// COPY FROM STDIN under way.
@@ -88,8 +80,7 @@ pub struct CopyReceiver {
     columns: Vec<usize>,
     /// For each of the table's columns its field in a line.
     places: Vec<Option<usize>>,
-    defaults: Defaults,
-    rules: RowRules,
+    rules: CopyRules,
     shape: CopyShape,
     options: InsertOptions,
     cx: Arc<StatementCx>,
@@ -101,6 +92,8 @@ pub struct CopyReceiver {
     /// How far it has been looked into.
     scanner: Scanner,
     line: u64,
+    /// Whether the header of the binary format was read.
+    begun: bool,
     ended: bool,
     bulk: RowBatch,
     /// Long rows, each with the number of rows of `bulk` before it.
@@ -108,6 +101,10 @@ pub struct CopyReceiver {
     long_bytes: usize,
     memory: RowMemory,
     count: u64,
+    /// Rows that were passed over.
+    skipped: u64,
+    /// Texts for the client.
+    notices: Vec<String>,
 }
 
 impl CopyReceiver {
@@ -115,7 +112,7 @@ impl CopyReceiver {
     pub fn new(
         table: Arc<TableInfo>,
         columns: Vec<usize>,
-        (defaults, rules): (Defaults, RowRules),
+        rules: CopyRules,
         shape: CopyShape,
         options: InsertOptions,
         cx: Arc<StatementCx>,
@@ -126,7 +123,6 @@ impl CopyReceiver {
             places: (0..table.columns.len()).map(place).collect(),
             table,
             columns,
-            defaults,
             rules,
             shape,
             options,
@@ -136,12 +132,15 @@ impl CopyReceiver {
             rest: Vec::new(),
             scanner: Scanner::default(),
             line: 0,
+            begun: false,
             ended: false,
             bulk: RowBatch::new(),
             long: Vec::new(),
             long_bytes: 0,
             memory: RowMemory::default(),
             count: 0,
+            skipped: 0,
+            notices: Vec::new(),
         }
     }
 
@@ -149,12 +148,12 @@ impl CopyReceiver {
     pub fn take(&mut self, data: &[u8]) -> SqlResult<bool> {
         self.cancel.check()?;
         if self.rest.is_empty() {
-            let used = self.lines(data)?;
+            let used = self.records(data)?;
             self.rest.extend_from_slice(&data[used..]);
         } else {
             let mut joined = std::mem::take(&mut self.rest);
             joined.extend_from_slice(data);
-            let used = self.lines(&joined)?;
+            let used = self.records(&joined)?;
             joined.drain(..used);
             self.rest = joined;
         }
@@ -171,7 +170,9 @@ impl CopyReceiver {
     /// The end of the data: the number of rows.
     pub async fn finish(&mut self, txn: &mut Transaction) -> SqlResult<u64> {
         let rest = std::mem::take(&mut self.rest);
-        if !rest.is_empty() && !self.ended {
+        if self.shape.format == CopyFormat::Binary {
+            self.end_of_tuples(&rest)?;
+        } else if !rest.is_empty() && !self.ended {
             if self.scanner.is_quoted() {
                 let error = SqlError::new(
                     SqlState::BAD_COPY_FILE_FORMAT,
@@ -183,7 +184,24 @@ impl CopyReceiver {
             self.one_line(&rest)?;
         }
         self.store(txn).await?;
+        let silent = |skip: Skip| skip.verbosity == CopyVerbosity::Silent;
+        if self.skipped > 0 && !self.rules.skip.is_some_and(silent) {
+            let rows = if self.skipped == 1 {
+                "row was"
+            } else {
+                "rows were"
+            };
+            self.notices.push(format!(
+                "{} {rows} skipped due to data type incompatibility",
+                self.skipped
+            ));
+        }
         Ok(self.count)
+    }
+
+    /// The notices since the last call.
+    pub fn take_notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notices)
     }
 
     /// Stores the rows that have been taken.
@@ -244,6 +262,81 @@ impl CopyReceiver {
         Ok(())
     }
 
+    /// Reads the complete records of `data`; the number of bytes used.
+    fn records(&mut self, data: &[u8]) -> SqlResult<usize> {
+        match self.shape.format {
+            CopyFormat::Binary => self.tuples(data),
+            CopyFormat::Text | CopyFormat::Csv => self.lines(data),
+        }
+    }
+
+    /// Reads the complete tuples of `data`; the number of bytes used.
+    fn tuples(&mut self, data: &[u8]) -> SqlResult<usize> {
+        let mut used = 0;
+        if !self.begun {
+            let Item::Header(length) = binary::header(data)? else {
+                return Ok(0);
+            };
+            self.begun = true;
+            used = length;
+        }
+        let mut fields = BinaryFields::new();
+        while !self.ended && used < data.len() {
+            self.line += 1;
+            if self.line.is_multiple_of(ROWS_PER_CHECK) {
+                self.cancel.check()?;
+            }
+            let item = binary::tuple(&data[used..], self.columns.len(), &mut fields);
+            match item.map_err(|error| self.located(error, Place::Number))? {
+                Item::Tuple(length) => {
+                    self.binary_row(&fields)?;
+                    used += length;
+                }
+                Item::End(length) => {
+                    self.ended = true;
+                    used += length;
+                }
+                Item::Header(_) | Item::Incomplete => {
+                    self.line -= 1;
+                    return Ok(used);
+                }
+            }
+        }
+        if self.ended && used < data.len() {
+            let error = SqlError::new(
+                SqlState::BAD_COPY_FILE_FORMAT,
+                "received copy data after EOF marker",
+            );
+            return Err(self.located(error, Place::Number));
+        }
+        Ok(used)
+    }
+
+    /// The end of the data, of which `rest` was not used.
+    fn end_of_tuples(&mut self, rest: &[u8]) -> SqlResult<()> {
+        if !self.begun {
+            return Err(binary::short_header(rest));
+        }
+        if rest.is_empty() {
+            return Ok(());
+        }
+        self.line += 1;
+        Err(self.located(binary::short_tuple(), Place::Number))
+    }
+
+    fn binary_row(&mut self, fields: &BinaryFields<'_>) -> SqlResult<()> {
+        let mut values = Vec::with_capacity(fields.len());
+        for (column, field) in self.columns.iter().zip(fields) {
+            let info = &self.table.columns[*column];
+            values.push(match field {
+                None => Datum::Null,
+                Some(bytes) => Datum::parse_binary(info.ty, bytes)
+                    .map_err(|error| self.located(error.into(), Place::Column(&info.name)))?,
+            });
+        }
+        self.made(values, Place::Number)
+    }
+
     /// Reads the complete lines of `data`; the number of bytes used.
     fn lines(&mut self, data: &[u8]) -> SqlResult<usize> {
         let mut used = 0;
@@ -269,61 +362,168 @@ impl CopyReceiver {
             self.ended = true;
             return Ok(());
         }
-        if self.line == 1 && self.shape.header {
-            return Ok(());
-        }
         let text =
             text_from_bytes(line).map_err(|error| self.located(error.into(), Place::Number))?;
-        self.row(text)?;
-        self.count += 1;
+        match self.shape.header {
+            CopyHeader::Match if self.line == 1 => self.check_header(text),
+            CopyHeader::Present if self.line == 1 => Ok(()),
+            _ => self.row(text),
+        }
+    }
+
+    fn split<'l>(&self, line: &'l str) -> SqlResult<Fields<'l>> {
+        let mut fields = Fields::new();
+        match self.shape.format {
+            CopyFormat::Text => split_text(line, &self.shape, &mut fields)
+                .map_err(|error| self.located(error, Place::Line(line)))?,
+            CopyFormat::Csv | CopyFormat::Binary => split_csv(line, &self.shape, &mut fields),
+        }
+        Ok(fields)
+    }
+
+    /// HEADER match: refuses a first line that has not the columns' names.
+    fn check_header(&self, line: &str) -> SqlResult<()> {
+        let fields = self.split(line)?;
+        let refused = |message: String| {
+            let error = SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message);
+            Err(self.located(error, Place::Line(line)))
+        };
+        let (got, expected) = (fields.len(), self.columns.len());
+        if got != expected {
+            return refused(format!(
+                "wrong number of fields in header line: got {got}, expected {expected}"
+            ));
+        }
+        for (number, (field, column)) in (1..).zip(fields.iter().zip(&self.columns)) {
+            let expected = &self.table.columns[*column].name;
+            let got = match field {
+                Field::Text(got) if **got == **expected => continue,
+                Field::Text(got) => format!("\"{got}\""),
+                Field::Default => format!("\"{}\"", self.shape.default.as_deref().unwrap_or("")),
+                Field::Null => format!("null value (\"{}\")", self.shape.null),
+            };
+            return refused(format!(
+                "column name mismatch in header line field {number}: got {got}, expected \
+                 \"{expected}\""
+            ));
+        }
         Ok(())
     }
 
     fn row(&mut self, line: &str) -> SqlResult<()> {
         let table = Arc::clone(&self.table);
-        let mut fields = Fields::new();
-        match self.shape.format {
-            CopyFormat::Text => split_text(line, &self.shape, &mut fields)
-                .map_err(|error| self.located(error, Place::Line(line)))?,
-            CopyFormat::Csv => split_csv(line, &self.shape, &mut fields),
-        }
+        let fields = self.split(line)?;
+        let refused = |message: String| SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message);
         if fields.len() > self.columns.len() {
-            let error = SqlError::new(
-                SqlState::BAD_COPY_FILE_FORMAT,
-                "extra data after last expected column",
-            );
+            let error = refused("extra data after last expected column".to_owned());
             return Err(self.located(error, Place::Line(line)));
         }
-        if fields.len() < self.columns.len() {
-            return Err(self.missing(line, &fields));
+        let mut values = Vec::with_capacity(self.columns.len());
+        for at in 0..self.columns.len() {
+            let info = &table.columns[self.columns[at]];
+            values.push(match fields.get(at) {
+                Some(Field::Text(text)) => match Datum::parse_text(info.ty, text, &self.cx.types) {
+                    Ok(value) => value,
+                    Err(error) => {
+                        let place = Place::Field(&info.name, text);
+                        return self.skip(error.into(), (&info.name, text), place);
+                    }
+                },
+                Some(Field::Null) => Datum::Null,
+                Some(Field::Default) => self.default_of(at, info, line)?,
+                None => {
+                    let message = format!("missing data for column \"{}\"", info.name);
+                    return Err(self.located(refused(message), Place::Line(line)));
+                }
+            });
         }
-        let mut defaults = match self.defaults.programs.as_slice() {
+        self.made(values, Place::Line(line))
+    }
+
+    /// Passes a row over whose field is no value of its type, if that is asked for.
+    fn skip(
+        &mut self,
+        error: SqlError,
+        (column, text): (&str, &str),
+        place: Place<'_>,
+    ) -> SqlResult<()> {
+        let Some(skip) = self.rules.skip else {
+            return Err(self.located(error, place));
+        };
+        self.skipped += 1;
+        if skip.verbosity == CopyVerbosity::Verbose {
+            self.notices.push(format!(
+                "skipping row due to data type incompatibility at line {} for column \"{column}\": \
+                 \"{}\"",
+                self.line,
+                shortened(text)
+            ));
+        }
+        match skip.limit {
+            Some(limit) if self.skipped > limit => {
+                let message = format!(
+                    "skipped more than REJECT_LIMIT ({limit}) rows due to data type incompatibility"
+                );
+                let error = SqlError::new(SqlState::INVALID_TEXT_REPRESENTATION, message);
+                Err(self.located(error, place))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The default of a field's column, in a line that asks for it.
+    fn default_of(&self, field: usize, column: &ColumnInfo, line: &str) -> SqlResult<Datum> {
+        let program = self
+            .rules
+            .defaults
+            .marked
+            .get(field)
+            .and_then(Option::as_ref);
+        let Some(program) = program else {
+            let error = SqlError::new(
+                SqlState::BAD_COPY_FILE_FORMAT,
+                "unexpected default marker in COPY data",
+            );
+            let detail = format!("Column \"{}\" has no default value.", column.name);
+            return Err(self.located(error.detail(detail), Place::Line(line)));
+        };
+        let mut made = row::values(std::slice::from_ref(program), &self.cx)?;
+        Ok(made.pop().unwrap_or(Datum::Null))
+    }
+
+    /// Makes a row of the values of the columns that the data has.
+    fn made(&mut self, mut values: Vec<Datum>, at: Place<'_>) -> SqlResult<()> {
+        let table = Arc::clone(&self.table);
+        let mut defaults = match self.rules.defaults.programs.as_slice() {
             [] => Vec::new(),
             programs => row::values(programs, &self.cx)?,
         };
         let memory = std::mem::take(&mut self.memory);
         let mut maker = RowMaker::reusing(&table, &self.cx.types, memory);
-        for (column, info) in table.columns.iter().enumerate() {
-            match self.places[column].map(|place| &fields[place]) {
-                Some(Some(text)) => {
-                    maker.push(self.value(info, text)?);
-                }
-                Some(None) => maker.push(Datum::Null),
+        for column in 0..table.columns.len() {
+            let value = match self.places[column] {
+                Some(place) => values.get_mut(place),
                 None => {
-                    let place = self.defaults.places.get(column).copied().flatten();
-                    let value = place.and_then(|place| defaults.get_mut(place));
-                    maker.push(
-                        value.map_or(Datum::Null, |value| std::mem::replace(value, Datum::Null)),
-                    );
+                    let place = self.rules.defaults.places.get(column).copied().flatten();
+                    place.and_then(|place| defaults.get_mut(place))
                 }
+            };
+            let take = |value: &mut Datum| std::mem::replace(value, Datum::Null);
+            maker.push(value.map_or(Datum::Null, take));
+        }
+        if let Some(filter) = &self.rules.filter {
+            let taken = maker.takes(filter, &self.cx);
+            if !taken.map_err(|error| self.located(error, at))? {
+                self.memory = maker.into_memory();
+                return Ok(());
             }
         }
-        let made = maker.finish(&self.rules, &self.cx);
+        let made = maker.finish(&self.rules.rules, &self.cx);
         let made = made.and_then(|long| {
-            maker.check(&self.rules.checks, &self.cx)?;
+            maker.check(&self.rules.rules.checks, &self.cx)?;
             Ok(long)
         });
-        match made.map_err(|error| self.located(error, Place::Line(line)))? {
+        match made.map_err(|error| self.located(error, at))? {
             None => self.bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes),
             Some(row) => {
                 let bytes = row.bytes();
@@ -334,34 +534,8 @@ impl CopyReceiver {
             }
         }
         self.memory = maker.into_memory();
+        self.count += 1;
         Ok(())
-    }
-
-    fn value(&self, column: &ColumnInfo, text: &str) -> SqlResult<Datum> {
-        let value = Datum::parse_text(column.ty, text, &self.cx.types);
-        value.map_err(|error| self.located(error.into(), Place::Field(&column.name, text)))
-    }
-
-    /// The error of a line with too few fields, if those that it has are sound.
-    fn missing(&self, line: &str, fields: &Fields<'_>) -> SqlError {
-        let columns = self
-            .columns
-            .iter()
-            .map(|column| &self.table.columns[*column]);
-        for (column, field) in columns.clone().zip(fields) {
-            if let Some(text) = field
-                && let Err(error) = self.value(column, text)
-            {
-                return error;
-            }
-        }
-        let name = columns.map(|column| &column.name).nth(fields.len());
-        let message = format!(
-            "missing data for column \"{}\"",
-            name.map_or("", |name| name)
-        );
-        let error = SqlError::new(SqlState::BAD_COPY_FILE_FORMAT, message);
-        self.located(error, Place::Line(line))
     }
 
     fn located(&self, error: SqlError, place: Place<'_>) -> SqlError {
@@ -369,6 +543,7 @@ impl CopyReceiver {
         error.context(match place {
             Place::Number => format!("COPY {table}, line {line}"),
             Place::Line(text) => format!("COPY {table}, line {line}: \"{}\"", shortened(text)),
+            Place::Column(column) => format!("COPY {table}, line {line}, column {column}"),
             Place::Field(column, text) => format!(
                 "COPY {table}, line {line}, column {column}: \"{}\"",
                 shortened(text)
@@ -384,6 +559,8 @@ enum Place<'a> {
     Number,
     /// A line.
     Line(&'a str),
+    /// A field that cannot be shown: its column.
+    Column(&'a str),
     /// A field of a line: its column and text.
     Field(&'a str, &'a str),
 }
@@ -399,6 +576,7 @@ fn shortened(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parser::copy_options::CopyOptions;
 
     pub(super) fn shape(format: CopyFormat) -> CopyShape {
         CopyShape::new(&CopyOptions {
@@ -411,10 +589,13 @@ mod tests {
         let mut out = Fields::new();
         match format {
             CopyFormat::Text => split_text(line, &shape(format), &mut out).unwrap(),
-            CopyFormat::Csv => split_csv(line, &shape(format), &mut out),
+            CopyFormat::Csv | CopyFormat::Binary => split_csv(line, &shape(format), &mut out),
         }
         out.into_iter()
-            .map(|field| field.map(std::borrow::Cow::into_owned))
+            .map(|field| match field {
+                Field::Text(text) => Some(text.into_owned()),
+                Field::Null | Field::Default => None,
+            })
             .collect()
     }
 

@@ -26,8 +26,10 @@ impl Scanner {
             let rest = data.get(self.at..)?;
             let next = match shape.format {
                 CopyFormat::Text => memchr::memchr2(b'\\', b'\n', rest),
-                CopyFormat::Csv if self.quoted => memchr::memchr2(shape.quote, shape.escape, rest),
-                CopyFormat::Csv => memchr::memchr2(shape.quote, b'\n', rest),
+                CopyFormat::Csv | CopyFormat::Binary if self.quoted => {
+                    memchr::memchr2(shape.quote, shape.escape, rest)
+                }
+                CopyFormat::Csv | CopyFormat::Binary => memchr::memchr2(shape.quote, b'\n', rest),
             };
             let Some(next) = next else {
                 self.at = data.len();
@@ -42,7 +44,9 @@ impl Scanner {
             let escaping = match shape.format {
                 // A backslash before a line feed makes it data.
                 CopyFormat::Text => true,
-                CopyFormat::Csv => self.quoted && byte == shape.escape && byte != shape.quote,
+                CopyFormat::Csv | CopyFormat::Binary => {
+                    self.quoted && byte == shape.escape && byte != shape.quote
+                }
             };
             if escaping {
                 self.at = at + 2;
@@ -59,8 +63,19 @@ impl Scanner {
     }
 }
 
-/// The fields of a record; `None` for NULL.
-pub(super) type Fields<'a> = smallvec::SmallVec<[Option<Cow<'a, str>>; 8]>;
+/// A field of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Field<'a> {
+    /// It stands for NULL.
+    Null,
+    /// It stands for the column's default.
+    Default,
+    /// Its text.
+    Text(Cow<'a, str>),
+}
+
+/// The fields of a record.
+pub(super) type Fields<'a> = smallvec::SmallVec<[Field<'a>; 8]>;
 
 /// Splits a record of the text format.
 ///
@@ -87,11 +102,13 @@ pub(super) fn split_text<'a>(
         }
         let field = &line[start..at.min(bytes.len())];
         if field == shape.null {
-            out.push(None);
+            out.push(Field::Null);
+        } else if shape.is_default(field) {
+            out.push(Field::Default);
         } else if escaped {
-            out.push(Some(Cow::Owned(unescape(field)?)));
+            out.push(Field::Text(Cow::Owned(unescape(field)?)));
         } else {
-            out.push(Some(Cow::Borrowed(field)));
+            out.push(Field::Text(Cow::Borrowed(field)));
         }
         if at >= bytes.len() {
             return Ok(());
@@ -172,13 +189,21 @@ pub(super) fn split_csv<'a>(line: &'a str, shape: &CopyShape, out: &mut Fields<'
         }
         let at_end = at.min(bytes.len());
         let field = &line[start..at_end];
-        if !quoted && field == shape.null {
-            out.push(None);
-        } else if quoted {
-            out.push(Some(Cow::Owned(unquote(field, shape))));
+        let text = match quoted {
+            true => Cow::Owned(unquote(field, shape)),
+            false => Cow::Borrowed(field),
+        };
+        let is_null = match quoted {
+            true => CopyShape::has(&shape.force_null, out.len()),
+            false => !CopyShape::has(&shape.force_not_null, out.len()),
+        };
+        out.push(if is_null && text == shape.null {
+            Field::Null
+        } else if !quoted && shape.is_default(field) {
+            Field::Default
         } else {
-            out.push(Some(Cow::Borrowed(field)));
-        }
+            Field::Text(text)
+        });
         if at >= bytes.len() {
             return;
         }

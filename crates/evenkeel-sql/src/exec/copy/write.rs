@@ -1,25 +1,54 @@
-//! Rows to COPY's lines.
+//! Rows to COPY's data.
 
 use bytes::{BufMut, BytesMut};
 
-use super::CopyShape;
+use super::{CopyShape, binary};
+use crate::error::SqlResult;
+use crate::parser::copy_options::CopyHeader;
 use crate::protocol::CopyFormat;
 use crate::types::{Datum, SqlType, TypeContext};
 
 /// Writes rows in COPY's formats.
-pub struct TextWriter {
+pub struct CopyWriter {
     shape: CopyShape,
     types: TypeContext,
 }
 
-impl TextWriter {
+impl CopyWriter {
     /// A writer of a shape.
-    pub fn new(shape: CopyShape, types: TypeContext) -> TextWriter {
-        TextWriter { shape, types }
+    pub fn new(shape: CopyShape, types: TypeContext) -> CopyWriter {
+        CopyWriter { shape, types }
     }
 
-    /// Appends a line.
-    pub fn row(&self, row: &[Datum], types: &[SqlType], out: &mut BytesMut) {
+    /// The format.
+    pub fn format(&self) -> CopyFormat {
+        self.shape.format
+    }
+
+    /// Appends what comes before the rows.
+    pub fn begin<'n>(&self, names: impl Iterator<Item = &'n str>, out: &mut BytesMut) {
+        if self.shape.format == CopyFormat::Binary {
+            binary::write_header(out);
+        } else if self.shape.header != CopyHeader::Absent {
+            self.names(names, out);
+        }
+    }
+
+    /// Appends what comes behind them.
+    pub fn end(&self, out: &mut BytesMut) {
+        if self.shape.format == CopyFormat::Binary {
+            binary::write_end(out);
+        }
+    }
+
+    /// Appends a row.
+    ///
+    /// # Errors
+    /// 54000 for a value that the format has no length for.
+    pub fn row(&self, row: &[Datum], types: &[SqlType], out: &mut BytesMut) -> SqlResult<()> {
+        if self.shape.format == CopyFormat::Binary {
+            return binary::write_tuple(row, types, out);
+        }
         let alone = row.len() == 1;
         for (number, (datum, ty)) in row.iter().zip(types).enumerate() {
             if number > 0 {
@@ -28,29 +57,32 @@ impl TextWriter {
             if datum.is_null() {
                 out.put_slice(self.shape.null.as_bytes());
             } else {
-                self.field(&datum.to_text(*ty, &self.types), alone, out);
+                let quote = CopyShape::has(&self.shape.force_quote, number);
+                self.field(&datum.to_text(*ty, &self.types), (alone, quote), out);
             }
         }
         out.put_u8(b'\n');
+        Ok(())
     }
 
-    /// Appends a header line.
-    pub fn names<'n>(&self, names: impl Iterator<Item = &'n str>, out: &mut BytesMut) {
+    fn names<'n>(&self, names: impl Iterator<Item = &'n str>, out: &mut BytesMut) {
         for (number, name) in names.enumerate() {
             if number > 0 {
                 out.put_u8(self.shape.delimiter);
             }
-            self.field(name, false, out);
+            self.field(name, (false, false), out);
         }
         out.put_u8(b'\n');
     }
 
-    /// Appends a field; `alone` if it is its line's only one.
-    fn field(&self, text: &str, alone: bool, out: &mut BytesMut) {
+    /// Appends a field; `alone` if it is its line's only one, `quote` if CSV is to quote it.
+    fn field(&self, text: &str, (alone, quote): (bool, bool), out: &mut BytesMut) {
         match self.shape.format {
             CopyFormat::Text => self.escaped(text, out),
             // Clients take a line of `\.` for the end of the data.
-            CopyFormat::Csv => self.csv(text, alone && text == "\\.", out),
+            CopyFormat::Csv | CopyFormat::Binary => {
+                self.csv(text, quote || (alone && text == "\\."), out);
+            }
         }
     }
 
@@ -103,9 +135,10 @@ mod tests {
     use super::*;
 
     fn written(format: CopyFormat, row: &[Datum]) -> String {
-        let writer = TextWriter::new(shape(format), TypeContext::default());
+        let writer = CopyWriter::new(shape(format), TypeContext::default());
         let mut out = BytesMut::new();
-        writer.row(row, &vec![SqlType::Text; row.len()], &mut out);
+        let types = vec![SqlType::Text; row.len()];
+        writer.row(row, &types, &mut out).unwrap();
         String::from_utf8(out.to_vec()).unwrap()
     }
 

@@ -85,6 +85,15 @@ pub fn values(programs: &[Program], cx: &Arc<StatementCx>) -> SqlResult<Vec<Datu
     values.map(|value| Ok(value?)).collect()
 }
 
+/// The value that a program makes of a row.
+///
+/// # Errors
+/// The program's.
+pub fn over_row(program: &Program, row: &[Datum], cx: &Arc<StatementCx>) -> SqlResult<Datum> {
+    let session = RowSession::new(Arc::clone(cx));
+    Ok(Env::new(&[], &session, &NoSubplans).eval(program, row)?)
+}
+
 /// Values of columns, by position, that programs make of a row's other columns.
 ///
 /// # Errors

@@ -16,7 +16,7 @@ use evenkeel_planner::planning::{self, Planning};
 use evenkeel_planner::{PlanResult, parser};
 
 use crate::catalog::TableInfo;
-use crate::error::{SqlError, SqlResult, planner_error};
+use crate::error::{SqlError, SqlResult, SqlState, planner_error};
 use crate::exec::StatementCx;
 use crate::exec::row::RowSession;
 use crate::protocol::Column;
@@ -160,6 +160,35 @@ pub fn transform(
     let made = bound.and_then(|bound| row_programs(&bound.bound, &session, cx));
     let made = made.map_err(|error| planner_error(error, text))?;
     let missing = || SqlError::internal("a value without a program");
+    made.into_iter().next().ok_or_else(missing)
+}
+
+/// The program of WHERE of a COPY FROM, over its table's row.
+///
+/// # Errors
+/// PostgreSQL's of names and types, with positions in the command's text; 42P10 for one over
+/// generated columns, which are computed later.
+pub fn copy_filter(
+    text: &str,
+    written: &Expr,
+    table: &TableInfo,
+    cx: &Arc<StatementCx>,
+) -> SqlResult<Program> {
+    let relation = Arc::new(checks::row_of(table));
+    let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
+    let (value, ty) = (RowValue::CopyWhere, SqlType::Bool);
+    let bound = bind::bind_row_value(written, ty, value, &relation, (&names, &session));
+    let bound = bound.map_err(|error| planner_error(error, text))?;
+    let mut mentioned = bound.columns.iter().filter_map(|at| table.columns.get(*at));
+    if let Some(column) = mentioned.find(|column| column.generated.is_some()) {
+        let message = "generated columns are not supported in COPY FROM WHERE conditions";
+        let error = SqlError::new(SqlState::INVALID_COLUMN_REFERENCE, message);
+        let detail = format!("Column \"{}\" is a generated column.", column.name);
+        return Err(error.detail(detail));
+    }
+    let made = row_programs(&bound.bound, &session, cx);
+    let made = made.map_err(|error| planner_error(error, text))?;
+    let missing = || SqlError::internal("a condition without a program");
     made.into_iter().next().ok_or_else(missing)
 }
 
