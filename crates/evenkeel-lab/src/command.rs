@@ -10,7 +10,7 @@ use crate::plan::Experiment;
 use crate::record::Extent;
 use crate::run::{Candidate, Plan};
 use crate::subject::{self, Subject};
-use crate::{answers, experiments, postgres_install, report, run};
+use crate::{answers, benches, experiments, postgres_install, report, run};
 
 /// `evenkeel lab`.
 #[derive(Subcommand)]
@@ -21,6 +21,8 @@ pub enum LabCommand {
     Run(RunArguments),
     /// Compare the answers to the statements of a ledger with PostgreSQL 18's
     Answers(AnswersArguments),
+    /// Compare two baselines of the Criterion benches (`cargo bench -- --save-baseline NAME`)
+    Benches(BenchesArguments),
     /// Render what has been run: report.html and report.md beside the results
     Report(ReportArguments),
 }
@@ -91,6 +93,18 @@ pub struct AnswersArguments {
     fetch: bool,
 }
 
+/// `evenkeel lab benches`.
+#[derive(Args)]
+pub struct BenchesArguments {
+    /// The baseline to compare with
+    before: String,
+    /// The baseline that is compared
+    after: String,
+    /// Where Criterion keeps its results
+    #[arg(long, default_value = "target/criterion", value_name = "DIR")]
+    dir: PathBuf,
+}
+
 /// `evenkeel lab report`.
 #[derive(Args)]
 pub struct ReportArguments {
@@ -123,6 +137,7 @@ impl LabCommand {
             }
             LabCommand::Run(arguments) => arguments.execute(host),
             LabCommand::Answers(arguments) => arguments.execute(host),
+            LabCommand::Benches(of) => benches::compare(&of.dir, &of.before, &of.after),
             LabCommand::Report(arguments) => arguments.execute(),
         }
     }

@@ -67,6 +67,9 @@ pub enum LabError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// These benches take longer than they did, beyond chance.
+    #[error("slower: {0}")]
+    Slower(String),
     /// A command-line argument makes no sense.
     #[error("{0}")]
     Usage(String),

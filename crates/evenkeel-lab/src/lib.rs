@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod answers;
+mod benches;
 mod client;
 mod command;
 mod context;
