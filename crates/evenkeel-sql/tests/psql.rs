@@ -93,7 +93,8 @@ async fn oids(session: &mut Session) -> BTreeMap<&'static str, String> {
 }
 
 fn fixtures() -> Vec<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/psql");
+    let dir =
+        Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs it")).join("tests/psql");
     let files = std::fs::read_dir(dir)
         .unwrap()
         .map(|entry| entry.unwrap().path());

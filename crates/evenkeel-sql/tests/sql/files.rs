@@ -167,7 +167,8 @@ fn compare(expect: &Expect, outcome: SqlResult<(Vec<String>, String)>) -> Option
 }
 
 fn files() -> Vec<PathBuf> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+    let directory =
+        Path::new(&std::env::var("CARGO_MANIFEST_DIR").expect("cargo runs it")).join("tests/slt");
     let mut files: Vec<PathBuf> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
