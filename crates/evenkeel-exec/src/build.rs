@@ -32,13 +32,10 @@ use crate::nodes::sort::Sort;
 use crate::nodes::unique::Unique;
 use crate::nodes::virtual_scan::{VirtualIndexScan, VirtualScan};
 use crate::nodes::window::Window;
+use crate::stack::with_room;
 
 /// Every so many levels of a plan an operator looks whether the stack has room.
 const LEVELS: usize = 64;
-/// Stack that so many levels need.
-const ENOUGH_BYTES: usize = 256 << 10;
-/// Stack that is added.
-const STACK_BYTES: usize = 2 << 20;
 
 /// How the state of a node is made.
 #[derive(Clone, Copy)]
@@ -73,8 +70,7 @@ pub(crate) fn build_recheck(node: &Node, held: &[HeldRow]) -> ExecResult<Child> 
 
 fn build_at(node: &Node, way: Way<'_>) -> ExecResult<Child> {
     let mut built: Box<dyn Operator> = if way.depth > 0 && way.depth.is_multiple_of(LEVELS) {
-        let built = stacker::maybe_grow(ENOUGH_BYTES, STACK_BYTES, || shaped(node, way))?;
-        Box::new(Deep(built))
+        Box::new(Deep(Some(with_room(|| shaped(node, way))?)))
     } else {
         shaped(node, way)?
     };
@@ -180,21 +176,37 @@ fn raw(kind: &NodeKind, way: Way<'_>) -> ExecResult<Box<dyn Operator>> {
     })
 }
 
-/// Runs its operator where the stack has room.
-struct Deep(Box<dyn Operator>);
+/// Runs and drops its operator where the stack has room.
+struct Deep(Option<Box<dyn Operator>>);
+
+impl Deep {
+    fn operator(&mut self) -> ExecResult<&mut Box<dyn Operator>> {
+        let operator = self.0.as_mut();
+        operator.ok_or_else(|| ExecError::plan("an operator that was dropped"))
+    }
+}
 
 impl Operator for Deep {
     fn next(&mut self, node: &Node, cx: &Cx, want: usize, out: &mut Batch) -> ExecResult<Step> {
-        stacker::maybe_grow(ENOUGH_BYTES, STACK_BYTES, || {
-            self.0.next(node, cx, want, out)
-        })
+        let operator = self.operator()?;
+        with_room(|| operator.next(node, cx, want, out))
     }
 
     fn rescan(&mut self, node: &Node, cx: &Cx) -> ExecResult<()> {
-        stacker::maybe_grow(ENOUGH_BYTES, STACK_BYTES, || self.0.rescan(node, cx))
+        let operator = self.operator()?;
+        with_room(|| operator.rescan(node, cx))
     }
 
     fn bound(&mut self, node: &Node, rows: usize) {
-        stacker::maybe_grow(ENOUGH_BYTES, STACK_BYTES, || self.0.bound(node, rows));
+        if let Some(operator) = &mut self.0 {
+            with_room(|| operator.bound(node, rows));
+        }
+    }
+}
+
+impl Drop for Deep {
+    fn drop(&mut self) {
+        let operator = self.0.take();
+        with_room(|| drop(operator));
     }
 }

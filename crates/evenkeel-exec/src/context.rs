@@ -1,6 +1,7 @@
 //! The state that all operators of one execution share, and the operator itself.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -174,11 +175,13 @@ pub(crate) struct SubplanState {
     pub root: Option<Child>,
     /// Its rows, if it is one that keeps them.
     pub kept: Kept,
-    /// The executor parameters it depends on, when they are first asked for.
-    pub depends: Option<Arc<[usize]>>,
     /// For a parameter's subplan: the version of what it depended on when it ran.
     pub stamp: u64,
 }
+
+/// Executor parameters that subplans depend on, by the subplans' numbers, as far as they were asked
+/// for: of subplans that ask for one another each is walked once.
+pub(crate) type Known = RefCell<HashMap<usize, Arc<[usize]>>>;
 
 /// The one row that an operator with a mark gives in a re-check.
 #[derive(Debug, Clone)]
@@ -204,6 +207,8 @@ pub(crate) struct Cx {
     pub env: Environment,
     exec: RefCell<Vec<ExecParam>>,
     pub subplans: Vec<RefCell<SubplanState>>,
+    /// Parameters that the subplans depend on.
+    pub known: Known,
     /// Working tables of recursive unions, by their number.
     working: RefCell<Vec<WorkingTable>>,
     /// Makes operators for a re-check.
@@ -255,6 +260,7 @@ impl Cx {
             env,
             exec: RefCell::new(exec),
             subplans,
+            known: Known::default(),
             working: RefCell::default(),
             rebuild,
             writer: None,

@@ -86,7 +86,6 @@ impl Execution {
             states.push(RefCell::new(SubplanState {
                 root: Some(build(&subplan.root, measured)?),
                 kept: Kept::default(),
-                depends: None,
                 stamp: 0,
             }));
             if let SubplanUse::Once { param, .. } = &subplan.kind {

@@ -23,6 +23,7 @@ mod relations;
 mod rows;
 mod sorter;
 mod spill;
+mod stack;
 mod subplan;
 mod transaction;
 mod virtual_rows;

@@ -14,6 +14,7 @@ use crate::batch::{Batch, row_bytes, take};
 use crate::context::{ALL, Child, Cx, Step, SubplanState};
 use crate::error::{ExecError, ExecResult};
 use crate::spill::{Cursor, RowStore};
+use crate::stack::with_room;
 use crate::walk::subplan_depends;
 
 impl Subplans for Cx {
@@ -53,24 +54,13 @@ impl Cx {
         }
     }
 
-    /// Parameters and working tables that a subplan depends on.
-    fn depends_of(&self, number: usize) -> ExecResult<Arc<[usize]>> {
-        let (_, mut state) = self.subplan(number)?;
-        if let Some(depends) = &state.depends {
-            return Ok(Arc::clone(depends));
-        }
-        let depends: Arc<[usize]> = subplan_depends(number, &self.plan).into();
-        state.depends = Some(Arc::clone(&depends));
-        Ok(depends)
-    }
-
     /// The value of an executor parameter, computed if need be.
     fn param(&self, number: usize) -> ExecResult<Datum> {
         let (value, source) = self.exec_value(number)?;
         let Some(source) = source else {
             return value.ok_or_else(|| ExecError::plan("a parameter that nothing has set"));
         };
-        let stamp = self.stamp(&self.depends_of(source)?);
+        let stamp = self.stamp(&subplan_depends(source, self));
         if let Some(value) = value
             && self.subplan(source)?.1.stamp == stamp
         {
@@ -188,7 +178,7 @@ impl Cx {
         let Some(operand) = hashed_operand(test, *column) else {
             return Ok(None);
         };
-        let stamp = self.stamp(&self.depends_of(number)?);
+        let stamp = self.stamp(&subplan_depends(number, self));
         let (plan, state) = self.subplan(number)?;
         if plan.kind != SubplanUse::Kept {
             return Ok(None);
@@ -238,8 +228,8 @@ impl Cx {
         let mut root = state.root.take().ok_or_else(busy)?;
         drop(state);
         let mut run = || {
-            root.rescan(&plan.root, self)?;
-            let read = |out: &mut Batch| root.next(&plan.root, self, want, out);
+            begin(&mut root, plan, self)?;
+            let read = |out: &mut Batch| pull(&mut root, plan, self, want, out);
             self.drive(read, &mut batch, each)
         };
         let result = run();
@@ -306,7 +296,7 @@ impl Cx {
         want: usize,
         out: &mut Batch,
     ) -> ExecResult<Step> {
-        let stamp = self.stamp(&self.depends_of(number)?);
+        let stamp = self.stamp(&subplan_depends(number, self));
         let (plan, mut state) = self.subplan(number)?;
         let width = plan.root.width;
         out.reset(width);
@@ -319,7 +309,7 @@ impl Cx {
             state.kept.any = None;
             let mut root = state.root.take().ok_or_else(busy)?;
             drop(state);
-            let begun = root.rescan(&plan.root, self);
+            let begun = begin(&mut root, plan, self);
             state = self.subplan(number)?.1;
             state.root = Some(root);
             begun?;
@@ -353,6 +343,13 @@ impl Cx {
     }
 }
 
+// Subplans ask for one another through expressions, so each begins and goes on where the stack has
+// room.
+
+fn begin(root: &mut Child, plan: &Subplan, cx: &Cx) -> ExecResult<()> {
+    with_room(|| root.rescan(&plan.root, cx))
+}
+
 fn pull(
     root: &mut Child,
     plan: &Subplan,
@@ -360,7 +357,7 @@ fn pull(
     want: usize,
     out: &mut Batch,
 ) -> ExecResult<Step> {
-    root.next(&plan.root, cx, want, out)
+    with_room(|| root.next(&plan.root, cx, want, out))
 }
 
 /// Arrays of the same dimensions as one array with a dimension more.

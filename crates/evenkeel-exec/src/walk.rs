@@ -1,13 +1,16 @@
 //! Which slots and executor parameters programs and nodes look at.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use crate::context::working_param;
 use evenkeel_expr::program::{Program, SubplanKind};
 use evenkeel_planner::plan::{
     Frame, FrameBound, KeyProgram, Merge, MergeAction, Node, NodeKind, OnConflict, Plan, RowChange,
     SetCall, SetItem, Subplan, SubplanUse, WindowCall,
 };
+
+use crate::context::{Cx, Known, working_param};
+use crate::stack::with_room;
 
 /// Calls `each` for the programs directly within a program.
 pub(crate) fn inner(program: &Program, each: &mut dyn FnMut(&Program)) {
@@ -78,43 +81,71 @@ pub(crate) fn slots(program: &Program, used: &mut [bool]) {
     {
         *used = true;
     }
-    inner(program, &mut |program| slots(program, used));
-}
-
-/// Collects executor parameters.
-#[derive(Default)]
-struct Params {
-    used: BTreeSet<usize>,
-    /// Those that are set within what was walked.
-    set: BTreeSet<usize>,
-    plans: BTreeSet<usize>,
+    inner(program, &mut |program| with_room(|| slots(program, used)));
 }
 
 /// The executor parameters that an operator's rows depend on, those left out that it sets itself.
-pub(crate) fn depends(node: &Node, plan: &Plan) -> Vec<usize> {
-    let mut params = Params::default();
-    params.node(node, plan);
-    params.used.difference(&params.set).copied().collect()
+pub(crate) fn depends(node: &Node, cx: &Cx) -> Vec<usize> {
+    let mut params = Params::new(&cx.plan, &cx.known);
+    params.node(node);
+    params.left()
 }
 
 /// As [`depends`], of programs.
-pub(crate) fn programs_depend(programs: &[Program], plan: &Plan) -> Vec<usize> {
-    let mut params = Params::default();
-    params.programs(programs, plan);
-    params.used.difference(&params.set).copied().collect()
+pub(crate) fn programs_depend(programs: &[Program], cx: &Cx) -> Vec<usize> {
+    let mut params = Params::new(&cx.plan, &cx.known);
+    params.programs(programs);
+    params.left()
 }
 
 /// As [`depends`], of a subplan.
-pub(crate) fn subplan_depends(number: usize, plan: &Plan) -> Vec<usize> {
-    let mut params = Params::default();
-    params.subplan(number, plan);
-    params.used.difference(&params.set).copied().collect()
+pub(crate) fn subplan_depends(number: usize, cx: &Cx) -> Arc<[usize]> {
+    of_subplan(number, &cx.plan, &cx.known)
 }
 
-impl Params {
-    fn program(&mut self, program: &Program, plan: &Plan) {
+fn of_subplan(number: usize, plan: &Plan, known: &Known) -> Arc<[usize]> {
+    if let Some(depends) = known.borrow().get(&number) {
+        return Arc::clone(depends);
+    }
+    let mut params = Params::new(plan, known);
+    if let Some(subplan) = plan.subplans.get(number) {
+        params.node(&subplan.root);
+    }
+    let depends: Arc<[usize]> = params.left().into();
+    known.borrow_mut().insert(number, Arc::clone(&depends));
+    depends
+}
+
+/// Collects executor parameters.
+struct Params<'p> {
+    plan: &'p Plan,
+    known: &'p Known,
+    used: BTreeSet<usize>,
+    /// Those that are set within what was walked.
+    set: BTreeSet<usize>,
+}
+
+impl<'p> Params<'p> {
+    fn new(plan: &'p Plan, known: &'p Known) -> Params<'p> {
+        Params {
+            plan,
+            known,
+            used: BTreeSet::new(),
+            set: BTreeSet::new(),
+        }
+    }
+
+    fn left(&self) -> Vec<usize> {
+        self.used.difference(&self.set).copied().collect()
+    }
+
+    fn program(&mut self, program: &Program) {
+        with_room(|| self.program_here(program));
+    }
+
+    fn program_here(&mut self, program: &Program) {
         match program {
-            Program::Exec(number) => self.param(*number, plan),
+            Program::Exec(number) => self.param(*number),
             Program::Subplan(node) => {
                 self.set.extend(node.params.iter().map(|(param, _)| *param));
                 if let SubplanKind::Any { columns, .. } | SubplanKind::All { columns, .. } =
@@ -122,114 +153,115 @@ impl Params {
                 {
                     self.set.extend(columns.iter().copied());
                 }
-                self.subplan(node.plan, plan);
+                self.subplan(node.plan);
             }
             _ => {}
         }
-        inner(program, &mut |program| self.program(program, plan));
+        inner(program, &mut |program| self.program(program));
     }
 
     /// A parameter of a subplan depends on what the subplan depends on.
-    fn param(&mut self, number: usize, plan: &Plan) {
+    fn param(&mut self, number: usize) {
         let of = |subplan: &Subplan| match subplan.kind {
             SubplanUse::Once { param, .. } => param == number,
             _ => false,
         };
-        match plan.subplans.iter().position(of) {
-            Some(subplan) => self.subplan(subplan, plan),
+        match self.plan.subplans.iter().position(of) {
+            Some(subplan) => self.subplan(subplan),
             None => {
                 self.used.insert(number);
             }
         }
     }
 
-    fn subplan(&mut self, number: usize, plan: &Plan) {
-        if self.plans.insert(number)
-            && let Some(subplan) = plan.subplans.get(number)
-        {
-            self.node(&subplan.root, plan);
-        }
+    fn subplan(&mut self, number: usize) {
+        let depends = of_subplan(number, self.plan, self.known);
+        self.used.extend(depends.iter());
     }
 
-    fn programs<'a>(&mut self, programs: impl IntoIterator<Item = &'a Program>, plan: &Plan) {
+    fn programs<'a>(&mut self, programs: impl IntoIterator<Item = &'a Program>) {
         for program in programs {
-            self.program(program, plan);
+            self.program(program);
         }
     }
 
-    fn key(&mut self, key: &KeyProgram, plan: &Plan) {
-        self.program(&key.value, plan);
+    fn key(&mut self, key: &KeyProgram) {
+        self.program(&key.value);
     }
 
-    fn conflict(&mut self, conflict: &OnConflict, plan: &Plan) {
+    fn conflict(&mut self, conflict: &OnConflict) {
         if let Some(update) = &conflict.update {
             let values = update.set.iter().map(|(_, value)| value);
-            self.programs(values.chain(&update.filter), plan);
+            self.programs(values.chain(&update.filter));
         }
     }
 
-    fn merge(&mut self, merge: &Merge, plan: &Plan) {
+    fn merge(&mut self, merge: &Merge) {
         for clause in &merge.clauses {
-            self.programs(&clause.condition, plan);
+            self.programs(&clause.condition);
             match &clause.action {
-                MergeAction::Insert(values) => self.programs(values, plan),
+                MergeAction::Insert(values) => self.programs(values),
                 MergeAction::Update(set) => {
-                    self.programs(set.iter().map(|(_, value)| value), plan);
+                    self.programs(set.iter().map(|(_, value)| value));
                 }
                 MergeAction::Delete | MergeAction::Nothing => {}
             }
         }
     }
 
-    fn window(&mut self, frame: &Frame, functions: &[WindowCall], plan: &Plan) {
+    fn window(&mut self, frame: &Frame, functions: &[WindowCall]) {
         for function in functions {
-            self.programs(function.args.iter().chain(&function.filter), plan);
+            self.programs(function.args.iter().chain(&function.filter));
         }
         for bound in [&frame.start, &frame.end] {
             if let FrameBound::Preceding(value, test) | FrameBound::Following(value, test) = bound {
-                self.programs(std::iter::once(value).chain(test), plan);
+                self.programs(std::iter::once(value).chain(test));
             }
         }
     }
 
-    fn call(&mut self, call: &SetCall, plan: &Plan) {
-        self.programs(&call.args, plan);
+    fn call(&mut self, call: &SetCall) {
+        self.programs(&call.args);
     }
 
-    fn node(&mut self, node: &Node, plan: &Plan) {
-        self.programs(&node.filter, plan);
-        self.programs(node.project.iter().flatten(), plan);
-        self.kind(&node.kind, plan);
+    fn node(&mut self, node: &Node) {
+        with_room(|| self.node_here(node));
+    }
+
+    fn node_here(&mut self, node: &Node) {
+        self.programs(&node.filter);
+        self.programs(node.project.iter().flatten());
+        self.kind(&node.kind);
         for child in node.children() {
-            self.node(child, plan);
+            self.node(child);
         }
     }
 
-    fn change(&mut self, change: &RowChange, plan: &Plan) {
+    fn change(&mut self, change: &RowChange) {
         match change {
             RowChange::Insert {
                 conflict: Some(conflict),
-            } => self.conflict(conflict, plan),
-            RowChange::Merge(merge) => self.merge(merge, plan),
+            } => self.conflict(conflict),
+            RowChange::Merge(merge) => self.merge(merge),
             _ => {}
         }
     }
 
-    fn kind(&mut self, kind: &NodeKind, plan: &Plan) {
+    fn kind(&mut self, kind: &NodeKind) {
         match kind {
-            NodeKind::Result { conditions } => self.programs(conditions, plan),
-            NodeKind::Values(rows) => self.programs(rows.iter().flatten(), plan),
+            NodeKind::Result { conditions } => self.programs(conditions),
+            NodeKind::Values(rows) => self.programs(rows.iter().flatten()),
             NodeKind::IndexScan { keys, .. } => {
                 let ends = [&keys.low, &keys.high].into_iter().flatten();
                 let ends = ends.map(|(key, _)| key);
                 for key in keys.equal.iter().chain(&keys.any).chain(ends) {
-                    self.key(key, plan);
+                    self.key(key);
                 }
             }
             NodeKind::FunctionScan { calls, .. } => {
-                calls.iter().for_each(|call| self.call(call, plan));
+                calls.iter().for_each(|call| self.call(call));
             }
-            NodeKind::CteScan { subplan } => self.subplan(*subplan, plan),
+            NodeKind::CteScan { subplan } => self.subplan(*subplan),
             NodeKind::WorkingScan { union_id } => {
                 self.used.insert(working_param(*union_id));
             }
@@ -240,8 +272,8 @@ impl Params {
             NodeKind::ProjectSet { items, .. } => {
                 for item in items {
                     match item {
-                        SetItem::Value(value) => self.program(value, plan),
-                        SetItem::Set(call) => self.call(call, plan),
+                        SetItem::Value(value) => self.program(value),
+                        SetItem::Set(call) => self.call(call),
                     }
                 }
             }
@@ -249,38 +281,38 @@ impl Params {
                 params, condition, ..
             } => {
                 self.set.extend(params.iter().map(|(param, _)| *param));
-                self.programs(condition, plan);
+                self.programs(condition);
             }
             NodeKind::HashJoin {
                 outer_keys,
                 inner_keys,
                 condition,
                 ..
-            } => self.programs(outer_keys.iter().chain(inner_keys).chain(condition), plan),
-            NodeKind::MergeJoin { condition, .. } => self.programs(condition, plan),
+            } => self.programs(outer_keys.iter().chain(inner_keys).chain(condition)),
+            NodeKind::MergeJoin { condition, .. } => self.programs(condition),
             NodeKind::ModifyTable {
                 change,
                 generated,
                 checks,
                 ..
             } => {
-                self.programs(generated.iter().map(|(_, value)| value), plan);
-                self.programs(checks.iter().map(|check| &check.condition), plan);
-                self.change(change, plan);
+                self.programs(generated.iter().map(|(_, value)| value));
+                self.programs(checks.iter().map(|check| &check.condition));
+                self.change(change);
             }
             NodeKind::Limit { offset, count, .. } => {
-                self.programs(offset.iter().chain(count), plan);
+                self.programs(offset.iter().chain(count));
             }
             NodeKind::Aggregate { aggregates, .. } => {
                 for aggregate in aggregates {
                     let order = aggregate.order_by.iter().map(|(key, _, _)| key);
                     let args = aggregate.direct.iter().chain(&aggregate.args);
-                    self.programs(args.chain(order).chain(&aggregate.filter), plan);
+                    self.programs(args.chain(order).chain(&aggregate.filter));
                 }
             }
             NodeKind::Window {
                 frame, functions, ..
-            } => self.window(frame, functions, plan),
+            } => self.window(frame, functions),
             _ => {}
         }
     }

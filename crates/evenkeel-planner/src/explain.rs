@@ -41,19 +41,35 @@ pub struct Actual {
 /// Measurements of the operators of a plan that has run.
 pub type Ran<'a> = &'a dyn Fn(&Node) -> Actual;
 
-/// The lines of `FORMAT TEXT`.
-pub fn text(plan: &Plan, options: Options, ran: Option<Ran<'_>>) -> Vec<String> {
-    let mut lines = Vec::new();
-    let writer = TextWriter { options, ran };
-    writer.node(&plan.root, 0, "", &mut lines);
+/// Takes the bytes of a text that is about to be kept, or says why it may not be.
+pub type Charge<'a, E> = &'a mut dyn FnMut(usize) -> Result<(), E>;
+
+/// The lines of `FORMAT TEXT`. Each is indented by its depth, so those of a deep plan take memory
+/// by the square of it.
+///
+/// # Errors
+/// Those of `charge`.
+pub fn text<E>(
+    plan: &Plan,
+    options: Options,
+    ran: Option<Ran<'_>>,
+    charge: Charge<'_, E>,
+) -> Result<Vec<String>, E> {
+    let mut writer = TextWriter {
+        options,
+        ran,
+        lines: Vec::new(),
+        charge,
+    };
+    writer.node(&plan.root, 0, "")?;
+    let mut lines = std::mem::take(&mut writer.lines);
     let at = lines.iter().take_while(|line| !line.contains("->")).count();
-    let mut subplans = Vec::new();
     for (number, subplan) in plan.subplans.iter().enumerate() {
-        subplans.push(format!("  {}", subplan_name(number, subplan)));
-        writer.node(&subplan.root, 4, "->  ", &mut subplans);
+        writer.line(format!("  {}", subplan_name(number, subplan)))?;
+        writer.node(&subplan.root, 4, "->  ")?;
     }
-    lines.splice(at..at, subplans);
-    lines
+    lines.splice(at..at, writer.lines);
+    Ok(lines)
 }
 
 fn subplan_name(number: usize, subplan: &Subplan) -> String {
@@ -116,12 +132,20 @@ fn merge_counts(node: &Node, ran: Option<Ran<'_>>) -> Vec<(&'static str, f64)> {
     ]
 }
 
-struct TextWriter<'a> {
+struct TextWriter<'a, E> {
     options: Options,
     ran: Option<Ran<'a>>,
+    lines: Vec<String>,
+    charge: Charge<'a, E>,
 }
 
-impl TextWriter<'_> {
+impl<E> TextWriter<'_, E> {
+    fn line(&mut self, line: String) -> Result<(), E> {
+        (self.charge)(line.len() + size_of::<String>())?;
+        self.lines.push(line);
+        Ok(())
+    }
+
     /// The estimate and the measurements in parentheses.
     fn figures(&self, node: &Node) -> String {
         let mut figures = String::new();
@@ -147,27 +171,27 @@ impl TextWriter<'_> {
         figures
     }
 
-    fn node(&self, node: &Node, indent: usize, arrow: &str, lines: &mut Vec<String>) {
+    fn node(&mut self, node: &Node, indent: usize, arrow: &str) -> Result<(), E> {
         // Nodes that only rearrange columns have no counterpart in PostgreSQL's plans.
         let Some(notes) = &node.notes else {
             for child in node.children() {
-                self.node(child, indent, arrow, lines);
+                self.node(child, indent, arrow)?;
             }
-            return;
+            return Ok(());
         };
         let title = title(node, notes);
         let figures = self.figures(node);
-        lines.push(format!("{:indent$}{arrow}{title}{figures}", ""));
+        self.line(format!("{:indent$}{arrow}{title}{figures}", ""))?;
         let inner = indent + if arrow.is_empty() { 2 } else { 6 };
         for (name, detail) in &notes.details {
             let text = match detail {
                 Detail::Text(text) => text.clone(),
                 Detail::List(items) => items.join(", "),
             };
-            lines.push(format!("{:inner$}{name}: {text}", ""));
+            self.line(format!("{:inner$}{name}: {text}", ""))?;
             let removed = self.ran.map_or(0.0, |ran| ran(node).removed);
             if removed > 0.0 && matches!(*name, "Filter" | "Join Filter") {
-                lines.push(format!("{:inner$}Rows Removed by {name}: {removed:.0}", ""));
+                self.line(format!("{:inner$}Rows Removed by {name}: {removed:.0}", ""))?;
             }
         }
         let counts = merge_counts(node, self.ran);
@@ -176,41 +200,53 @@ impl TextWriter<'_> {
             .map(|(name, count)| format!(" {}={count:.0}", name.to_ascii_lowercase()))
             .collect();
         if !counts.is_empty() {
-            lines.push(format!("{:inner$}Tuples:{}", "", counts.concat()));
+            self.line(format!("{:inner$}Tuples:{}", "", counts.concat()))?;
         }
         let hashed = matches!(node.kind, NodeKind::HashJoin { .. });
         for (number, child) in node.children().into_iter().enumerate() {
             if hashed && number == 1 {
                 let figures = self.figures(child);
-                lines.push(format!("{:inner$}->  Hash{figures}", ""));
-                self.node(child, inner + 6, "->  ", lines);
+                self.line(format!("{:inner$}->  Hash{figures}", ""))?;
+                self.node(child, inner + 6, "->  ")?;
             } else {
-                self.node(child, inner, "->  ", lines);
+                self.node(child, inner, "->  ")?;
             }
         }
+        Ok(())
     }
 }
 
-/// The document of `FORMAT JSON`; `times` are shown behind the plan.
-pub fn json(
+/// The document of `FORMAT JSON`; `times` are shown behind the plan. It is indented as the text is.
+///
+/// # Errors
+/// Those of `charge`.
+pub fn json<E>(
     plan: &Plan,
     options: Options,
     ran: Option<Ran<'_>>,
     times: &[(&'static str, f64)],
-) -> String {
-    let mut out = String::from("[\n  {\n    \"Plan\": ");
-    let writer = JsonWriter { options, ran };
-    writer.node(&plan.root, 4, &plan.subplans, &mut out);
+    charge: Charge<'_, E>,
+) -> Result<String, E> {
+    let mut writer = JsonWriter {
+        options,
+        ran,
+        out: String::from("[\n  {\n    \"Plan\": "),
+        charge,
+    };
+    writer.node(&plan.root, 4, &plan.subplans)?;
+    let mut out = writer.out;
     for (name, millis) in times {
         let _ = write!(out, ",\n    {}: {millis:.3}", quoted(name));
     }
     out.push_str("\n  }\n]");
-    out
+    Ok(out)
 }
 
-struct JsonWriter<'a> {
+struct JsonWriter<'a, E> {
     options: Options,
     ran: Option<Ran<'a>>,
+    out: String,
+    charge: Charge<'a, E>,
 }
 
 fn quoted(text: &str) -> String {
@@ -232,7 +268,7 @@ fn quoted(text: &str) -> String {
     out
 }
 
-impl JsonWriter<'_> {
+impl<E> JsonWriter<'_, E> {
     fn fields<'n>(&self, node: &Node, notes: &'n Notes) -> Vec<(&'n str, String)> {
         let mut fields: Vec<(&str, String)> = vec![("Node Type", quoted(notes.node_type))];
         if let Some(operation) = notes.operation {
@@ -307,13 +343,18 @@ impl JsonWriter<'_> {
         fields
     }
 
-    fn node(&self, node: &Node, indent: usize, subplans: &[Subplan], out: &mut String) {
+    fn put(&mut self, text: &str) -> Result<(), E> {
+        (self.charge)(text.len())?;
+        self.out.push_str(text);
+        Ok(())
+    }
+
+    fn node(&mut self, node: &Node, indent: usize, subplans: &[Subplan]) -> Result<(), E> {
         let Some(notes) = &node.notes else {
             if let Some(child) = node.children().first() {
-                return self.node(child, indent, subplans, out);
+                return self.node(child, indent, subplans);
             }
-            out.push_str("{}");
-            return;
+            return self.put("{}");
         };
         let fields = self.fields(node, notes);
         let inner = indent + 2;
@@ -321,21 +362,21 @@ impl JsonWriter<'_> {
         let fields: Vec<String> = fields
             .map(|(name, value)| format!("{:inner$}{}: {value}", "", quoted(name)))
             .collect();
-        out.push_str("{\n");
-        out.push_str(&fields.join(",\n"));
+        self.put("{\n")?;
+        self.put(&fields.join(",\n"))?;
         let mut children: Vec<&Node> = node.children();
         children.extend(subplans.iter().map(|subplan| &subplan.root));
         if !children.is_empty() {
-            let _ = write!(out, ",\n{:inner$}\"Plans\": [\n", "");
+            self.put(&format!(",\n{:inner$}\"Plans\": [\n", ""))?;
             for (number, child) in children.into_iter().enumerate() {
                 if number > 0 {
-                    out.push_str(",\n");
+                    self.put(",\n")?;
                 }
-                let _ = write!(out, "{:width$}", "", width = inner + 2);
-                self.node(child, inner + 2, &[], out);
+                self.put(&format!("{:width$}", "", width = inner + 2))?;
+                self.node(child, inner + 2, &[])?;
             }
-            let _ = write!(out, "\n{:inner$}]", "");
+            self.put(&format!("\n{:inner$}]", ""))?;
         }
-        let _ = write!(out, "\n{:indent$}}}", "");
+        self.put(&format!("\n{:indent$}}}", ""))
     }
 }

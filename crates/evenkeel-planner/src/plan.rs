@@ -34,6 +34,36 @@ pub struct Plan {
     pub locked: Vec<Oid>,
 }
 
+/// Levels of operators that any stack has room to drop.
+const SHALLOW: usize = 200;
+/// Stack that dropping an operator needs, besides what is in it.
+const LEVEL_BYTES: usize = 2 << 10;
+/// Stack that dropping the programs of an operator needs.
+const PROGRAM_BYTES: usize = 1 << 20;
+
+impl Plan {
+    /// Takes the operators of a plan that will not run.
+    pub fn take_root(mut self) -> Node {
+        std::mem::replace(&mut self.root, Node::nothing())
+    }
+}
+
+impl Drop for Plan {
+    /// An operator drops those below it within its own drop, and the last owner of a plan may be a
+    /// thread with a small stack: deep ones are dropped on a stack that is made for it.
+    fn drop(&mut self) {
+        let subplans = self.subplans.iter().map(|subplan| &subplan.root);
+        let depth = subplans.map(Node::depth).max().max(Some(self.root.depth()));
+        let depth = depth.unwrap_or_default();
+        if depth > SHALLOW {
+            stacker::grow(depth * LEVEL_BYTES + PROGRAM_BYTES, || {
+                self.root = Node::nothing();
+                self.subplans.clear();
+            });
+        }
+    }
+}
+
 /// A column of the result.
 #[derive(Debug, Clone)]
 pub struct OutputColumn {
@@ -573,6 +603,29 @@ pub struct RowMark {
 }
 
 impl Node {
+    fn nothing() -> Node {
+        Node {
+            kind: NodeKind::Values(Vec::new()),
+            filter: Vec::new(),
+            project: None,
+            width: 0,
+            mark: None,
+            estimate: Estimate::default(),
+            notes: None,
+        }
+    }
+
+    /// Levels of operators, itself among them.
+    fn depth(&self) -> usize {
+        let mut deepest = 0;
+        let mut rest = vec![(self, 1)];
+        while let Some((node, depth)) = rest.pop() {
+            deepest = deepest.max(depth);
+            rest.extend(node.children().into_iter().map(|child| (child, depth + 1)));
+        }
+        deepest
+    }
+
     /// The operators that it reads from, outer side first.
     pub fn children(&self) -> Vec<&Node> {
         match &self.kind {

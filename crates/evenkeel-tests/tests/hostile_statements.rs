@@ -41,10 +41,11 @@ fn doubling(length: usize) -> String {
     format!("{sql} SELECT count(*) FROM c{}", length - 1)
 }
 
-fn chained(length: usize) -> String {
+/// Queries of WITH, each over the one before.
+fn over(length: usize, query: impl Fn(usize) -> String) -> String {
     let mut sql = "WITH c0 AS (SELECT 1 AS a)".to_owned();
     for n in 1..length {
-        sql += &format!(", c{n} AS (SELECT a FROM c{})", n - 1);
+        sql += &format!(", c{n} AS {}", query(n - 1));
     }
     format!("{sql} SELECT a FROM c{}", length - 1)
 }
@@ -78,8 +79,6 @@ fn answered() -> Vec<(String, &'static str)> {
         ),
         (format!("SELECT a + {} FROM t WHERE a = 5", ones(60)), "65"),
         (format!("SELECT count(*) FROM ({}) s", sets(592)), "592"),
-        (chained(100), "1"),
-        (chained(736), "1"),
         (doubling(30), "1"),
         (subselects(56), "7"),
         (format!("SELECT {}", nested("abs(", "-3", ")", 60)), "3"),
@@ -108,6 +107,23 @@ fn answered() -> Vec<(String, &'static str)> {
 }
 
 static X60: LazyLock<String> = LazyLock::new(|| "x".repeat(60));
+
+/// Chains of WITH, as many as one text may have: in a row, and one within the other. All answer 1.
+fn chains() -> Vec<String> {
+    let plain = |n| format!("(SELECT a FROM c{n})");
+    let kept = |n| format!("MATERIALIZED (SELECT a FROM c{n})");
+    let windows = |n| format!("MATERIALIZED (SELECT max(a) OVER () AS a FROM c{n})");
+    let hashed = |n| format!("MATERIALIZED (SELECT a FROM c{n} WHERE a IN (SELECT a FROM c{n}))");
+    let levels = |n| format!("(SELECT max(a) OVER () AS a FROM c{n})");
+    vec![
+        over(100, plain),
+        over(736, plain),
+        over(2500, kept),
+        over(1500, windows),
+        over(500, hashed),
+        over(2500, levels),
+    ]
+}
 
 /// Statements that change rows, and how many.
 fn executed() -> Vec<(String, u64)> {
@@ -207,6 +223,9 @@ fn what_postgresql_answers_is_answered_and_the_rest_refused() {
         for (sql, expected) in answered() {
             assert_eq!(value(&client, &sql).await, expected, "{}", head(&sql));
         }
+        for sql in chains() {
+            assert_eq!(value(&client, &sql).await, "1", "{}", head(&sql));
+        }
         for (sql, rows) in executed() {
             let changed = client.execute(&sql, &[]).await.unwrap();
             assert_eq!(changed, rows, "{}", head(&sql));
@@ -216,6 +235,26 @@ fn what_postgresql_answers_is_answered_and_the_rest_refused() {
         }
         let slowest = quiet.end().await;
         assert!(slowest < limit, "{slowest:?} of {limit:?}");
+    });
+    assert!(server.stop().success());
+}
+
+/// The text of a plan grows with the square of its levels, and is charged.
+#[test]
+fn a_deep_plan_is_shown_within_the_sessions_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = &["fsync=off", "max_session_memory=16MB"];
+    let server = TestServer::start(&dir.path().join("data"), settings);
+    client_runtime().block_on(async {
+        let client = connect(&server).await;
+        for format in ["TEXT", "JSON"] {
+            for (levels, ends) in [(300, "00000"), (1700, "53200")] {
+                let window = |n| format!("(SELECT max(a) OVER () AS a FROM c{n})");
+                let deep = over(levels, window);
+                let explain = format!("EXPLAIN (FORMAT {format}) {deep}");
+                assert_eq!(outcome(&client, &explain).await, ends, "{format} {levels}");
+            }
+        }
     });
     assert!(server.stop().success());
 }
@@ -270,6 +309,7 @@ fn many_hostile_sessions_at_once_do_not_hold_up_the_others() {
             }));
         }
         let mut deep: Vec<String> = answered().into_iter().map(|(sql, _)| sql).collect();
+        deep.extend(chains());
         deep.extend(refused().into_iter().map(|(sql, _)| sql));
         for _ in 0..4 {
             let client = connect(&server).await;

@@ -62,7 +62,7 @@ impl Operator for Materialize {
     fn rescan(&mut self, node: &Node, cx: &Cx) -> ExecResult<()> {
         kind!(node, Materialize { child });
         self.cursor.rewind();
-        let depends = self.depends.get_or_insert_with(|| depends(child, &cx.plan));
+        let depends = self.depends.get_or_insert_with(|| depends(child, cx));
         let stamp = cx.stamp(depends);
         if self.store.is_some() && stamp == self.stamp {
             return Ok(());

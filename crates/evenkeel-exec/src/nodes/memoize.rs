@@ -182,7 +182,7 @@ impl Operator for Memoize {
     fn rescan(&mut self, node: &Node, cx: &Cx) -> ExecResult<()> {
         kind!(node, Memoize { child, keys });
         let others = self.depends.get_or_insert_with(|| {
-            let mut depends = depends(child, &cx.plan);
+            let mut depends = depends(child, cx);
             depends.retain(|param| !keys.contains(param));
             depends
         });

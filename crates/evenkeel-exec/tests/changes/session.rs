@@ -1,5 +1,6 @@
 //! Sessions that run statements as a server would: text, plan, execution, transaction.
 
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,6 +22,11 @@ use evenkeel_types::{Datum, TypeContext};
 
 use crate::catalog::Tables;
 use crate::transcript::{Server, Session};
+
+/// Takes all texts.
+fn free(_: usize) -> Result<(), Infallible> {
+    Ok(())
+}
 
 struct Functions(TypeContext);
 
@@ -306,7 +312,7 @@ impl Session for OurSession {
             let outcome = match self.plan(explained, true) {
                 Err(error) => Err(bind_error(explained, &error)),
                 Ok((plan, _)) => {
-                    let lines = explain::text(&plan, explain::Options::PLAIN, None);
+                    let Ok(lines) = explain::text(&plan, explain::Options::PLAIN, None, &mut free);
                     let lines = lines.iter().map(|line| format!("| {line} |"));
                     Ok(lines.chain(["= EXPLAIN".to_owned()]).collect())
                 }

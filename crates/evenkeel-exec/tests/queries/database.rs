@@ -1,6 +1,7 @@
 //! The tables of `schema.txt` in the engine, and statements over them.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -281,7 +282,11 @@ impl Database {
     /// The plan of a statement as EXPLAIN shows it.
     pub fn explained(&self, text: &str, way: &Way) -> String {
         match self.plan(text, way, true) {
-            Ok((plan, _)) => explain::text(&plan, explain::Options::PLAIN, None).join("\n"),
+            Ok((plan, _)) => {
+                let mut free = |_| Ok::<(), Infallible>(());
+                let Ok(lines) = explain::text(&plan, explain::Options::PLAIN, None, &mut free);
+                lines.join("\n")
+            }
             Err(error) => error.to_string(),
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use evenkeel_engine::memory::{Reservation, SessionMemory};
 use evenkeel_exec::Measure;
 use evenkeel_planner::ast::{CommandOption, Explain};
 use evenkeel_planner::explain;
@@ -11,9 +12,10 @@ use evenkeel_planner::plan::{Node, Plan};
 use super::commands::text_row;
 use super::cursors::Within;
 use super::{Session, StatementResult};
+use crate::deep::on_deep_stack;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::row::{self, PlanRows};
-use crate::exec::{RowStream, StatementCx};
+use crate::exec::{RowBuffer, RowStream, StatementCx};
 use crate::parser::options::{flag, placed};
 use crate::planner::compile::explain_columns;
 
@@ -29,11 +31,10 @@ impl Session {
         let planned = began.elapsed();
         let lines = match shown.analyze {
             true => self.analyzed(&query.plan, cx, shown, planned).await?,
-            false => shown.lines(&query.plan, None, &[]),
+            false => shown.lines(&query.plan, None, &[], &self.resources.memory)?,
         };
-        let rows = lines.iter().map(|line| text_row(&[line])).collect();
         Ok(StatementResult::Rows(
-            RowStream::ready(explain_columns(), rows, "EXPLAIN").untagged(),
+            RowStream::buffered(explain_columns(), lines, "EXPLAIN").untagged(),
         ))
     }
 
@@ -44,9 +45,10 @@ impl Session {
         cx: StatementCx,
         shown: Shown,
         planned: Duration,
-    ) -> SqlResult<Vec<String>> {
+    ) -> SqlResult<RowBuffer> {
         let cx = Arc::new(cx);
         let (snapshot, cancel) = (self.tx.txn()?.snapshot()?, self.cancel.clone());
+        let memory = Arc::clone(&self.resources.memory);
         let began = Instant::now();
         let lines = |run: &PlanRows| {
             let times = [
@@ -54,17 +56,17 @@ impl Session {
                 ("Execution Time", millis(began.elapsed())),
             ];
             let ran = |node: &Node| actual(&run.measure(node));
-            shown.lines(plan, Some(&ran), &times)
+            shown.lines(plan, Some(&ran), &times, &memory)
         };
         if plan.changed.is_empty() && plan.locked.is_empty() {
             let mut run = row::start_measured(plan, &cx, snapshot, cancel)?;
             run.drain().await?;
-            return Ok(lines(&run));
+            return lines(&run);
         }
         let (events, at) = (self.resources.events.len(), (snapshot, cancel));
         let shown = row::change::measured(plan, &cx, at, &mut self.tx.txn, lines).await?;
         self.statement_events(events).await?;
-        Ok(shown)
+        shown
     }
 }
 
@@ -113,27 +115,34 @@ impl Shown {
         Ok(shown)
     }
 
+    /// The rows that show a plan, which is as deep as its statement made it.
     fn lines(
         self,
         plan: &Plan,
         ran: Option<explain::Ran<'_>>,
         times: &[(&'static str, f64)],
-    ) -> Vec<String> {
+        memory: &Arc<SessionMemory>,
+    ) -> SqlResult<RowBuffer> {
         let options = explain::Options {
             costs: self.costs,
             timing: self.timing,
         };
         let times = if self.summary { times } else { &[] };
-        if self.json {
-            return vec![explain::json(plan, options, ran, times)];
+        let mut texts = Reservation::new(memory);
+        let mut charge = |bytes: usize| texts.grow(bytes);
+        let mut lines = on_deep_stack(|| match self.json {
+            true => explain::json(plan, options, ran, times, &mut charge).map(|text| vec![text]),
+            false => explain::text(plan, options, ran, &mut charge),
+        })?;
+        if !self.json {
+            let times = times.iter();
+            lines.extend(times.map(|(name, took)| format!("{name}: {took:.3} ms")));
         }
-        let mut lines = explain::text(plan, options, ran);
-        lines.extend(
-            times
-                .iter()
-                .map(|(name, took)| format!("{name}: {took:.3} ms")),
-        );
-        lines
+        let mut rows = RowBuffer::default();
+        for line in lines {
+            rows.push(text_row(&[&line]), memory)?;
+        }
+        Ok(rows)
     }
 }
 

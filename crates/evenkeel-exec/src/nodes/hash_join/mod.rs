@@ -265,8 +265,8 @@ impl Operator for HashJoin {
             }
         );
         let depends = self.depends.get_or_insert_with(|| {
-            let mut all = depends(inner, &cx.plan);
-            all.extend(programs_depend(inner_keys, &cx.plan));
+            let mut all = depends(inner, cx);
+            all.extend(programs_depend(inner_keys, cx));
             all
         });
         let stamp = cx.stamp(depends);

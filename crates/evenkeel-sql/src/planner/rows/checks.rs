@@ -127,7 +127,7 @@ pub fn programs(table: &TableInfo, cx: &Arc<StatementCx>) -> SqlResult<RowRules>
     let statement = parse(&text)?.ok_or_else(broken)?;
     let query = super::plan(&text, &statement, cx, &[], false, false)?;
     let plan = Arc::try_unwrap(query.plan).map_err(|_| broken())?;
-    match plan.root.kind {
+    match plan.take_root().kind {
         NodeKind::ModifyTable {
             generated, checks, ..
         } => Ok(RowRules { generated, checks }),

@@ -88,7 +88,7 @@ pub fn assigned(
     let planned = bind::bind_assigned(values, types, to, &names, &session)
         .and_then(|bound| planned(&bound, &session, cx, false));
     let plan = planned.map_err(|error| planner_error(error, text))?;
-    match plan.root.project {
+    match plan.take_root().project {
         Some(programs) if programs.len() == types.len() => Ok(programs),
         _ => Err(SqlError::internal("values without programs")),
     }
