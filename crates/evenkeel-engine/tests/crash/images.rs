@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use evenkeel_io::{Outcome, SimDisk, takes_all};
+use evenkeel_io::{ImageSeries, Outcome, SimDisk, takes_all};
 use evenkeel_storage::{StorageConfig, TornPageProtection};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
@@ -199,28 +199,39 @@ fn try_image(
     })
 }
 
-/// Checks the image at `index` of a run, with everything needed to name it.
-pub fn check_at(
+/// The image at `index` of a run, its seed, and its name.
+pub fn image_at(
     run: &Run,
-    images: &mut evenkeel_io::ImageSeries,
+    images: &mut ImageSeries,
     index: u64,
     failure: Failure,
-    twice: bool,
-) -> Result<(), String> {
+) -> (SimDisk, u64, String) {
     images.seek(index);
-    let image_seed = run.seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let seed = run.seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let image = match failure {
-        Failure::Power(outcome) => images.image(outcome, image_seed),
+        Failure::Power(outcome) => images.image(outcome, seed),
         Failure::Process => images.process_crash(),
     };
     let operation = images.operation().map(|operation| operation.to_string());
     let operation = operation.unwrap_or_default();
-    let what = format!(
-        "seed {}, {failure:?} with seed {image_seed} after operation {operation}",
+    let name = format!(
+        "seed {}, {failure:?} with seed {seed} after operation {operation}",
         run.seed
     );
-    let mut random = StdRng::seed_from_u64(image_seed);
-    guarded(&what, || {
+    (image, seed, name)
+}
+
+/// Checks the image at `index` of a run, with everything needed to name it.
+pub fn check_at(
+    run: &Run,
+    images: &mut ImageSeries,
+    index: u64,
+    failure: Failure,
+    twice: bool,
+) -> Result<(), String> {
+    let (image, seed, name) = image_at(run, images, index, failure);
+    let mut random = StdRng::seed_from_u64(seed);
+    guarded(&name, || {
         let twice = u32::from(twice);
         let (storage, history) = (&run.storage, &run.history);
         check_image(
@@ -241,9 +252,19 @@ fn failures(storage: &StorageConfig) -> Vec<Failure> {
     outcomes.chain([Failure::Process]).collect()
 }
 
+/// A check of the image at an index; the last says whether it is one of four.
+type Check<'a> = &'a (dyn Fn(&mut ImageSeries, u64, Failure, bool) -> Result<(), String> + Sync);
+
+/// Checks `count` images of a run.
+pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
+    over_images(run, count, &|images, index, failure, fourth| {
+        check_at(run, images, index, failure, fourth)
+    })
+}
+
 /// Checks `count` images of a run, evenly over its journal and over the kinds of failure, on
 /// several threads. With more images than operations an index has several.
-pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
+pub fn over_images(run: &Run, count: u64, check: Check<'_>) -> Result<u64, String> {
     // A database's threads wait for each other most of the time: several keep a core busy.
     const PER_CORE: usize = 4;
     let threads = PER_CORE * std::thread::available_parallelism().map_or(2, usize::from);
@@ -261,7 +282,7 @@ pub fn check_run(run: &Run, count: u64) -> Result<u64, String> {
             }
             let index = at * places / count;
             let failure = failures[at as usize % failures.len()];
-            check_at(run, &mut images, index, failure, at.is_multiple_of(4)).inspect_err(|_| {
+            check(&mut images, index, failure, at.is_multiple_of(4)).inspect_err(|_| {
                 next.store(count, Ordering::Relaxed);
             })?;
         }

@@ -19,4 +19,5 @@ mod settings;
 mod transfers;
 mod verify;
 mod watch;
+mod ways;
 mod workload;

@@ -82,7 +82,7 @@ fn read_state(db: &Database) -> Result<State, String> {
 }
 
 /// Numbers of the data files that there are. Names that no data file has are an error.
-fn list_files(db: &Database) -> Result<BTreeSet<u64>, String> {
+pub fn list_files(db: &Database) -> Result<BTreeSet<u64>, String> {
     const KNOWN: [&str; 11] = [
         "base",
         "control",
