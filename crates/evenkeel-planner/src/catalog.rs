@@ -15,9 +15,10 @@ pub trait Catalog: Send + Sync {
     fn relation(&self, schema: Option<&str>, name: &str) -> PlanResult<Option<Arc<Relation>>>;
     /// Whether a schema of that name exists.
     fn schema_exists(&self, schema: &str) -> bool;
-    /// The query of a view.
+    /// The query of a view, whose targets are its columns.
     ///
     /// # Errors
-    /// Those of reading its definition.
+    /// Those of reading its definition; 54001 where views within views make the statement too
+    /// large.
     fn view(&self, relation: &Relation) -> PlanResult<Arc<Query>>;
 }

@@ -42,6 +42,8 @@ pub struct Relation {
     pub keys: Vec<KeyUse>,
     /// Size.
     pub size: RelationSize,
+    /// Its last columns, as many, that no name in the statement means: a view was made before them.
+    pub hidden: usize,
 }
 
 /// A foreign key of a relation, or one that refers to it.

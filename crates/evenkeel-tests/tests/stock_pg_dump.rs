@@ -13,9 +13,27 @@ fn start(dir: &tempfile::TempDir, name: &str) -> TestServer {
     TestServer::start(&dir.path().join(name), &["fsync=off"])
 }
 
-/// The tables' definitions and rows.
+/// Views over tables that are dumped behind them by name, renamed since, and over one another.
+const VIEWS: &str = "
+    CREATE VIEW a_balances (branch, balance, tellers) AS
+        SELECT bid, bbalance, (SELECT count(*) FROM pgbench_tellers t WHERE t.bid = b.bid)
+        FROM pgbench_branches b;
+    CREATE SCHEMA apart;
+    CREATE TABLE apart.noted (branch int, note text);
+    INSERT INTO apart.noted VALUES (1, 'first');
+    CREATE VIEW a_noted AS SELECT * FROM a_balances JOIN apart.noted USING (branch);
+    ALTER TABLE apart.noted RENAME COLUMN note TO words;
+    ALTER TABLE apart.noted RENAME TO notes;
+    ALTER TABLE apart.notes ADD COLUMN more int;
+    ALTER VIEW a_noted RENAME COLUMN note TO remark;";
+
+/// The tables' definitions and rows, and those of the views.
 fn content(server: &TestServer) -> String {
     let mut all = server.psql("\\d").ok();
+    for view in ["a_balances", "a_noted"] {
+        all.push_str(&server.psql(&format!("\\d {view}")).ok());
+        all.push_str(&server.psql(&format!("SELECT * FROM {view}")).ok());
+    }
     for table in TABLES {
         all.push_str(&server.psql(&format!("\\d {table}")).ok());
         let sql = format!("SELECT * FROM {table} ORDER BY 1, 2, 3");
@@ -30,6 +48,7 @@ fn a_dump_restores_the_database_it_was_taken_of() {
     let (source, target) = (start(&dir, "source"), start(&dir, "target"));
     source.pgbench(&["-i", "-s", "1"]).ok();
     source.pgbench(&["-n", "-t", "20"]).ok();
+    source.psql(VIEWS).ok();
     let dump = source.pg_dump(&[]);
     let file = dir.path().join("dump.sql");
     std::fs::write(&file, dump.ok()).unwrap();

@@ -142,6 +142,7 @@ impl Tables {
             indexes,
             checks: Vec::new(),
             keys: Vec::new(),
+            hidden: 0,
             size: RelationSize {
                 pages: 10.0,
                 rows: 2260.0,

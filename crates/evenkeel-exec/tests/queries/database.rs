@@ -370,6 +370,7 @@ fn read_table(oid: u32, text: &str) -> (Relation, Vec<Row>) {
         checks: Vec::new(),
         keys: Vec::new(),
         size: RelationSize::default(),
+        hidden: 0,
     };
     let context = context();
     let mut rows = Vec::new();

@@ -1,5 +1,7 @@
 //! Definitions: tables, indexes, extensions.
 
+use std::ops::Range;
+
 use super::{CommandOption, Expr, IndexElement, Name, Pos, QualifiedName, Query, TypeName};
 
 /// A definition.
@@ -9,6 +11,10 @@ pub enum Define {
     CreateTable(CreateTable),
     /// `CREATE TABLE AS`
     CreateTableAs(CreateTableAs),
+    /// `CREATE VIEW`
+    CreateView(CreateView),
+    /// `ALTER VIEW`
+    AlterView(AlterView),
     /// `CREATE INDEX`
     CreateIndex(CreateIndex),
     /// `CREATE SEQUENCE`
@@ -186,6 +192,47 @@ pub struct CreateTableAs {
     pub with_data: bool,
     /// A clause that is not built.
     pub unbuilt: Option<&'static str>,
+}
+
+/// `CREATE VIEW`
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateView {
+    /// Its name.
+    pub name: QualifiedName,
+    /// `TEMPORARY`
+    pub persistence: Persistence,
+    /// `OR REPLACE`
+    pub or_replace: bool,
+    /// The names of its columns, as many as are given.
+    pub columns: Vec<Name>,
+    /// `WITH (…)`
+    pub options: Vec<CommandOption>,
+    /// The query.
+    pub query: Box<Query>,
+    /// Where the query's text lies in that of the command.
+    pub text: Range<usize>,
+    /// A clause that is not built.
+    pub unbuilt: Option<&'static str>,
+}
+
+/// `ALTER VIEW`, but for `RENAME` and `SET SCHEMA`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlterView {
+    /// Its name.
+    pub name: QualifiedName,
+    /// `IF EXISTS`
+    pub if_exists: bool,
+    /// The change.
+    pub change: ViewChange,
+}
+
+/// A change of a view.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ViewChange {
+    /// `OWNER TO`
+    Owner(Role),
+    /// One that is not built.
+    Unbuilt(&'static str),
 }
 
 /// A part of a table's definition.
@@ -580,6 +627,8 @@ pub enum DropKind {
     Schema,
     /// `EXTENSION`
     Extension,
+    /// `VIEW`
+    View,
 }
 
 /// `DROP`

@@ -72,6 +72,7 @@ pub fn bind_assigned(
         scopes: vec![Scope::default()],
         depth: 0,
         begun: 0,
+        references: None,
     };
     binder.scope().place = to.place();
     let mut targets = Vec::with_capacity(list.len());

@@ -60,6 +60,14 @@ impl Binder<'_> {
             let message = format!("cannot change sequence \"{}\"", relation.name);
             return Err(PlanError::new(SqlState::WRONG_OBJECT_TYPE, message));
         }
+        if relation.kind == RelationKind::View {
+            let message = format!(
+                "changes through view \"{}\" are not supported",
+                relation.name
+            );
+            let error = PlanError::unsupported(message).at(target.name.at());
+            return Err(error.hint("Change the rows of the tables that it is over."));
+        }
         if !matches!(relation.kind, RelationKind::Table) {
             let message = format!("changes of \"{}\" are not supported", relation.name);
             return Err(PlanError::unsupported(message).at(target.name.at()));

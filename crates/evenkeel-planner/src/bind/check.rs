@@ -90,6 +90,7 @@ pub(super) fn row_binder<'a>(
         scopes: vec![Scope::default()],
         depth: 0,
         begun: 0,
+        references: None,
     };
     let info = EntryInfo {
         aliased: false,

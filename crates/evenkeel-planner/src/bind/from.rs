@@ -184,6 +184,7 @@ impl Binder<'_> {
             Some(new) => new,
             None => {
                 let relation = self.open_relation(name)?;
+                self.note_reference(name, &relation, alias.is_some());
                 self.relation_entry(relation)?
             }
         };
@@ -245,7 +246,8 @@ impl Binder<'_> {
             relation: Some((Arc::clone(&relation.name), relation.oid)),
             ..no_info()
         };
-        let columns = &relation.columns;
+        let shown = relation.columns.len().saturating_sub(relation.hidden);
+        let columns = &relation.columns[..shown];
         let entry = RangeEntry {
             alias: Arc::clone(&relation.name),
             columns: columns.iter().map(|c| Arc::clone(&c.name)).collect(),

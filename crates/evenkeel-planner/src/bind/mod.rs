@@ -47,6 +47,7 @@ mod tables;
 mod targets;
 mod type_name;
 mod types;
+mod view;
 mod walk;
 mod window;
 
@@ -67,6 +68,7 @@ pub use check::{BoundCheck, bind_check, rename_check};
 pub use index::{BoundIndexExpr, bind_index_expression, bind_index_predicate, rename_index_expr};
 pub use row_value::{BoundRowValue, RowValue, bind_row_value, rename_generated};
 pub use type_name::type_of;
+pub use view::{BoundView, Reference, bind_view};
 
 /// Expressions and queries within one another beyond which a statement is refused.
 const MAX_DEPTH: usize = 5000;
@@ -85,6 +87,8 @@ struct Binder<'a> {
     depth: usize,
     /// How many have been begun.
     begun: u32,
+    /// The relations that names stand for, where somebody asks.
+    references: Option<Vec<Reference>>,
 }
 
 /// Binds a statement. `given_params` are the types that the client declared for parameters; those
@@ -106,6 +110,7 @@ pub fn bind(
         scopes: Vec::new(),
         depth: 0,
         begun: 0,
+        references: None,
     };
     let statement = match statement {
         Statement::Query(query) => {

@@ -71,11 +71,12 @@ impl Parser<'_> {
     ) -> PlanResult<Define> {
         self.expect_key(Kw::Rename)?;
         let is_table = kind == DropKind::Table;
+        let has_columns = matches!(kind, DropKind::Table | DropKind::View);
         let part = if self.accept_key(Kw::To) {
             RenamedPart::Whole
         } else if is_table && self.accept_key(Kw::Constraint) {
             RenamedPart::Constraint(self.col_id()?)
-        } else if is_table {
+        } else if has_columns {
             self.accept_key(Kw::Column);
             RenamedPart::Column(self.col_id()?)
         } else {

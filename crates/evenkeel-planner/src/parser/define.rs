@@ -36,7 +36,9 @@ impl Parser<'_> {
             }
             (
                 Kw::Drop,
-                Tok::Key(Kw::Table | Kw::Index | Kw::Sequence | Kw::Schema | Kw::Extension),
+                Tok::Key(
+                    Kw::Table | Kw::Index | Kw::Sequence | Kw::Schema | Kw::Extension | Kw::View,
+                ),
             ) => {
                 self.bump();
                 self.drop().map(Some)
@@ -49,6 +51,10 @@ impl Parser<'_> {
                 self.bump();
                 self.bump();
                 self.alter_sequence().map(Some)
+            }
+            (Kw::Alter, Tok::Key(Kw::View)) => {
+                self.skip(2);
+                self.alter_view().map(Some)
             }
             (Kw::Create, Tok::Key(Kw::Schema)) => {
                 self.skip(2);
@@ -63,19 +69,22 @@ impl Parser<'_> {
                 self.bump();
                 self.create_extension().map(Some)
             }
-            (Kw::Create, _) => {
-                if let Some((words, persistence)) = self.words_before(Kw::Table) {
-                    self.skip(words);
-                    return self.create_table(persistence, false).map(Some);
-                }
-                if let Some((words, persistence)) = self.words_before(Kw::Sequence) {
-                    self.skip(words);
-                    return self.create_sequence(persistence).map(Some);
-                }
-                Ok(None)
-            }
+            (Kw::Create, _) => self.create_relation(),
             _ => Ok(None),
         }
+    }
+
+    /// CREATE TABLE, CREATE SEQUENCE or CREATE VIEW, whatever stands between the words.
+    fn create_relation(&mut self) -> PlanResult<Option<Define>> {
+        if let Some((words, persistence)) = self.words_before(Kw::Table) {
+            self.skip(words);
+            return self.create_table(persistence, false).map(Some);
+        }
+        if let Some((words, persistence)) = self.words_before(Kw::Sequence) {
+            self.skip(words);
+            return self.create_sequence(persistence).map(Some);
+        }
+        self.create_view_here()
     }
 
     pub(super) fn skip(&mut self, words: usize) {
@@ -349,6 +358,7 @@ impl Parser<'_> {
             Tok::Key(Kw::Index) => DropKind::Index,
             Tok::Key(Kw::Sequence) => DropKind::Sequence,
             Tok::Key(Kw::Schema) => DropKind::Schema,
+            Tok::Key(Kw::View) => DropKind::View,
             _ => DropKind::Extension,
         };
         self.bump();

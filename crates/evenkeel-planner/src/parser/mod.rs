@@ -30,10 +30,11 @@ mod strings;
 mod table;
 mod token;
 mod types;
+mod view;
 mod with;
 mod xml;
 
 pub use bounds::{Shape, too_deep};
 pub use statement::{
-    Measured, Parsed, measure, parse, parse_expr, parse_name, parse_one, parse_type,
+    Measured, Parsed, measure, parse, parse_expr, parse_name, parse_one, parse_type, token_end,
 };

@@ -114,6 +114,13 @@ fn statements(text: &str, tokens: Tokens) -> PlanResult<Vec<Parsed>> {
     }
 }
 
+/// Where the token of a text that begins at `at` ends.
+pub fn token_end(text: &str, at: usize) -> usize {
+    let rest = text.get(at..).unwrap_or_default();
+    let first = tokens(rest, 1).list.first().map(|token| token.end as usize);
+    at + first.unwrap_or_default().min(rest.len())
+}
+
 /// Reads all of a text as one part of SQL.
 fn part<'a, T>(
     text: &'a str,

@@ -111,6 +111,7 @@ fn catalogs() -> Vec<Relation> {
                 checks: Vec::new(),
                 keys: Vec::new(),
                 size: RelationSize::default(),
+                hidden: 0,
             });
             continue;
         };
@@ -147,6 +148,7 @@ fn relation(oid: u32, text: &str) -> Relation {
         checks: Vec::new(),
         keys: Vec::new(),
         size: RelationSize::default(),
+        hidden: 0,
     };
     for line in text.lines() {
         let (first, rest) = line.split_once(' ').unwrap();

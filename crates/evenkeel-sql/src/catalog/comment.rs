@@ -48,10 +48,14 @@ impl CatalogState {
         } = subject;
         match class {
             CLASS if column == 0 => self.relation(object).is_some(),
-            CLASS => self.table(object).is_some_and(|table| {
-                let mut columns = table.columns.iter();
-                columns.any(|known| known.attnum == column)
-            }),
+            CLASS => {
+                let of_table = self.table(object).is_some_and(|table| {
+                    let mut columns = table.columns.iter();
+                    columns.any(|known| known.attnum == column)
+                });
+                let columns = self.view(object).map_or(0, |view| view.columns.len());
+                of_table || usize::try_from(column).is_ok_and(|at| (1..=columns).contains(&at))
+            }
             CONSTRAINTS => self.tables().any(|table| has_constraint(table, object)),
             NAMESPACES => self.schema(object).is_some(),
             EXTENSIONS => object == PLPGSQL || self.extensions().any(|known| known.oid == object),

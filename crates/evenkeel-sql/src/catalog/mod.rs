@@ -35,6 +35,8 @@ mod statistics;
 mod system;
 #[cfg(test)]
 mod tests;
+mod view;
+mod view_info;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -64,6 +66,8 @@ pub use sequence_info::{Identity, SequenceInfo};
 pub use set_statistics::StatisticsChange;
 pub use state::{CatalogState, Relation};
 pub use statistics::{ColumnStats, RelationStats};
+pub use view::NewView;
+pub use view_info::{ReadUnder, ReferenceColumn, ViewColumn, ViewInfo, ViewReference};
 
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};

@@ -9,7 +9,7 @@ use super::state::{CatalogChange, builtin};
 use super::system::schema_row;
 use super::{
     Catalog, CatalogState, DdlLog, INFORMATION_SCHEMA_OID, Oid, PG_CATALOG_OID, SchemaInfo,
-    SequenceInfo, TableInfo,
+    SequenceInfo, TableInfo, ViewInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 
@@ -53,6 +53,11 @@ impl CatalogState {
     pub fn sequences_in(&self, schema: Oid) -> impl Iterator<Item = &Arc<SequenceInfo>> {
         self.sequences()
             .filter(move |sequence| sequence.schema_oid == schema)
+    }
+
+    /// The views of a schema, by oid.
+    pub fn views_in(&self, schema: Oid) -> impl Iterator<Item = &Arc<ViewInfo>> {
+        self.views().filter(move |view| view.schema_oid == schema)
     }
 }
 

@@ -79,6 +79,32 @@ impl Catalog {
         .await
     }
 
+    /// Moves a view into another schema.
+    ///
+    /// # Errors
+    /// As [`Catalog::move_sequence`].
+    pub async fn move_view(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        view: Oid,
+        to: &str,
+    ) -> SqlResult<()> {
+        let old = self.locked_view(txn, ddl, view).await?;
+        let schema = self.schema_for_create(ddl, to)?;
+        if schema == old.schema_oid {
+            return Ok(());
+        }
+        self.claim_name_there(txn, ddl, (schema, to), &old.name)
+            .await?;
+        self.change_view(txn, ddl, view, |new| {
+            new.schema = to.into();
+            new.schema_oid = schema;
+            Ok(())
+        })
+        .await
+    }
+
     /// Reserves a relation's name in the schema that it goes into.
     async fn claim_name_there(
         &self,

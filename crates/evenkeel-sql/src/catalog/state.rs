@@ -8,7 +8,7 @@ use evenkeel_engine::Database;
 use super::comment_info::{CommentInfo, Subject};
 use super::{
     ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID,
-    PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo,
+    PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo, ViewInfo,
 };
 
 /// A relation by name.
@@ -20,6 +20,8 @@ pub enum Relation {
     Index(Arc<TableInfo>, Arc<IndexInfo>),
     /// A sequence.
     Sequence(Arc<SequenceInfo>),
+    /// A view.
+    View(Arc<ViewInfo>),
 }
 
 impl Relation {
@@ -29,6 +31,17 @@ impl Relation {
             Relation::Table(table) => table.oid,
             Relation::Index(_, index) => index.oid,
             Relation::Sequence(sequence) => sequence.oid,
+            Relation::View(view) => view.oid,
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &Arc<str> {
+        match self {
+            Relation::Table(table) => &table.name,
+            Relation::Index(_, index) => &index.name,
+            Relation::Sequence(sequence) => &sequence.name,
+            Relation::View(view) => &view.name,
         }
     }
 }
@@ -44,6 +57,10 @@ pub(crate) enum CatalogChange {
     PutSequence(Arc<SequenceInfo>),
     /// A sequence is gone.
     DropSequence(Oid),
+    /// A view is new, or has a new definition.
+    PutView(Arc<ViewInfo>),
+    /// A view is gone.
+    DropView(Oid),
     /// A schema is new, or has a new name.
     PutSchema(Arc<SchemaInfo>),
     /// A schema is gone.
@@ -67,6 +84,7 @@ pub struct CatalogState {
     schema_names: HashMap<Arc<str>, Oid>,
     tables: BTreeMap<Oid, Arc<TableInfo>>,
     sequences: BTreeMap<Oid, Arc<SequenceInfo>>,
+    views: BTreeMap<Oid, Arc<ViewInfo>>,
     /// Oid of a relation (table or index) to the oid of its table.
     owners: HashMap<Oid, Oid>,
     /// Schema and name to oid.
@@ -102,6 +120,7 @@ impl CatalogState {
             schema_names: HashMap::new(),
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
+            views: BTreeMap::new(),
             owners: HashMap::new(),
             names: HashMap::new(),
             extensions: BTreeMap::new(),
@@ -165,6 +184,14 @@ impl CatalogState {
                 self.sequences.insert(sequence.oid, Arc::clone(sequence));
             }
             CatalogChange::DropSequence(oid) => self.forget_sequence(*oid),
+            CatalogChange::PutView(view) => {
+                let view = &self.with_schema_of_view(view);
+                self.forget_view(view.oid);
+                let name = (view.schema_oid, Arc::clone(&view.name));
+                self.names.insert(name, view.oid);
+                self.views.insert(view.oid, Arc::clone(view));
+            }
+            CatalogChange::DropView(oid) => self.forget_view(*oid),
             CatalogChange::PutSchema(schema) => self.put_schema(Arc::clone(schema)),
             CatalogChange::DropSchema(oid) => self.forget_schema(*oid),
             CatalogChange::PutExtension(extension) => {
@@ -204,6 +231,11 @@ impl CatalogState {
             let renamed = self.with_schema_of_sequence(&sequence);
             self.sequences.insert(sequence.oid, renamed);
         }
+        let views: Vec<_> = self.views_in(oid).cloned().collect();
+        for view in views {
+            let renamed = self.with_schema_of_view(&view);
+            self.views.insert(view.oid, renamed);
+        }
     }
 
     /// The table with the name that its schema has now: its definition may have been made before
@@ -226,6 +258,17 @@ impl CatalogState {
                 ..SequenceInfo::clone(sequence)
             }),
             _ => Arc::clone(sequence),
+        }
+    }
+
+    /// As [`CatalogState::with_schema_of_table`].
+    fn with_schema_of_view(&self, view: &Arc<ViewInfo>) -> Arc<ViewInfo> {
+        match self.schema_name(view.schema_oid) {
+            Some(name) if *name != view.schema => Arc::new(ViewInfo {
+                schema: Arc::clone(name),
+                ..ViewInfo::clone(view)
+            }),
+            _ => Arc::clone(view),
         }
     }
 
@@ -253,6 +296,23 @@ impl CatalogState {
             let name = (old.schema_oid, Arc::clone(&old.name));
             self.names.remove(&name);
         }
+    }
+
+    fn forget_view(&mut self, oid: Oid) {
+        if let Some(old) = self.views.remove(&oid) {
+            let name = (old.schema_oid, Arc::clone(&old.name));
+            self.names.remove(&name);
+        }
+    }
+
+    /// A view by oid.
+    pub fn view(&self, oid: Oid) -> Option<&Arc<ViewInfo>> {
+        self.views.get(&oid)
+    }
+
+    /// All views, by oid.
+    pub fn views(&self) -> impl Iterator<Item = &Arc<ViewInfo>> {
+        self.views.values()
     }
 
     /// The comment that was given to an object.
@@ -304,10 +364,13 @@ impl CatalogState {
         self.tables.get(&oid)
     }
 
-    /// A table, an index or a sequence by oid.
+    /// A table, an index, a sequence or a view by oid.
     pub fn relation(&self, oid: Oid) -> Option<Relation> {
         if let Some(sequence) = self.sequences.get(&oid) {
             return Some(Relation::Sequence(Arc::clone(sequence)));
+        }
+        if let Some(view) = self.views.get(&oid) {
+            return Some(Relation::View(Arc::clone(view)));
         }
         let table = self.tables.get(self.owners.get(&oid)?)?;
         if table.oid == oid {
@@ -348,7 +411,7 @@ impl CatalogState {
     ) -> Option<Arc<TableInfo>> {
         match self.find(schema, name, search_path)? {
             Relation::Table(table) => Some(table),
-            Relation::Index(..) | Relation::Sequence(_) => None,
+            Relation::Index(..) | Relation::Sequence(_) | Relation::View(_) => None,
         }
     }
 

@@ -5,7 +5,9 @@ use std::sync::{Arc, OnceLock};
 use evenkeel_engine::{Tid, Xid};
 use evenkeel_planner::relation::ColumnStatistics;
 
+use super::fields::{Fields, damaged};
 use super::{NOWHERE, Oid};
+use crate::error::SqlResult;
 use crate::types::{Datum, SqlType, TypeContext};
 
 /// Statistics of a table. The names are those of `pg_class`.
@@ -216,6 +218,24 @@ fn array_items(text: &str) -> Option<Vec<String>> {
     }
     items.push(item);
     (!quoted).then_some(items)
+}
+
+/// A column's statistics from the rest of its row of `pg_statistic`.
+pub(super) fn read_column_stats(
+    place: Tid,
+    ty: SqlType,
+    mut fields: Fields,
+) -> SqlResult<ColumnStats> {
+    let (null_frac, avg_width) = (fields.float4()?, fields.int4()?);
+    let (n_distinct, correlation) = (fields.float4()?, fields.float4()?);
+    let lists = [fields.text()?, fields.text()?, fields.text()?];
+    ColumnStats::from_stored(
+        ty,
+        (null_frac, avg_width, n_distinct, correlation),
+        lists.each_ref().map(String::as_str),
+        place,
+    )
+    .ok_or_else(|| damaged("pg_statistic"))
 }
 
 #[cfg(test)]

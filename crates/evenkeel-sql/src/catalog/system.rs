@@ -17,7 +17,7 @@ use super::foreign_key_row::read_foreign_key;
 use super::index_expr::{IndexExpr, computed, index_key, read_expr};
 use super::parameters::StorageParameters;
 use super::state::{CatalogChange, CatalogState};
-use super::statistics::{ColumnStats, RelationStats};
+use super::statistics::{RelationStats, read_column_stats};
 use super::{
     CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, DroppedColumn, ExtensionInfo,
     ForeignKeyInfo, Generated, Identity, IndexInfo, LargeInfo, NotNull, Oid, SchemaInfo,
@@ -42,6 +42,7 @@ const COUNTS_OID: Oid = 9901;
 const CHECKS_OID: Oid = 9902;
 const FOREIGN_KEYS_OID: Oid = 9903;
 const LARGE_OID: Oid = 9907;
+const VIEWS_OID: Oid = 9908;
 const CATALOG_FILLFACTOR: u8 = 100;
 /// Columns of `pg_class` as it is stored.
 const CLASS_COLUMNS: usize = 12;
@@ -94,6 +95,8 @@ pub(super) struct SystemTables {
     pub large: SystemTable,
     /// objoid, classoid, objsubid, description; NULL hides the one of a new database
     pub description: SystemTable,
+    /// The view, the number of a part of its definition, the part
+    pub view: SystemTable,
     /// The counters of tables, between a clean stop and the next start.
     pub counts: SystemTable,
 }
@@ -511,12 +514,13 @@ impl SystemTables {
             )?,
             large: open(LARGE_OID, &[Oid, Oid, Oid, Int8, Int8])?,
             description: open(DESCRIPTION_OID, &[Oid, Oid, Int4, Text])?,
+            view: open(VIEWS_OID, &[Oid, Int4, Text])?,
             counts: open(COUNTS_OID, &[&[Oid][..], &[Int8; COUNTS_KEPT]].concat())?,
         })
     }
 
     /// The tables, with their names.
-    pub fn all(&self) -> [(&'static str, &Arc<Table>); 13] {
+    pub fn all(&self) -> [(&'static str, &Arc<Table>); 14] {
         [
             ("pg_class", &self.class.table),
             ("pg_attribute", &self.attribute.table),
@@ -530,6 +534,7 @@ impl SystemTables {
             ("evenkeel_foreign_key", &self.foreign_key.table),
             ("evenkeel_large", &self.large.table),
             ("pg_description", &self.description.table),
+            ("evenkeel_view", &self.view.table),
             ("evenkeel_table_counts", &self.counts.table),
         ]
     }
@@ -570,6 +575,7 @@ impl SystemTables {
             greatest = greatest.max(sequence.oid);
             state.apply(&CatalogChange::PutSequence(Arc::clone(sequence)));
         }
+        greatest = greatest.max(self.load_views(&mut txn, &mut state)?);
         for (place, values) in self.extension.read(&mut txn)? {
             let mut fields = Fields::new(values, "pg_extension");
             let oid = fields.oid()?;
@@ -801,20 +807,6 @@ fn read_constraint(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, Stored)> {
         (None, _) => return Err(damaged("pg_constraint")),
     };
     Ok((table, stored))
-}
-
-/// A column's statistics from the rest of its row of `pg_statistic`.
-fn read_column_stats(place: Tid, ty: SqlType, mut fields: Fields) -> SqlResult<ColumnStats> {
-    let (null_frac, avg_width) = (fields.float4()?, fields.int4()?);
-    let (n_distinct, correlation) = (fields.float4()?, fields.float4()?);
-    let lists = [fields.text()?, fields.text()?, fields.text()?];
-    ColumnStats::from_stored(
-        ty,
-        (null_frac, avg_width, n_distinct, correlation),
-        lists.each_ref().map(String::as_str),
-        place,
-    )
-    .ok_or_else(|| damaged("pg_statistic"))
 }
 
 /// Positions of the columns with these numbers.

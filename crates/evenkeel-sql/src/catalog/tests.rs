@@ -307,6 +307,61 @@ fn schemas_are_read_back() {
 }
 
 #[test]
+fn views_are_read_back() {
+    let disk = SimDisk::new(3);
+    let db = open(&disk);
+    let catalog = Catalog::open(&db).unwrap();
+    let (mut txn, ddl) = (begin(&db), DdlLog::default());
+    // Longer than a page, and not cut within a character.
+    let text = format!("SELECT '{}' AS words", "ä".repeat(9000));
+    for name in ["long", "gone", "old"] {
+        let new = NewView {
+            schema: "public".into(),
+            name: name.into(),
+            columns: vec![ViewColumn {
+                name: "words".into(),
+                ty: SqlType::Text,
+            }],
+            named: false,
+            text: text.clone(),
+            read_under: ReadUnder {
+                time_zone: "UTC".into(),
+                date_style: "ISO, DMY".into(),
+                interval_style: "postgres".into(),
+                now: 5,
+            },
+            references: Vec::new(),
+        };
+        block_on(catalog.create_view(&mut txn, &ddl, new)).unwrap();
+    }
+    let oid = |name: &str| {
+        let view = catalog.view(&ddl);
+        let found = view.find(Some("public"), name, &[]).unwrap();
+        found.oid()
+    };
+    let (gone, old) = (oid("gone"), oid("old"));
+    block_on(catalog.drop_view(&mut txn, &ddl, gone)).unwrap();
+    block_on(catalog.rename_view(&mut txn, &ddl, old, "new")).unwrap();
+    commit(txn);
+    let views = |catalog: &Catalog| {
+        let state = catalog.current();
+        let views = state.views().map(|view| format!("{view:?}"));
+        views.collect::<Vec<_>>()
+    };
+    let written = views(&catalog);
+    assert_eq!(written.len(), 2);
+    drop((catalog, ddl));
+    db.close().unwrap();
+    drop(db);
+    let db = open(&disk);
+    let catalog = Catalog::open(&db).unwrap();
+    assert_eq!(views(&catalog), written);
+    let state = catalog.current();
+    assert!(state.views().all(|view| *view.text == *text));
+    assert!(state.find(Some("public"), "new", &[]).is_some());
+}
+
+#[test]
 fn columns_that_were_added_and_dropped_are_read_back() {
     let disk = SimDisk::new(7);
     let (written, stored) = {

@@ -8,7 +8,7 @@ use super::view::{
     CatalogView, Check, Column, Constraint, Extension, Index, KeyPart, KeySource, MadeRows, Sizes,
     Table,
 };
-use crate::catalog::{CatalogState, IndexInfo, Relation, SequenceInfo, TableInfo};
+use crate::catalog::{CatalogState, IndexInfo, Relation, SequenceInfo, TableInfo, ViewInfo};
 use crate::functions::SessionVars;
 
 /// How many catalog states' tables are kept converted.
@@ -18,13 +18,14 @@ const KEPT: usize = 4;
 type Objects = (
     Arc<[Table]>,
     Arc<[Arc<SequenceInfo>]>,
+    Arc<[Arc<ViewInfo>]>,
     Arc<[Extension]>,
     Arc<MadeRows>,
 );
 
 /// The snapshot of a session.
 pub fn of_session(vars: &SessionVars) -> CatalogView {
-    let (tables, sequences, extensions, made) = objects(&vars.catalog);
+    let (tables, sequences, views, extensions, made) = objects(&vars.catalog);
     let schemas = vars.catalog.schemas();
     CatalogView {
         user: vars.user.clone(),
@@ -37,6 +38,7 @@ pub fn of_session(vars: &SessionVars) -> CatalogView {
             .collect(),
         tables,
         sequences,
+        views,
         extensions,
         made,
         settings: Arc::clone(&vars.settings),
@@ -67,7 +69,8 @@ fn objects(state: &Arc<CatalogState>) -> Objects {
     });
     let sequences = state.sequences().cloned();
     let (sequences, extensions) = (sequences.collect(), extensions.collect());
-    let objects: Objects = (tables, sequences, extensions, Arc::default());
+    let views = state.views().cloned().collect();
+    let objects: Objects = (tables, sequences, views, extensions, Arc::default());
     let mut cache = CACHE.lock();
     cache.retain(|(weak, _)| weak.strong_count() > 0);
     if cache.len() >= KEPT {
@@ -162,6 +165,7 @@ impl Sizes for CatalogSizes {
             Relation::Table(table) => Some(table.table.blocks()),
             Relation::Index(table, index) => table.table.index_blocks(index.position),
             Relation::Sequence(_) => Some(1),
+            Relation::View(_) => None,
         }
     }
 

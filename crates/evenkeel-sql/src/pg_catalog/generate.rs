@@ -8,7 +8,7 @@ use evenkeel_exec::VirtualRows;
 use super::relations::{self, RelationDef};
 use super::rows::Rows;
 use super::view::CatalogView;
-use super::{foreign_keys, information, relation_rows, sequences, shared_rows, statistics};
+use super::{foreign_keys, information, relation_rows, sequences, shared_rows, statistics, views};
 use crate::error::SqlResult;
 use crate::types::{Datum, SqlType, TypeContext};
 
@@ -110,6 +110,7 @@ fn statistics() -> Vec<Generator> {
 
 fn generators() -> Vec<Generator> {
     let mut all = catalogs();
+    all.extend(information_schema());
     all.extend(statistics());
     all
 }
@@ -121,7 +122,8 @@ fn catalogs() -> Vec<Generator> {
             relation_rows::system_classes,
             |snapshot, rows| {
                 relation_rows::classes(snapshot, rows)?;
-                sequences::classes(snapshot, rows)
+                sequences::classes(snapshot, rows)?;
+                views::classes(snapshot, rows)
             },
         ),
         both(
@@ -129,11 +131,17 @@ fn catalogs() -> Vec<Generator> {
             relation_rows::system_attributes,
             |snapshot, rows| {
                 relation_rows::attributes(snapshot, rows)?;
-                sequences::attributes(snapshot, rows)
+                sequences::attributes(snapshot, rows)?;
+                views::attributes(snapshot, rows)
             },
         ),
         session(PG, "pg_attrdef", relation_rows::defaults),
-        state("pg_depend", sequences::dependencies),
+        state("pg_depend", |snapshot, rows| {
+            sequences::dependencies(snapshot, rows)?;
+            views::dependencies(snapshot, rows)
+        }),
+        state("pg_rewrite", views::rules),
+        session(PG, "pg_views", views::views),
         session(PG, "pg_sequence", sequences::sequences),
         session(PG, "pg_sequences", sequences::sequences_view),
         state("pg_index", relation_rows::indexes),
@@ -161,6 +169,11 @@ fn catalogs() -> Vec<Generator> {
         session(PG, "pg_shdescription", shared_rows::shared_descriptions),
         session(PG, "pg_settings", shared_rows::settings),
         session(PG, "pg_file_settings", shared_rows::file_settings),
+    ]
+}
+
+fn information_schema() -> Vec<Generator> {
+    vec![
         session(
             INFO,
             "information_schema_catalog_name",
@@ -170,6 +183,7 @@ fn catalogs() -> Vec<Generator> {
         session(INFO, "schemata", information::schemata),
         session(INFO, "tables", information::tables),
         session(INFO, "columns", information::columns),
+        session(INFO, "views", views::information),
         session(INFO, "sequences", sequences::information),
         session(INFO, "check_constraints", information::check_constraints),
         session(INFO, "table_constraints", information::table_constraints),

@@ -57,6 +57,9 @@ pub fn tables(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         row(&table.schema, &table.name, "BASE TABLE", true)?;
     }
+    for view in snapshot.views.iter() {
+        row(&view.schema, &view.name, "VIEW", false)?;
+    }
     for def in relations::all() {
         row(
             def.schema,
@@ -82,22 +85,31 @@ pub fn columns(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
             rows.push(row)?;
         }
     }
+    let mut read_only = |(schema, table), at: usize, (name, ty, not_null): (&str, _, _)| {
+        let column = Column {
+            name: name.into(),
+            ty,
+            attnum: i16::try_from(at + 1).unwrap_or(i16::MAX),
+            not_null: None,
+            default: None,
+            identity: None,
+            generated: None,
+            has_missing: false,
+        };
+        let mut row = column_row(snapshot, schema, table, (&column, not_null));
+        row.push(("is_updatable", yes_or_no(false)));
+        rows.push(row)
+    };
+    for view in snapshot.views.iter() {
+        for (at, column) in view.columns.iter().enumerate() {
+            let of = (&*view.schema, &*view.name);
+            read_only(of, at, (&column.name, column.ty, false))?;
+        }
+    }
     for def in relations::all() {
         for (at, column) in def.columns.iter().enumerate() {
-            let not_null = column.not_null;
-            let column = Column {
-                name: column.name.into(),
-                ty: column.ty,
-                attnum: i16::try_from(at + 1).unwrap_or(i16::MAX),
-                not_null: None,
-                default: None,
-                identity: None,
-                generated: None,
-                has_missing: false,
-            };
-            let mut row = column_row(snapshot, def.schema, def.name, (&column, not_null));
-            row.push(("is_updatable", yes_or_no(false)));
-            rows.push(row)?;
+            let column = (column.name, column.ty, column.not_null);
+            read_only((def.schema, def.name), at, column)?;
         }
     }
     Ok(())

@@ -18,6 +18,7 @@ mod sequences;
 mod shared_rows;
 mod statistics;
 mod view;
+mod views;
 
 use std::sync::Arc;
 
@@ -27,7 +28,7 @@ use crate::error::{SqlError, SqlResult};
 use crate::functions::SessionVars;
 pub use context::of_session as snapshot_of;
 pub use keys::{CatalogKey, of as keys_of};
-pub use relations::{RelationDef, all as relations, find as relation};
+pub use relations::{RelationDef, all as relations, by_oid as relation_by_oid, find as relation};
 pub use shared_rows::has_description;
 pub use view::{CatalogView, DATABASE};
 

@@ -149,18 +149,28 @@ pub fn identity_cells(snapshot: &CatalogView, identity: (Identity, u32)) -> Vec<
     cells
 }
 
+/// A row of `pg_depend`: an object of a catalog, the relation and the column of it that it depends
+/// on, in another catalog.
+pub(super) fn depend(
+    rows: &mut Rows,
+    of: (u32, u32),
+    on: (u32, i32),
+    class: u32,
+    kind: &'static str,
+) -> SqlResult<()> {
+    rows.push([
+        ("classid", oid(of.0)),
+        ("objid", oid(of.1)),
+        ("refclassid", oid(class)),
+        ("refobjid", oid(on.0)),
+        ("refobjsubid", number(on.1)),
+        ("deptype", text(kind)),
+    ])
+}
+
 /// `pg_depend`: a sequence on its column, a default on its column and on its sequence.
 pub fn dependencies(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
-    let mut depend = |of: (u32, u32), on: (u32, i32), class: u32, kind: &'static str| {
-        rows.push([
-            ("classid", oid(of.0)),
-            ("objid", oid(of.1)),
-            ("refclassid", oid(class)),
-            ("refobjid", oid(on.0)),
-            ("refobjsubid", number(on.1)),
-            ("deptype", text(kind)),
-        ])
-    };
+    let mut depend = |of, on, class, kind| depend(rows, of, on, class, kind);
     for sequence in snapshot.sequences.iter() {
         if let Some((table, column)) = sequence.owner {
             let kind = if sequence.identity.is_some() {

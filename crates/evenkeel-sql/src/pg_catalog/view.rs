@@ -11,7 +11,7 @@ use super::quote::quote_ident;
 use super::relations;
 use crate::catalog::{
     CatalogState, DroppedColumn, ForeignKeyInfo, Generated, Identity, IndexExpr, NotNull,
-    RelationStats, SequenceInfo,
+    RelationStats, SequenceInfo, ViewInfo,
 };
 use crate::error::SqlResult;
 use crate::functions::SettingsAccess;
@@ -236,6 +236,8 @@ pub struct CatalogView {
     pub tables: Arc<[Table]>,
     /// Sequences, by oid.
     pub sequences: Arc<[Arc<SequenceInfo>]>,
+    /// Views, by oid.
+    pub views: Arc<[Arc<ViewInfo>]>,
     /// Extensions.
     pub extensions: Arc<[Extension]>,
     /// The rows that have been made of these objects.
@@ -259,6 +261,8 @@ pub enum Relation<'a> {
     Index(&'a Table, &'a Index),
     /// A sequence.
     Sequence(&'a SequenceInfo),
+    /// A view.
+    View(&'a ViewInfo),
     /// One of PostgreSQL's own catalogs.
     System(&'static relations::RelationDef),
 }
@@ -270,6 +274,7 @@ impl Relation<'_> {
             Relation::Table(table) => &table.name,
             Relation::Index(_, index) => &index.name,
             Relation::Sequence(sequence) => &sequence.name,
+            Relation::View(view) => &view.name,
             Relation::System(def) => def.name,
         }
     }
@@ -279,6 +284,7 @@ impl Relation<'_> {
         match self {
             Relation::Table(table) | Relation::Index(table, _) => &table.schema,
             Relation::Sequence(sequence) => &sequence.schema,
+            Relation::View(view) => &view.schema,
             Relation::System(def) => def.schema,
         }
     }
@@ -289,6 +295,7 @@ impl Relation<'_> {
             Relation::Table(table) => table.oid,
             Relation::Index(_, index) => index.oid,
             Relation::Sequence(sequence) => sequence.oid,
+            Relation::View(view) => view.oid,
             Relation::System(def) => def.oid,
         }
     }
@@ -307,6 +314,9 @@ impl CatalogView {
         }
         if let Some(sequence) = self.sequences.iter().find(|sequence| sequence.oid == oid) {
             return Some(Relation::Sequence(sequence));
+        }
+        if let Some(view) = self.views.iter().find(|view| view.oid == oid) {
+            return Some(Relation::View(view));
         }
         relations::by_oid(oid).map(Relation::System)
     }
@@ -336,6 +346,10 @@ impl CatalogView {
         let mut here = sequences.filter(|sequence| &*sequence.schema == schema);
         if let Some(sequence) = here.find(|sequence| &*sequence.name == name) {
             return Some(Relation::Sequence(sequence));
+        }
+        let mut views = self.views.iter().filter(|view| &*view.schema == schema);
+        if let Some(view) = views.find(|view| &*view.name == name) {
+            return Some(Relation::View(view));
         }
         relations::find(schema, name).map(Relation::System)
     }

@@ -149,6 +149,8 @@ pub fn define_tag(define: &Define) -> &'static str {
     match define {
         Define::CreateTable(_) => "CREATE TABLE",
         Define::CreateTableAs(_) => "CREATE TABLE AS",
+        Define::CreateView(_) => "CREATE VIEW",
+        Define::AlterView(_) => "ALTER VIEW",
         Define::CreateIndex(_) => "CREATE INDEX",
         Define::CreateExtension { .. } => "CREATE EXTENSION",
         Define::CreateSequence { .. } => "CREATE SEQUENCE",
@@ -159,9 +161,11 @@ pub fn define_tag(define: &Define) -> &'static str {
         Define::Rename(rename) => match rename.kind {
             DropKind::Index => "ALTER INDEX",
             DropKind::Sequence => "ALTER SEQUENCE",
+            DropKind::View => "ALTER VIEW",
             DropKind::Table | DropKind::Schema | DropKind::Extension => "ALTER TABLE",
         },
         Define::SetSchema(set) if set.kind == DropKind::Sequence => "ALTER SEQUENCE",
+        Define::SetSchema(set) if set.kind == DropKind::View => "ALTER VIEW",
         Define::AlterTable(_) | Define::SetSchema(_) => "ALTER TABLE",
         Define::Drop(drop) => match drop.kind {
             DropKind::Table => "DROP TABLE",
@@ -169,6 +173,7 @@ pub fn define_tag(define: &Define) -> &'static str {
             DropKind::Sequence => "DROP SEQUENCE",
             DropKind::Schema => "DROP SCHEMA",
             DropKind::Extension => "DROP EXTENSION",
+            DropKind::View => "DROP VIEW",
         },
         Define::Truncate { .. } => "TRUNCATE TABLE",
     }
@@ -184,8 +189,8 @@ pub fn command(command: Command, text: &str) -> SqlResult<Compiled> {
         Command::Transaction(command) => Ok(plain(Kind::Transaction(command))),
         Command::Unbuilt(name) => Err(SqlError::unsupported(name)),
         Command::Define(define) => {
-            // That of CREATE TABLE AS is a query, which is planned on stacks that grow.
-            if !matches!(*define, Define::CreateTableAs(_)) {
+            // A query is bound and planned on stacks that grow.
+            if !matches!(*define, Define::CreateTableAs(_) | Define::CreateView(_)) {
                 let shallow = parse::measure(text)?.shape().shallow();
                 shallow.map_err(|error| planner_error(error, text))?;
             }

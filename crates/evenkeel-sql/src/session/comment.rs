@@ -1,7 +1,5 @@
 //! COMMENT ON.
 
-use std::sync::Arc;
-
 use evenkeel_engine::{TableLockMode, WaitPolicy};
 use evenkeel_planner::ast::{Comment, Commented, QualifiedName, RelationKind};
 
@@ -10,7 +8,7 @@ use super::schemas::undefined_schema;
 use crate::catalog::comment_info::{
     CLASS, CONSTRAINTS, DATABASES, EXTENSIONS, NAMESPACES, PLPGSQL, Subject,
 };
-use crate::catalog::{Relation, TableInfo};
+use crate::catalog::{Relation, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState, lock_error};
 use crate::pg_catalog;
 
@@ -36,6 +34,7 @@ impl Session {
                     Relation::Sequence(sequence) => {
                         return Err(unsupported(open, &sequence.name, "sequences"));
                     }
+                    Relation::View(view) => return Err(unsupported(open, &view.name, "views")),
                 }
             }
             Commented::Schema(name) => {
@@ -105,6 +104,7 @@ impl Session {
         let set = "cannot set comment on relation";
         let table = match &relation {
             Relation::Table(table) => table,
+            Relation::View(view) => return view_column(view, &column.text),
             Relation::Index(_, index) => return Err(unsupported(set, &index.name, "indexes")),
             Relation::Sequence(sequence) => {
                 return Err(unsupported(set, &sequence.name, "sequences"));
@@ -138,18 +138,28 @@ fn check_kind(kind: RelationKind, relation: &Relation) -> SqlResult<()> {
         RelationKind::Table => (matches!(relation, Relation::Table(_)), "a table"),
         RelationKind::Index => (matches!(relation, Relation::Index(..)), "an index"),
         RelationKind::Sequence => (matches!(relation, Relation::Sequence(_)), "a sequence"),
-        RelationKind::View => (false, "a view"),
+        RelationKind::View => (matches!(relation, Relation::View(_)), "a view"),
     };
     if is_it {
         return Ok(());
     }
-    let name: &Arc<str> = match relation {
-        Relation::Table(table) => &table.name,
-        Relation::Index(_, index) => &index.name,
-        Relation::Sequence(sequence) => &sequence.name,
-    };
-    let message = format!("\"{name}\" is not {words}");
+    let message = format!("\"{}\" is not {words}", relation.name());
     Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+}
+
+/// A column of a view; 42703 if there is none of that name.
+fn view_column(view: &ViewInfo, name: &str) -> SqlResult<Subject> {
+    let mut columns = view.columns.iter().zip(1..);
+    let found = columns.find(|(column, _)| *column.name == *name);
+    let (_, number) = found.ok_or_else(|| {
+        let relation = &view.name;
+        let message = format!("column \"{name}\" of relation \"{relation}\" does not exist");
+        SqlError::new(SqlState::UNDEFINED_COLUMN, message)
+    })?;
+    Ok(Subject {
+        column: number,
+        ..Subject::of(CLASS, view.oid)
+    })
 }
 
 /// Oid of a table's constraint.

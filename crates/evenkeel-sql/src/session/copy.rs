@@ -12,7 +12,7 @@ use evenkeel_planner::quote::identifier;
 use super::cursors::Within;
 use super::run::Timeout;
 use super::{Block, Session, StatementResult};
-use crate::catalog::TableInfo;
+use crate::catalog::{Relation, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState, lock_error};
 use crate::exec::copy::{CopyReceiver, CopyRules, CopyShape, CopyWriter, Defaults, Skip};
 use crate::exec::{CopyOutStream, StatementCx};
@@ -267,6 +267,10 @@ impl Session {
         let path = &self.effective.search_path;
         if let Some(found) = self.view().resolve(schema.as_deref(), &table, path) {
             return Ok(found);
+        }
+        if let Some(Relation::View(view)) = self.view().find(schema.as_deref(), &table, path) {
+            let message = format!("\"{}\" is not a table", view.name);
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         }
         self.refuse_missing_schema(schema.as_deref())?;
         let system = schema.as_deref().unwrap_or("pg_catalog");

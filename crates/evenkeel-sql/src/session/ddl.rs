@@ -13,6 +13,7 @@ use evenkeel_planner::bind::BoundIndexExpr;
 use super::Session;
 use super::like::Copied;
 use super::sequence_options::serial_type;
+use super::views::only_views;
 use crate::catalog::{
     Catalog, ConstraintKind, CreateTable, DdlLog, Generated, NewCheck, NewColumn, NewConstraint,
     NewIndex, NewIndexColumn, NewIndexKey, Oid, OwnSequence, PUBLIC_OID, Relation,
@@ -40,6 +41,8 @@ impl Session {
             Define::Comment(comment) => self.comment_on(comment).await,
             Define::CreateTable(create) => self.create_table(create).await,
             Define::CreateTableAs(_) => Err(SqlError::internal("CREATE TABLE AS is run elsewhere")),
+            Define::CreateView(create) => self.create_view(create).await,
+            Define::AlterView(alter) => self.alter_view(alter).await,
             Define::CreateIndex(create) => self.create_index(create).await,
             Define::AlterTable(alter) => self.alter_table(alter).await,
             Define::Rename(rename) => self.rename(rename).await,
@@ -528,7 +531,7 @@ impl Session {
             DropKind::Index if drop.concurrently => {
                 return Err(SqlError::unsupported("DROP INDEX CONCURRENTLY"));
             }
-            DropKind::Table | DropKind::Index | DropKind::Sequence => {}
+            DropKind::Table | DropKind::Index | DropKind::Sequence | DropKind::View => {}
         }
         let mut found = Vec::new();
         for name in &drop.names {
@@ -552,6 +555,10 @@ impl Session {
         }
         if drop.kind == DropKind::Table {
             self.before_drop(&found, drop.cascade).await?;
+        }
+        if drop.kind == DropKind::View {
+            let views = only_views(&found).map_err(|other| wrong_object(drop.kind, other))?;
+            return self.drop_views(&views, drop.cascade).await;
         }
         for relation in found {
             match (drop.kind, &relation) {
@@ -579,7 +586,8 @@ impl Session {
         Ok(())
     }
 
-    /// Takes the foreign keys away that refer to tables to be dropped, or refuses to.
+    /// Takes away the foreign keys that refer to tables to be dropped and the views over them, or
+    /// refuses to.
     async fn before_drop(&mut self, found: &[Relation], cascade: bool) -> SqlResult<()> {
         let mut tables = Vec::with_capacity(found.len());
         for relation in found {
@@ -677,6 +685,7 @@ fn kind_name(kind: DropKind) -> &'static str {
         DropKind::Sequence => "sequence",
         DropKind::Schema => "schema",
         DropKind::Extension => "extension",
+        DropKind::View => "view",
     }
 }
 
@@ -686,6 +695,7 @@ fn wrong_object(wanted: DropKind, found: &Relation) -> SqlError {
         Relation::Table(table) => (&table.name, "TABLE"),
         Relation::Index(_, index) => (&index.name, "INDEX"),
         Relation::Sequence(sequence) => (&sequence.name, "SEQUENCE"),
+        Relation::View(view) => (&view.name, "VIEW"),
     };
     let article = if wanted == DropKind::Index { "an" } else { "a" };
     let message = format!("\"{name}\" is not {article} {}", kind_name(wanted));

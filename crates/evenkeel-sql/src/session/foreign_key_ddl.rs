@@ -1,26 +1,18 @@
 //! Foreign keys in definitions: made, validated, changed, and in the way of what they need.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use evenkeel_engine::{TableLockMode, WaitPolicy};
 use evenkeel_planner::ast::{self, Constraint, ConstraintKind, Name, QualifiedName};
 
 use super::Session;
+use super::in_the_way::{Dependents, foreign_key, in_order};
 use super::transaction::Block;
-use crate::catalog::{ForeignKeyInfo, NewForeignKey, Oid, TableInfo};
+use crate::catalog::{ForeignKeyInfo, NewForeignKey, Oid, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::names::split_name;
 use crate::planner::references::{KeyTexts, compared};
-
-/// A foreign key in the way of a drop: the table and its oid, the key, and what it needs.
-struct InTheWay {
-    table: Oid,
-    key: Arc<str>,
-    /// `constraint … on table …`
-    name: String,
-    /// `… depends on …`
-    needs: String,
-}
 
 /// The columns of a foreign key in its table and in the other.
 type Columns = (Vec<i16>, Vec<i16>);
@@ -211,7 +203,8 @@ impl Session {
         Ok(())
     }
 
-    /// Drops the foreign keys that refer to a column, which is being dropped.
+    /// Drops the foreign keys that refer to a column, which is being dropped, and the views that
+    /// look at it.
     ///
     /// # Errors
     /// As [`Session::drop_references_to_tables`].
@@ -223,14 +216,21 @@ impl Session {
     ) -> SqlResult<()> {
         let view = self.view();
         let column = &table.columns[at];
-        let what = format!("column {} of table {}", column.name, table.name);
+        let of = self.in_words(&view, table.oid);
+        let what = format!("column {} of {of}", column.name);
         let keys = view.references_to(table.oid).filter(|(child, key)| {
             let own = child.oid == table.oid && key.columns.contains(&column.attnum);
             key.referenced.contains(&column.attnum) && !own
         });
-        let found = keys.map(|(child, key)| in_the_way(child, key, what.clone()));
-        let found = found.collect();
-        self.drop_references(found, Some(what), cascade).await
+        let mut found: Dependents = keys
+            .map(|(child, key)| foreign_key(child, key, what.clone()))
+            .collect();
+        let state = self.view();
+        let looks = |view: &ViewInfo| view.uses_column(table.oid, column.attnum);
+        let of = (table.oid, &*what, &looks as _);
+        found.extend(self.views_over(&state, of, &[], &mut BTreeSet::new()));
+        self.drop_in_the_way(in_order(found), Some(&what), cascade)
+            .await
     }
 
     /// SET CONSTRAINTS
@@ -301,19 +301,23 @@ impl Session {
         cascade: bool,
     ) -> SqlResult<()> {
         let view = self.view();
-        let mut found = Vec::new();
-        for table in tables {
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+        for table in tables.iter().rev() {
+            let needs = self.in_words(&view, table.oid);
+            let mut here = self.views_over(&view, (table.oid, &needs, &|_| true), &[], &mut seen);
             for (child, key) in view.references_to(table.oid) {
                 if !tables.iter().any(|dropped| dropped.oid == child.oid) {
-                    found.push(in_the_way(child, key, format!("table {}", table.name)));
+                    here.push(foreign_key(child, key, needs.clone()));
                 }
             }
+            found.extend(in_order(here));
         }
         let what = match tables {
-            [table] => Some(format!("table {}", table.name)),
+            [table] => Some(self.in_words(&view, table.oid)),
             _ => None,
         };
-        self.drop_references(found, what, cascade).await?;
+        self.drop_in_the_way(found, what.as_deref(), cascade)
+            .await?;
         // Those among the tables go first, so that each can be dropped by itself.
         for table in tables {
             for (child, key) in view.references_to(table.oid) {
@@ -343,45 +347,9 @@ impl Session {
         let view = self.view();
         let keys = view.references_to(table.oid);
         let keys = keys.filter(|(_, key)| key.index == index);
-        let found = keys.map(|(child, key)| in_the_way(child, key, format!("index {name}")));
-        let found = found.collect();
-        self.drop_references(found, Some(what), cascade).await
-    }
-
-    async fn drop_references(
-        &mut self,
-        found: Vec<InTheWay>,
-        what: Option<String>,
-        cascade: bool,
-    ) -> SqlResult<()> {
-        if found.is_empty() {
-            return Ok(());
-        }
-        if !cascade {
-            let lines = found
-                .iter()
-                .map(|key| format!("{} depends on {}", key.name, key.needs));
-            let message = match what {
-                Some(what) => format!("cannot drop {what} because other objects depend on it"),
-                None => "cannot drop desired object(s) because other objects depend on them".into(),
-            };
-            let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message);
-            return Err(error
-                .detail(lines.collect::<Vec<_>>().join("\n"))
-                .hint("Use DROP ... CASCADE to drop the dependent objects too."));
-        }
-        let message = match found.as_slice() {
-            [key] => format!("drop cascades to {}", key.name),
-            all => format!("drop cascades to {} other objects", all.len()),
-        };
-        self.notice("NOTICE", SqlState::SUCCESS, message);
-        for key in found {
-            let (catalog, txn, ddl) = self.ddl_parts()?;
-            catalog
-                .drop_constraint(txn, ddl, key.table, &key.key)
-                .await?;
-        }
-        Ok(())
+        let found = keys.map(|(child, key)| foreign_key(child, key, format!("index {name}")));
+        let found = in_order(found.collect());
+        self.drop_in_the_way(found, Some(&what), cascade).await
     }
 
     /// The tables that TRUNCATE empties: those named and, by CASCADE, those that refer to them.
@@ -429,15 +397,6 @@ impl Session {
             self.refuse_pending("TRUNCATE", table)?;
         }
         Ok(())
-    }
-}
-
-fn in_the_way(child: &TableInfo, key: &ForeignKeyInfo, needs: String) -> InTheWay {
-    InTheWay {
-        table: child.oid,
-        key: Arc::clone(&key.name),
-        name: format!("constraint {} on table {}", key.name, child.name),
-        needs,
     }
 }
 

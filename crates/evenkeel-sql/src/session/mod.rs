@@ -20,6 +20,7 @@ mod engine;
 mod explain;
 mod foreign_key_ddl;
 mod foreign_keys;
+mod in_the_way;
 mod like;
 mod maintenance;
 mod rename;
@@ -31,6 +32,7 @@ mod sequences;
 mod set_schema;
 mod simple;
 mod transaction;
+mod views;
 
 use std::collections::HashMap;
 use std::sync::Arc;

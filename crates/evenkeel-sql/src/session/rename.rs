@@ -55,6 +55,10 @@ impl Session {
                 Ok(())
             }
             (_, RenamedPart::Whole) => self.rename_relation(rename, &relation).await,
+            (Relation::View(view), RenamedPart::Column(column)) => {
+                self.rename_view_column(view, &column.text, to).await
+            }
+            (Relation::View(view), part) => Err(refused_part(&view.name, part, "views")),
             (Relation::Index(_, index), part) => Err(refused_part(&index.name, part, "indexes")),
             (Relation::Sequence(sequence), part) => {
                 Err(refused_part(&sequence.name, part, "sequences"))
@@ -81,6 +85,10 @@ impl Session {
             let message = format!("\"{}\" is not a sequence", rename.name.last());
             return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
         }
+        if rename.kind == DropKind::View && !matches!(relation, Relation::View(_)) {
+            let message = format!("\"{}\" is not a view", rename.name.last());
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
         if let Relation::Table(_) = relation {
             let mode = TableLockMode::AccessExclusive;
             let table = self
@@ -99,6 +107,7 @@ impl Session {
             Relation::Sequence(sequence) => {
                 catalog.rename_sequence(txn, ddl, sequence.oid, to).await?;
             }
+            Relation::View(view) => catalog.rename_view(txn, ddl, view.oid, to).await?,
             Relation::Table(_) => {}
         }
         Ok(())

@@ -95,6 +95,7 @@ impl Session {
             let message = format!("cannot alter type of column \"{}\" twice", column.name);
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         }
+        self.refuse_used_by_view(table, at)?;
         refuse_used_by_generated(table, at)?;
         if column.generated.is_some() && using.is_some() {
             let message = "cannot specify USING when altering type of generated column";

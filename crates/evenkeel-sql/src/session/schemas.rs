@@ -20,6 +20,7 @@ const REPORTED: usize = 100;
 enum Dependent {
     Table(Oid),
     Sequence(Oid),
+    View(Oid),
     /// The default of a column of a table that stays: the table's oid and the column's number.
     Default(Oid, i16),
     Extension(Arc<str>),
@@ -116,14 +117,20 @@ impl Session {
         if drop.cascade {
             // Until a relation is locked, SET SCHEMA may move it elsewhere.
             for object in &contents.objects {
-                if let Dependent::Table(oid) | Dependent::Sequence(oid) = object {
+                if let Dependent::Table(oid) | Dependent::Sequence(oid) | Dependent::View(oid) =
+                    object
+                {
                     self.lock_dependent(*oid).await?;
                 }
             }
             contents = self.contents_of(&schemas);
         }
         if !drop.cascade && !contents.reported.is_empty() {
-            return Err(still_used(&schemas, contents.reported));
+            let what = match schemas.as_slice() {
+                [schema] => Some(format!("schema {}", schema.name)),
+                _ => None,
+            };
+            return Err(still_needed(what.as_deref(), contents.reported));
         }
         self.report_cascade(contents.reported);
         for object in contents.objects {
@@ -147,7 +154,8 @@ impl Session {
             let described = format!("schema {}", schema.name);
             let tables = view.tables_in(schema.oid).map(|table| table.oid);
             let sequences = view.sequences_in(schema.oid).map(|sequence| sequence.oid);
-            let mut objects: Vec<Oid> = tables.chain(sequences).collect();
+            let views = view.views_in(schema.oid).map(|view| view.oid);
+            let mut objects: Vec<Oid> = tables.chain(sequences).chain(views).collect();
             if schema.oid == PUBLIC_OID {
                 objects.extend(view.extensions().map(|extension| extension.oid));
             }
@@ -158,9 +166,10 @@ impl Session {
         }
         // A sequence goes after the defaults that use it, and a column's with its table.
         contents.objects.sort_by_key(|object| match object {
-            Dependent::Default(..) | Dependent::ForeignKey(..) => 0,
-            Dependent::Table(_) | Dependent::Extension(_) => 1,
-            Dependent::Sequence(_) => 2,
+            Dependent::View(_) => 0,
+            Dependent::Default(..) | Dependent::ForeignKey(..) => 1,
+            Dependent::Table(_) | Dependent::Extension(_) => 2,
+            Dependent::Sequence(_) => 3,
         });
         contents
     }
@@ -178,6 +187,7 @@ impl Session {
             contents.reported.push((described, schema.to_owned()));
             contents.objects.push(Dependent::Table(oid));
             self.note_references(view, table, goes, contents);
+            self.note_views(view, oid, goes, contents);
             for sequence in view.sequences_of(oid) {
                 self.note_defaults(view, sequence.oid, goes, contents);
             }
@@ -189,12 +199,38 @@ impl Session {
                 contents.reported.push((described, schema.to_owned()));
                 contents.objects.push(Dependent::Sequence(oid));
                 self.note_defaults(view, oid, goes, contents);
+                self.note_views(view, oid, goes, contents);
             }
+        } else if let Some(found) = view.view(oid) {
+            let described = self.described(view, "view", oid, (&found.schema, &found.name));
+            contents.reported.push((described, schema.to_owned()));
+            contents.objects.push(Dependent::View(oid));
+            self.note_views(view, oid, goes, contents);
         } else if let Some(extension) = view.extensions().find(|e| e.oid == oid) {
             let described = format!("extension {}", extension.name);
             contents.reported.push((described, schema.to_owned()));
             let name = Arc::clone(&extension.name);
             contents.objects.push(Dependent::Extension(name));
+        }
+    }
+
+    /// Notes the views of other schemas over a relation; those that go with their schema are noted
+    /// there.
+    fn note_views(
+        &self,
+        view: &CatalogState,
+        oid: Oid,
+        goes: &impl Fn(Oid) -> bool,
+        contents: &mut Contents,
+    ) {
+        for (dependent, described, needs) in self.views_on(oid) {
+            let schema = view.view(dependent).map(|view| view.schema_oid);
+            let mut noted = contents.reported.iter();
+            if schema.is_some_and(goes) || noted.any(|(known, _)| *known == described) {
+                continue;
+            }
+            contents.reported.push((described, needs));
+            contents.objects.push(Dependent::View(dependent));
         }
     }
 
@@ -252,7 +288,13 @@ impl Session {
     }
 
     /// The kind and the name of a relation, with its schema if the name alone does not mean it.
-    fn described(&self, view: &CatalogState, kind: &str, oid: Oid, name: (&str, &str)) -> String {
+    pub(super) fn described(
+        &self,
+        view: &CatalogState,
+        kind: &str,
+        oid: Oid,
+        name: (&str, &str),
+    ) -> String {
         let (schema, name) = name;
         let path = &self.effective.search_path;
         let found = view.find(None, name, path);
@@ -264,7 +306,7 @@ impl Session {
         }
     }
 
-    fn report_cascade(&mut self, reported: Vec<(String, String)>) {
+    pub(super) fn report_cascade(&mut self, reported: Vec<(String, String)>) {
         let lines: Vec<String> = reported
             .into_iter()
             .map(|(object, _)| format!("drop cascades to {object}"))
@@ -307,6 +349,13 @@ impl Session {
                 let (catalog, txn, ddl) = self.ddl_parts()?;
                 catalog.drop_sequence(txn, ddl, oid).await
             }
+            Dependent::View(oid) => {
+                if !self.lock_dependent(oid).await? {
+                    return Ok(());
+                }
+                let (catalog, txn, ddl) = self.ddl_parts()?;
+                catalog.drop_view(txn, ddl, oid).await
+            }
             Dependent::Default(oid, attnum) => {
                 if !self.lock_dependent(oid).await? {
                     return Ok(());
@@ -323,26 +372,25 @@ impl Session {
                     .await
                     .map(drop)
             }
-            Dependent::ForeignKey(oid, name) => {
-                if !self.lock_dependent(oid).await? {
-                    return Ok(());
-                }
-                let view = self.view();
-                let keys = view.table(oid).map(|table| &table.foreign_keys);
-                if !keys.into_iter().flatten().any(|key| key.name == name) {
-                    return Ok(());
-                }
-                let (catalog, txn, ddl) = self.ddl_parts()?;
-                catalog
-                    .drop_constraint(txn, ddl, oid, &name)
-                    .await
-                    .map(drop)
-            }
+            Dependent::ForeignKey(oid, name) => self.drop_dependent_key(oid, &name).await,
             Dependent::Extension(name) => {
                 let (catalog, txn, ddl) = self.ddl_parts()?;
                 catalog.drop_extension(txn, ddl, &name).await.map(drop)
             }
         }
+    }
+
+    async fn drop_dependent_key(&mut self, oid: Oid, name: &str) -> SqlResult<()> {
+        if !self.lock_dependent(oid).await? {
+            return Ok(());
+        }
+        let view = self.view();
+        let keys = view.table(oid).map(|table| &table.foreign_keys);
+        if !keys.into_iter().flatten().any(|key| *key.name == *name) {
+            return Ok(());
+        }
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        catalog.drop_constraint(txn, ddl, oid, name).await.map(drop)
     }
 
     /// Locks a relation that goes; whether it is still there.
@@ -378,14 +426,11 @@ fn listed(lines: &[String]) -> String {
     text
 }
 
-/// 2BP01
-fn still_used(schemas: &[Arc<SchemaInfo>], reported: Vec<(String, String)>) -> SqlError {
-    let message = match schemas {
-        [schema] => format!(
-            "cannot drop schema {} because other objects depend on it",
-            schema.name
-        ),
-        _ => "cannot drop desired object(s) because other objects depend on them".to_owned(),
+/// 2BP01: an object, or one of several, with what depends on it.
+pub(super) fn still_needed(what: Option<&str>, reported: Vec<(String, String)>) -> SqlError {
+    let message = match what {
+        Some(what) => format!("cannot drop {what} because other objects depend on it"),
+        None => "cannot drop desired object(s) because other objects depend on them".to_owned(),
     };
     let lines: Vec<String> = reported
         .into_iter()

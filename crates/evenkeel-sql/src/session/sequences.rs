@@ -312,6 +312,7 @@ impl Session {
             let error = SqlError::new(SqlState::DEPENDENT_OBJECTS_STILL_EXIST, message);
             return Err(error.hint(hint));
         }
+        self.drop_views_on(&[sequence.oid], cascade).await?;
         self.drop_defaults_by(sequence, None, cascade).await?;
         let (catalog, txn, ddl) = self.ddl_parts()?;
         catalog.drop_sequence(txn, ddl, sequence.oid).await

@@ -24,6 +24,9 @@ impl Session {
         if set.kind == DropKind::Sequence && !matches!(relation, Relation::Sequence(_)) {
             return Err(wrong(format!("\"{}\" is not a sequence", set.name.last())));
         }
+        if set.kind == DropKind::View && !matches!(relation, Relation::View(_)) {
+            return Err(wrong(format!("\"{}\" is not a view", set.name.last())));
+        }
         let to = set.to.text.as_str();
         match relation {
             Relation::Table(_) => {
@@ -37,6 +40,10 @@ impl Session {
             Relation::Index(_, index) => {
                 let message = format!("cannot change schema of index \"{}\"", index.name);
                 Err(wrong(message).hint("Change the schema of the table instead."))
+            }
+            Relation::View(view) => {
+                let (catalog, txn, ddl) = self.ddl_parts()?;
+                catalog.move_view(txn, ddl, view.oid, to).await
             }
             Relation::Sequence(sequence) => {
                 self.refuse_owned(&sequence)?;

@@ -492,11 +492,7 @@ impl Effective {
                 Some("Postgres") => DateStyle::Postgres,
                 _ => DateStyle::Iso,
             },
-            date_order: match settings.text("datestyle").rsplit(' ').next() {
-                Some("DMY") => DateOrder::Dmy,
-                Some("YMD") => DateOrder::Ymd,
-                _ => DateOrder::Mdy,
-            },
+            date_order: date_order(&settings.text("datestyle")),
             interval_style: IntervalStyle::parse(&settings.text("intervalstyle"))
                 .unwrap_or_default(),
             bytea_output: match settings.text("bytea_output").as_str() {
@@ -528,6 +524,15 @@ impl Effective {
             date_style: self.date_style,
             date_order: self.date_order,
         }
+    }
+}
+
+/// The order of the numbers of dates under a `DateStyle`.
+pub fn date_order(date_style: &str) -> DateOrder {
+    match date_style.rsplit(' ').next() {
+        Some("DMY") => DateOrder::Dmy,
+        Some("YMD") => DateOrder::Ymd,
+        _ => DateOrder::Mdy,
     }
 }
 

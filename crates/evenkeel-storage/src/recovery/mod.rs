@@ -2,6 +2,8 @@
 
 mod analysis;
 mod apply;
+#[cfg(feature = "bench")]
+pub mod bench;
 mod drain;
 mod list_builder;
 mod lists;

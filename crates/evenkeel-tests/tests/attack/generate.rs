@@ -18,12 +18,13 @@ pub const TABLES: &str = "
 type Maker = fn(&mut SmallRng) -> String;
 
 /// Every class.
-pub const CLASSES: [(&str, Maker); 24] = [
+pub const CLASSES: [(&str, Maker); 25] = [
     ("nested", nested),
     ("chain", chain),
     ("list", list),
     ("ctes", ctes),
     ("joins", joins),
+    ("views", views),
     ("from", subselects),
     ("giant", giant),
     ("mutated", mutated),
@@ -265,6 +266,41 @@ fn ctes(rng: &mut SmallRng) -> String {
     let verb = one(rng, &["", "EXPLAIN ", "CREATE TABLE made AS "]);
     let all = joined(length, ", ", cte);
     format!("{verb}WITH {all} SELECT count(*) FROM c{}", length - 1)
+}
+
+/// Views over one another, deep in themselves or in number, and one that would read itself.
+fn views(rng: &mut SmallRng) -> String {
+    let (schema, length) = (rng.random_range(0..1_000_000), size(rng, 130));
+    let over = match rng.random_range(0..6) {
+        0 => "SELECT * FROM v{p}".to_owned(),
+        1 => "SELECT x.a FROM v{p} x JOIN v{p} y ON x.a = y.a".to_owned(),
+        2 => "SELECT a FROM v{p} UNION ALL SELECT a FROM v{p}".to_owned(),
+        3 => "SELECT a FROM v{p} WHERE a IN (SELECT a FROM v{p})".to_owned(),
+        4 => "SELECT max(a) OVER () AS a FROM v{p}".to_owned(),
+        _ => format!(
+            "SELECT a{} AS a FROM v{{p}}",
+            " + 1".repeat(size(rng, 3000))
+        ),
+    };
+    let mut sql = format!(
+        "BEGIN; CREATE SCHEMA s{schema}; SET LOCAL search_path = s{schema}, public;
+         CREATE VIEW v0 AS SELECT a FROM t WHERE a < 4;"
+    );
+    for n in 1..length {
+        let query = over.replace("{p}", &(n - 1).to_string());
+        sql += &format!("CREATE VIEW v{n} AS {query};");
+    }
+    let last = length - 1;
+    let end = one(
+        rng,
+        &[
+            "SELECT count(*) FROM v{l}",
+            "EXPLAIN SELECT * FROM v{l}",
+            "DROP VIEW v0",
+        ],
+    );
+    let end = end.replace("{l}", &last.to_string());
+    format!("{sql} {end}; CREATE OR REPLACE VIEW v0 AS SELECT a FROM v{last}; ROLLBACK")
 }
 
 fn joins(rng: &mut SmallRng) -> String {

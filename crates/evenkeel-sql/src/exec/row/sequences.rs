@@ -59,6 +59,7 @@ pub fn not_a_sequence(relation: &Relation) -> SqlError {
         Relation::Table(table) => (&table.name, "tables"),
         Relation::Index(_, index) => (&index.name, "indexes"),
         Relation::Sequence(sequence) => (&sequence.name, "sequences"),
+        Relation::View(view) => (&view.name, "views"),
     };
     let message = format!("cannot open relation \"{name}\"");
     let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);

@@ -7,7 +7,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pg_catalog::foreign_keys;
 use crate::pg_catalog::quote::quote_ident;
 use crate::pg_catalog::view::{CatalogView, Relation};
-use crate::pg_catalog::{builtin, deparse, relations, sequences, shared_rows};
+use crate::pg_catalog::{builtin, deparse, relations, sequences, shared_rows, views};
 use crate::types::Datum;
 
 pub(super) const FUNCTIONS: &[Definition] = &[
@@ -24,7 +24,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     lax("pg_get_functiondef", nothing),
     lax("pg_get_function_sqlbody", nothing),
     strict("pg_describe_object", description_of),
-    lax("pg_get_viewdef", nothing),
+    strict("pg_get_viewdef", view),
     lax("pg_get_ruledef", nothing),
     lax("pg_get_triggerdef", nothing),
     lax("pg_get_partkeydef", nothing),
@@ -82,6 +82,7 @@ fn description_of(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
             let kind = match relation {
                 Relation::Index(..) => "index",
                 Relation::Sequence(_) => "sequence",
+                Relation::View(_) => "view",
                 Relation::System(def) if def.kind == "v" => "view",
                 _ => "table",
             };
@@ -112,6 +113,14 @@ fn expression(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
         }
     }
     Ok(arg(args, 0).clone())
+}
+
+fn view(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
+    let relation = snapshot.relation(super::relation_arg(snapshot, args, 0)?);
+    Ok(match relation {
+        Some(Relation::View(view)) => Datum::Text(views::definition(snapshot, view)),
+        _ => Datum::Null,
+    })
 }
 
 fn nothing(_: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {

@@ -56,6 +56,7 @@ fn over_columns<'a>(table: &str, columns: impl Iterator<Item = (&'a str, SqlType
         checks: Vec::new(),
         keys: Vec::new(),
         size: RelationSize::default(),
+        hidden: 0,
     }
 }
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use evenkeel_planner::ast::Expr;
 use evenkeel_planner::bind::{self, BoundIndexExpr};
 
-use super::names::{Names, relation};
+use super::names::Names;
+use super::relations::relation_of;
 use crate::catalog::TableInfo;
 use crate::error::{SqlResult, planner_error};
 use crate::exec::StatementCx;
@@ -22,7 +23,7 @@ pub fn bind(
     predicate: bool,
     cx: &Arc<StatementCx>,
 ) -> SqlResult<BoundIndexExpr> {
-    let relation = Arc::new(relation(table, &cx.view));
+    let relation = Arc::new(relation_of(table, &cx.view));
     let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
     let bound = match predicate {
         true => bind::bind_index_predicate(written, &relation, &names, &session),

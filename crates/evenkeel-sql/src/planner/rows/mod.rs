@@ -4,6 +4,8 @@
 pub mod checks;
 pub mod indexes;
 mod names;
+mod relations;
+pub mod views;
 
 use std::sync::Arc;
 
@@ -16,6 +18,7 @@ use evenkeel_planner::planning::{self, Planning};
 use evenkeel_planner::{PlanResult, parser};
 
 use crate::catalog::TableInfo;
+use crate::deep::on_deep_stack;
 use crate::error::{SqlError, SqlResult, SqlState, planner_error};
 use crate::exec::StatementCx;
 use crate::exec::row::RowSession;
@@ -55,8 +58,11 @@ pub fn plan(
     let names = Names::new(Arc::clone(cx));
     let session = RowSession::new(Arc::clone(cx));
     session.begin_turn(shared);
-    let planned = bind::bind(statement, &names, &session, given)
-        .and_then(|bound| planned(&bound, &session, cx, notes));
+    let bound = bind::bind(statement, &names, &session, given);
+    let planned = bound.and_then(|bound| match names.are_deep() {
+        false => planned(&bound, &session, cx, notes),
+        true => on_deep_stack(move || planned(&bound, &session, cx, notes)),
+    });
     let plan = planned.map_err(|error| planner_error(error, text))?;
     let columns = plan.columns.iter().map(|column| client_column(column, cx));
     let columns = columns.collect();

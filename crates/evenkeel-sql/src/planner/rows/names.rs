@@ -1,57 +1,81 @@
-//! The catalog as the planner sees it.
+//! The catalog as a statement's names see it, views included.
+//!
+//! A view is stored as it was written, with the relations that its names stood for and the columns
+//! that those had. It is bound again in each statement, with these names and no others: it means
+//! the same whatever is called otherwise, added or first in the search path since.
 
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use evenkeel_planner::bound::Query;
+use evenkeel_planner::ast::Statement;
+use evenkeel_planner::bind::{self, BoundView};
+use evenkeel_planner::bound::{Query, Target};
 use evenkeel_planner::catalog::Catalog;
-use evenkeel_planner::relation::{
-    Check, Column, ColumnStatistics, Identity, Index, IndexColumn, IndexExpression, KeyUse,
-    Relation, RelationKind, RelationSize,
-};
-use evenkeel_planner::{PlanError, PlanResult};
+use evenkeel_planner::relation::Relation;
+use evenkeel_planner::{PlanError, PlanResult, parser};
+use evenkeel_types::{IntervalStyle, TimeZone, TypeContext};
+use parking_lot::Mutex;
 
-use crate::catalog::{
-    self, CatalogState, CheckInfo, ColumnStats, IndexExpr, IndexInfo, SequenceInfo, TableInfo,
-};
+use super::relations::{relation_of, sequence, view, virtual_relation};
+use crate::catalog::{self, Oid, ReadUnder, ViewInfo, ViewReference};
+use crate::deep::on_deep_stack;
 use crate::error::SqlState;
 use crate::exec::StatementCx;
-use crate::pg_catalog::{self, RelationDef};
-use crate::types::SqlType;
+use crate::exec::row::RowSession;
+use crate::pg_catalog;
+use crate::settings::date_order;
 
-/// Blocks of a table that is as good as empty: it is expected to grow, as PostgreSQL has it.
-const NEVER_VACUUMED_BLOCKS: f64 = 10.0;
-/// Bytes of a page that rows share.
-const PAGE_BYTES: f64 = 8192.0 - 24.0;
-/// Bytes of a row beside its values: header and line pointer.
-const ROW_OVERHEAD: f64 = 28.0;
-/// Rows and pages that a catalog is expected to have.
-const CATALOG_SIZE: RelationSize = RelationSize {
-    pages: 10.0,
-    rows: 300.0,
-    all_visible: 0.0,
-};
+/// Views in one another.
+const NESTED_MAX: usize = 100;
+/// Views of a statement, each as often as it is read.
+const VIEWS_MAX: usize = 1_000;
+/// Levels of the views of a statement, in sum, that an ordinary stack carries.
+const SHALLOW: usize = 64;
 
 /// The names that a statement may look up.
 pub struct Names {
     cx: Arc<StatementCx>,
+    views: Expansions,
 }
 
 impl Names {
     /// Those that a statement sees.
     pub fn new(cx: Arc<StatementCx>) -> Names {
-        Names { cx }
+        Names {
+            cx,
+            views: Expansions::default(),
+        }
+    }
+
+    /// Whether its views make the statement too deep for an ordinary stack.
+    pub fn are_deep(&self) -> bool {
+        self.views.are_deep()
+    }
+
+    /// A relation by oid.
+    fn by_oid(&self, oid: Oid) -> Option<Arc<Relation>> {
+        let def = || pg_catalog::relation_by_oid(oid).map(virtual_relation);
+        self.cx
+            .view
+            .relation(oid)
+            .and_then(|it| self.known(&it))
+            .or_else(def)
+    }
+
+    fn known(&self, relation: &catalog::Relation) -> Option<Arc<Relation>> {
+        match relation {
+            catalog::Relation::Table(table) => Some(Arc::new(relation_of(table, &self.cx.view))),
+            catalog::Relation::Sequence(info) => Some(Arc::new(sequence(info))),
+            catalog::Relation::View(info) => Some(Arc::new(view(info))),
+            catalog::Relation::Index(..) => None,
+        }
     }
 
     fn in_schema(&self, schema: &str, name: &str) -> Option<Arc<Relation>> {
         if let Some(def) = pg_catalog::relation(schema, name) {
             return Some(virtual_relation(def));
         }
-        match self.cx.view.find(Some(schema), name, &[])? {
-            catalog::Relation::Table(table) => Some(Arc::new(relation(&table, &self.cx.view))),
-            catalog::Relation::Sequence(info) => Some(Arc::new(sequence(&info))),
-            catalog::Relation::Index(..) => None,
-        }
+        self.known(&self.cx.view.find(Some(schema), name, &[])?)
     }
 }
 
@@ -73,247 +97,180 @@ impl Catalog for Names {
     }
 
     fn view(&self, relation: &Relation) -> PlanResult<Arc<Query>> {
-        let message = format!("\"{}\" is not a view", relation.name);
-        Err(PlanError::new(SqlState::INTERNAL_ERROR, message))
+        self.expand(relation, 0)
     }
 }
 
-pub(super) fn relation(table: &TableInfo, view: &CatalogState) -> Relation {
-    let columns = table.columns.iter().enumerate();
-    let columns = columns.map(|(at, column)| Column {
-        name: Arc::clone(&column.name),
-        ty: column.ty,
-        not_null: column.not_null.is_some(),
-        default: column.value_if_none(),
-        identity: column.identity.map(|(identity, _)| match identity {
-            catalog::Identity::Always => Identity::Always,
-            catalog::Identity::ByDefault => Identity::ByDefault,
-        }),
-        generated: column.generated.as_ref().map(|it| Arc::clone(&it.text)),
-        stats: table.stats.column(at).map(ColumnStats::for_planner),
-    });
-    let columns: Vec<Column> = columns.collect();
-    Relation {
-        oid: table.oid,
-        schema: Arc::clone(&table.schema),
-        name: Arc::clone(&table.name),
-        kind: RelationKind::Table,
-        checks: table.checks.iter().map(|c| check(c)).collect(),
-        keys: key_uses(table, view),
-        size: size(table, &columns),
-        columns,
-        indexes: table.indexes.iter().map(|i| index(table, i)).collect(),
+/// The views that a statement has read.
+#[derive(Default)]
+struct Expansions(Mutex<Expanded>);
+
+#[derive(Default)]
+struct Expanded {
+    /// Their queries, and how many views each stands for.
+    queries: HashMap<Oid, (Arc<Query>, usize)>,
+    /// How many were read, those within others included.
+    count: usize,
+    /// Levels of them all.
+    depth: usize,
+}
+
+impl Expansions {
+    /// Whether the statement is too deep for an ordinary stack.
+    fn are_deep(&self) -> bool {
+        self.0.lock().depth > SHALLOW
     }
 }
 
-/// A sequence as a table of one row.
-fn sequence(sequence: &SequenceInfo) -> Relation {
-    let column = |(name, ty): (&str, SqlType)| Column {
-        name: Arc::from(name),
-        ty,
-        not_null: true,
-        default: None,
-        identity: None,
-        generated: None,
-        stats: None,
-    };
-    let columns = [
-        ("last_value", SqlType::Int8),
-        ("log_cnt", SqlType::Int8),
-        ("is_called", SqlType::Bool),
-    ];
-    Relation {
-        oid: sequence.oid,
-        schema: Arc::clone(&sequence.schema),
-        name: Arc::clone(&sequence.name),
-        kind: RelationKind::Sequence,
-        columns: columns.into_iter().map(column).collect(),
-        indexes: Vec::new(),
-        checks: Vec::new(),
-        keys: Vec::new(),
-        size: RelationSize {
-            pages: 1.0,
-            rows: 1.0,
-            all_visible: 0.0,
-        },
+impl Drop for Expansions {
+    fn drop(&mut self) {
+        let queries = std::mem::take(&mut self.0.get_mut().queries);
+        if self.are_deep() {
+            on_deep_stack(move || drop(queries));
+        }
     }
 }
 
-/// First those that refer to the table, whose actions come before the checks of its own.
-fn key_uses(table: &TableInfo, view: &CatalogState) -> Vec<KeyUse> {
-    let referred = view.references_to(table.oid).map(|(_, key)| KeyUse {
-        oid: key.oid,
-        referred: true,
-        columns: table.positions(&key.referenced),
-    });
-    let own = table.foreign_keys.iter().map(|key| KeyUse {
-        oid: key.oid,
-        referred: false,
-        columns: table.positions(&key.columns),
-    });
-    referred.chain(own).collect()
+fn too_many() -> PlanError {
+    let message = "stack depth limit exceeded";
+    let error = PlanError::new(SqlState::STATEMENT_TOO_COMPLEX, message);
+    error.detail("The views of the statement are too many, or too deep in one another.")
 }
 
-fn check(check: &CheckInfo) -> Check {
-    Check {
-        name: Arc::clone(&check.name),
-        text: Arc::clone(&check.text),
-    }
+fn broken(view: &Relation, why: &str) -> PlanError {
+    let message = format!("view \"{}\" cannot be read: {why}", view.name);
+    PlanError::new(SqlState::INTERNAL_ERROR, message)
 }
 
-fn expression(expression: &IndexExpr) -> IndexExpression {
-    IndexExpression {
-        text: Arc::clone(&expression.text),
-        shown: expression.among_columns(false).into(),
-        program: Arc::clone(&expression.program),
+impl Names {
+    /// The query of a view that is named within so many others.
+    fn expand(&self, relation: &Relation, nested: usize) -> PlanResult<Arc<Query>> {
+        let expanded = &self.views.0;
+        {
+            let mut expanded = expanded.lock();
+            let known = expanded.queries.get(&relation.oid).cloned();
+            let (query, count) = known.map_or((None, 1), |(query, count)| (Some(query), count));
+            expanded.count += count;
+            if nested >= NESTED_MAX || expanded.count > VIEWS_MAX {
+                return Err(too_many());
+            }
+            if let Some(query) = query {
+                return Ok(query);
+            }
+        }
+        let info = self.cx.view.view(relation.oid).cloned();
+        let info = info.ok_or_else(|| broken(relation, "it is not there any more"))?;
+        let before = expanded.lock().count;
+        let bound = self.bound_view(&info, relation, nested)?;
+        let mut expanded = expanded.lock();
+        let count = 1 + expanded.count - before;
+        let query = Arc::clone(&bound.query);
+        expanded.queries.insert(relation.oid, (query, count));
+        Ok(bound.query)
     }
-}
 
-fn index(table: &TableInfo, index: &IndexInfo) -> Index {
-    let columns = index.columns.iter().map(|part| IndexColumn {
-        column: part.column,
-        ty: part.ty,
-        desc: part.descending,
-        nulls_first: part.nulls_first,
-    });
-    Index {
-        oid: index.oid,
-        name: Arc::clone(&index.name),
-        position: index.position,
-        columns: columns.collect(),
-        expressions: index.expressions.iter().map(expression).collect(),
-        predicate: index.predicate.as_ref().map(|p| Arc::clone(&p.text)),
-        mentions: index.key.mentions().to_vec(),
-        constraint: index.constraint.is_some(),
-        unique: index.unique,
-        nulls_not_distinct: index.nulls_not_distinct,
-        primary: index.primary,
-        pages: f64::from(table.table.index_blocks(index.position).unwrap_or(1)),
-    }
-}
-
-/// As PostgreSQL's `estimate_rel_size`: rows as dense as they were when they were counted last.
-fn size(table: &TableInfo, columns: &[Column]) -> RelationSize {
-    let known = &table.stats;
-    let mut pages = f64::from(table.table.blocks());
-    let never = known.reltuples < 0.0;
-    if never {
-        pages = pages.max(NEVER_VACUUMED_BLOCKS);
-    }
-    let density = if !never && known.relpages > 0 {
-        f64::from(known.reltuples) / f64::from(known.relpages)
-    } else {
-        let width: f64 = columns.iter().map(width).sum();
-        let full = PAGE_BYTES * f64::from(table.fillfactor) / 100.0;
-        (full / (width + ROW_OVERHEAD)).floor()
-    };
-    let visible = if known.relpages > 0 {
-        f64::from(known.relallvisible) / f64::from(known.relpages)
-    } else {
-        0.0
-    };
-    RelationSize {
-        pages,
-        rows: (density * pages).round(),
-        all_visible: visible.clamp(0.0, 1.0),
-    }
-}
-
-/// PostgreSQL's guess of a value's bytes: its length, or 32.
-fn width(column: &Column) -> f64 {
-    match &column.stats {
-        Some(stats) => stats.width,
-        None => match column.ty.wire_len() {
-            length if length > 0 => f64::from(length),
-            _ => 32.0,
-        },
-    }
-}
-
-impl ColumnStats {
-    /// The statistics as the planner reads them.
-    fn for_planner(&self) -> Arc<ColumnStatistics> {
-        let made = self.planned.get_or_init(|| {
-            let common = self.most_common.iter();
-            Arc::new(ColumnStatistics {
-                null_fraction: f64::from(self.null_frac),
-                width: f64::from(self.avg_width),
-                distinct: f64::from(self.n_distinct),
-                most_common: common
-                    .map(|(value, share)| (value.clone(), f64::from(*share)))
-                    .collect(),
-                histogram: self.histogram.clone(),
-                correlation: f64::from(self.correlation),
-            })
-        });
-        Arc::clone(made)
-    }
-}
-
-/// A catalog, whose definition never changes.
-fn virtual_relation(def: &'static RelationDef) -> Arc<Relation> {
-    static MADE: LazyLock<HashMap<u32, Arc<Relation>>> = LazyLock::new(|| {
-        let all = pg_catalog::relations().iter();
-        all.map(|def| (def.oid, Arc::new(described(def)))).collect()
-    });
-    match MADE.get(&def.oid) {
-        Some(relation) => Arc::clone(relation),
-        None => Arc::new(described(def)),
-    }
-}
-
-/// The keys by which a catalog's rows are found.
-fn keys(def: &RelationDef) -> Vec<Index> {
-    let keys = if def.schema == "pg_catalog" {
-        pg_catalog::keys_of(def.name)
-    } else {
-        &[]
-    };
-    let index = |(position, key): (usize, &pg_catalog::CatalogKey)| {
-        let at = def.position(key.column)?;
-        let column = IndexColumn {
-            column: Some(at),
-            ty: def.columns.get(at)?.ty,
-            desc: false,
-            nulls_first: false,
+    /// The statement's session with the settings under which a view's constants are read.
+    fn read_under(&self, read_under: &ReadUnder) -> Arc<StatementCx> {
+        let cx = &self.cx;
+        let types = TypeContext {
+            time_zone: TimeZone::parse(&read_under.time_zone).unwrap_or_default(),
+            now_micros: read_under.now,
+            date_order: date_order(&read_under.date_style),
+            interval_style: IntervalStyle::parse(&read_under.interval_style).unwrap_or_default(),
+            ..cx.types.clone()
         };
-        Some(Index {
-            oid: 0,
-            name: Arc::from(key.name),
-            position,
-            columns: vec![column],
-            expressions: Vec::new(),
-            predicate: None,
-            mentions: Vec::new(),
-            constraint: false,
-            unique: key.unique,
-            nulls_not_distinct: false,
-            primary: false,
-            pages: 1.0,
-        })
-    };
-    keys.iter().enumerate().filter_map(index).collect()
+        let (began, now) = (cx.transaction_start, cx.statement_start);
+        let (view, seed) = (Arc::clone(&cx.view), Arc::clone(&cx.seed));
+        Arc::new(StatementCx::new(types, began, now, view, seed))
+    }
+
+    fn bound_view(
+        &self,
+        info: &ViewInfo,
+        relation: &Relation,
+        nested: usize,
+    ) -> PlanResult<BoundView> {
+        let measured = parser::measure(&*info.text)?;
+        self.views.0.lock().depth += measured.shape().depth;
+        let parsed = measured.parse_one()?.map(|parsed| parsed.statement);
+        let Some(Statement::Query(query)) = parsed else {
+            return Err(broken(relation, "its text is not a query"));
+        };
+        let names = ViewNames {
+            names: self,
+            info,
+            nested: nested + 1,
+        };
+        let session = RowSession::new(self.read_under(&info.read_under));
+        let bound = bind::bind_view(&query, &names, &session).map_err(|error| PlanError {
+            at: None,
+            context: Some(format!("view \"{}\"", relation.name)),
+            ..error
+        })?;
+        let types = shown(&bound.query).map(|target| target.expr.ty);
+        if !types.eq(info.columns.iter().map(|column| column.ty)) {
+            return Err(broken(relation, "its columns have other types now"));
+        }
+        Ok(bound)
+    }
 }
 
-fn described(def: &RelationDef) -> Relation {
-    let columns = def.columns.iter().map(|column| Column {
-        name: Arc::from(column.name),
-        ty: column.ty,
-        not_null: column.not_null,
-        default: None,
-        identity: None,
-        generated: None,
-        stats: None,
-    });
-    Relation {
-        oid: def.oid,
-        schema: Arc::from(def.schema),
-        name: Arc::from(def.name),
-        kind: RelationKind::Virtual,
-        columns: columns.collect(),
-        indexes: keys(def),
-        checks: Vec::new(),
-        keys: Vec::new(),
-        size: CATALOG_SIZE,
+/// The columns of a query.
+pub(super) fn shown(query: &Query) -> impl Iterator<Item = &Target> {
+    query.targets.iter().filter(|target| !target.junk)
+}
+
+/// The names in a view's text.
+struct ViewNames<'n> {
+    names: &'n Names,
+    info: &'n ViewInfo,
+    nested: usize,
+}
+
+impl Catalog for ViewNames<'_> {
+    fn relation(&self, schema: Option<&str>, name: &str) -> PlanResult<Option<Arc<Relation>>> {
+        let mut references = self.info.references.iter();
+        let meant = references.find(|it| it.schema.as_deref() == schema && it.name == name);
+        let Some(meant) = meant else { return Ok(None) };
+        let relation = self.names.by_oid(meant.oid);
+        Ok(relation.map(|relation| as_it_was(&relation, meant, self.names)))
+    }
+
+    fn schema_exists(&self, schema: &str) -> bool {
+        self.names.schema_exists(schema)
+    }
+
+    fn view(&self, relation: &Relation) -> PlanResult<Arc<Query>> {
+        self.names.expand(relation, self.nested)
+    }
+}
+
+/// A relation under the names of its columns that it had when the view was made, without the
+/// columns that came later: they are the last ones.
+fn as_it_was(now: &Relation, then: &ViewReference, names: &Names) -> Arc<Relation> {
+    let numbers = numbers(now, names);
+    let named = |number: i16| then.columns.iter().find(|column| column.attnum == number);
+    let mut relation = Relation::clone(now);
+    // The names by which the text refers to its columns.
+    relation.name = then.name.as_str().into();
+    if let Some(schema) = &then.schema {
+        relation.schema = schema.as_str().into();
+    }
+    let mut hidden = 0;
+    for (column, number) in relation.columns.iter_mut().zip(numbers) {
+        match named(number) {
+            Some(known) => column.name = Arc::clone(&known.name),
+            None => hidden += 1,
+        }
+    }
+    relation.hidden = hidden;
+    Arc::new(relation)
+}
+
+/// The numbers of a relation's columns.
+pub(super) fn numbers(relation: &Relation, names: &Names) -> Vec<i16> {
+    match names.cx.view.table(relation.oid) {
+        Some(table) => table.columns.iter().map(|column| column.attnum).collect(),
+        None => (1..).take(relation.columns.len()).collect(),
     }
 }
