@@ -1,5 +1,6 @@
-//! One crash, recovered in every way: by one thread and by many, before opening and while open, at
-//! once and after being interrupted. The pages are the same, byte for byte.
+//! One crash, recovered in every way: by one thread and by many, before opening and while open,
+//! in much memory and in little, at once and after being interrupted. The pages are the same, byte
+//! for byte.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,6 +24,9 @@ const WAYS: [(usize, RecoveryOpen); 6] = [
     (2, RecoveryOpen::Immediate),
     (8, RecoveryOpen::Immediate),
 ];
+
+/// Memory of the lists of changes: for all of them, for their places in the log, for few pages.
+const MEMORY: [u64; 3] = [0, 48 << 10, 12 << 10];
 
 /// How recovery is interrupted before it runs to its end.
 #[derive(Clone, Copy, Debug)]
@@ -63,9 +67,11 @@ fn recovered(
     image: &SimDisk,
     storage: &StorageConfig,
     (workers, recovery_open): (usize, RecoveryOpen),
+    recovery_memory: u64,
     midway: Midway,
 ) -> Result<Database, String> {
     let storage = StorageConfig {
+        recovery_memory,
         recovery_workers: workers,
         recovery_open,
         ..storage.clone()
@@ -108,8 +114,9 @@ fn check_ways(run: &Run, image: &SimDisk, index: u64, seed: u64) -> Result<(), S
             1 => Midway::PowerFails(seed),
             _ => Midway::Not,
         };
-        let what = |error| format!("{way:?}, {midway:?}: {error}");
-        let db = recovered(image, &run.storage, way, midway).map_err(what)?;
+        let memory = MEMORY[(index as usize + number) % MEMORY.len()];
+        let what = |error| format!("{way:?}, {memory} bytes, {midway:?}: {error}");
+        let db = recovered(image, &run.storage, way, memory, midway).map_err(what)?;
         let found = pages(&db).map_err(what)?;
         match &first {
             Some(expected) => {

@@ -101,6 +101,9 @@ impl Session {
         if let Some(name) = unbuilt {
             return Err(SqlError::unsupported(name));
         }
+        if let Some(view) = self.named_view(&alter.name)? {
+            return self.alter_view_as_table(&view, &alter.actions);
+        }
         let mode = TableLockMode::AccessExclusive;
         let table = match self
             .locked_table(&alter.name, mode, WaitPolicy::Block)

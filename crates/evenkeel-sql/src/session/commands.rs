@@ -287,7 +287,10 @@ impl Session {
             WaitPolicy::Block
         };
         for name in tables {
-            self.locked_table(name, mode, policy).await?;
+            match self.named_view(name)? {
+                Some(view) => self.lock_view_and_below(&view, mode, policy).await?,
+                None => drop(self.locked_table(name, mode, policy).await?),
+            }
         }
         done("LOCK TABLE")
     }

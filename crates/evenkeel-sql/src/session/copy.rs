@@ -124,6 +124,11 @@ impl Session {
         let options = CopyOptions::of(&copy.options, copy.from, &self.current_text)?;
         self.tx.used = true;
         self.tx.txn()?.begin_statement()?;
+        if let CopyTarget::Table { name, .. } = &copy.target
+            && let Some(view) = self.named_view(name)?
+        {
+            return Err(no_copy_of(&view.name, copy.from));
+        }
         match (&copy.target, copy.from) {
             (CopyTarget::Table { name, columns }, true) => {
                 self.copy_in((name, columns, copy.filter.as_ref()), &options)
@@ -280,6 +285,21 @@ impl Session {
         }
         Err(undefined_table(schema.as_deref(), &table))
     }
+}
+
+/// 42809
+fn no_copy_of(view: &str, from: bool) -> SqlError {
+    let (message, hint) = match from {
+        true => (
+            format!("cannot copy to view \"{view}\""),
+            "To enable copying to a view, provide an INSTEAD OF INSERT trigger.",
+        ),
+        false => (
+            format!("cannot copy from view \"{view}\""),
+            "Try the COPY (SELECT ...) TO variant.",
+        ),
+    };
+    SqlError::new(SqlState::WRONG_OBJECT_TYPE, message).hint(hint)
 }
 
 fn no_copy() -> SqlError {

@@ -473,6 +473,11 @@ impl Session {
 
     async fn create_index(&mut self, create: &CreateIndex) -> SqlResult<()> {
         refuse_index_features(create)?;
+        if let Some(view) = self.named_view(&create.table)? {
+            let message = format!("cannot create index on relation \"{}\"", view.name);
+            let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+            return Err(error.detail("This operation is not supported for views."));
+        }
         let table = self
             .locked_table(
                 &create.table,

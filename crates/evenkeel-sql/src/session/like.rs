@@ -9,7 +9,7 @@ use super::Session;
 use crate::catalog::comment_info::{CLASS, CONSTRAINTS, Subject};
 use crate::catalog::{
     ColumnInfo, Generated, IndexInfo, NewCheck, NewColumn, NewConstraint, NewIndex, NewIndexColumn,
-    NewIndexKey, OwnSequence, TableInfo,
+    NewIndexKey, OwnSequence, TableInfo, ViewColumn,
 };
 use crate::error::SqlResult;
 use crate::key::KeyColumn;
@@ -39,6 +39,10 @@ impl Session {
         (columns, constraints): (&mut Vec<NewColumn>, &mut Vec<NewConstraint>),
         copied: &mut Copied,
     ) -> SqlResult<()> {
+        if let Some(view) = self.named_view(name)? {
+            columns.extend(view.columns.iter().map(view_column));
+            return Ok(());
+        }
         let mode = TableLockMode::AccessShare;
         let table = self.locked_table(name, mode, WaitPolicy::Block).await?;
         let first = columns.len();
@@ -155,6 +159,19 @@ impl Session {
 fn names(table: &TableInfo, columns: impl Iterator<Item = usize>) -> Vec<String> {
     let columns = columns.filter_map(|at| table.columns.get(at));
     columns.map(|column| column.name.to_string()).collect()
+}
+
+/// A column like that of a view.
+fn view_column(column: &ViewColumn) -> NewColumn {
+    NewColumn {
+        name: column.name.to_string(),
+        ty: column.ty,
+        not_null: false,
+        not_null_name: None,
+        default: None,
+        generated: None,
+        sequence: None,
+    }
 }
 
 fn like_index(table: &TableInfo, index: &IndexInfo) -> NewIndex {

@@ -36,7 +36,7 @@ impl Session {
         let targets = if flags.no_tables {
             Vec::new()
         } else {
-            self.maintained(tables).await?
+            self.maintained(tables, "vacuum").await?
         };
         self.commit().await?;
         for (table, columns) in targets {
@@ -185,6 +185,7 @@ impl Session {
     async fn maintained(
         &mut self,
         named: &[(QualifiedName, Vec<Name>)],
+        verb: &str,
     ) -> SqlResult<Vec<(Arc<TableInfo>, Vec<String>)>> {
         if named.is_empty() {
             let view = self.view();
@@ -193,6 +194,14 @@ impl Session {
         let mut tables = Vec::with_capacity(named.len());
         for (name, columns) in named {
             let columns: Vec<String> = columns.iter().map(|c| c.text.clone()).collect();
+            if let Some(view) = self.named_view(name)? {
+                let message = format!(
+                    "skipping \"{}\" --- cannot {verb} non-tables or special system tables",
+                    view.name
+                );
+                self.warn(SqlState("01000"), message);
+                continue;
+            }
             let table = self.find_table(name)?;
             if let Some(column) = columns.iter().find(|name| table.column(name).is_none()) {
                 let message = format!(
@@ -209,7 +218,7 @@ impl Session {
     /// ANALYZE: within the transaction, if there is a block; else each table by itself.
     pub(super) async fn analyze(&mut self, maintain: &Maintain) -> SqlResult<StatementResult> {
         let flags = &VacuumFlags::of(&maintain.options, false, &self.current_text)?;
-        let targets = self.maintained(&maintain.tables).await?;
+        let targets = self.maintained(&maintain.tables, "analyze").await?;
         let alone = self.refuse_in_block("ANALYZE").is_ok();
         if alone {
             self.commit().await?;

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use evenkeel_engine::{TableLockMode, WaitPolicy};
-use evenkeel_planner::ast::{AlterView, CreateView, Cte, Name, Persistence, Statement, ViewChange};
+use evenkeel_planner::ast::{
+    AlterAction, AlterView, ColumnChange, CreateView, Cte, Name, Persistence, QualifiedName,
+    Statement, ViewChange,
+};
 
 use super::Session;
 use super::in_the_way::in_order;
@@ -12,7 +15,8 @@ use super::schemas::is_missing;
 use crate::catalog::{
     CatalogState, NewView, Oid, Relation, TableInfo, ViewColumn, ViewInfo, is_system_column,
 };
-use crate::error::{SqlError, SqlResult, SqlState};
+use crate::error::{SqlError, SqlResult, SqlState, lock_error};
+use crate::parser::names::split_name;
 use crate::planner::rows::views::{self, ViewParts};
 
 fn invalid(message: String) -> SqlError {
@@ -233,6 +237,84 @@ impl Session {
                 Ok(())
             })
             .await
+    }
+
+    /// The view of a name, if that is one.
+    pub(super) fn named_view(&self, name: &QualifiedName) -> SqlResult<Option<Arc<ViewInfo>>> {
+        let (schema, last) = split_name(name)?;
+        let path = &self.effective.search_path;
+        Ok(match self.view().find(schema.as_deref(), &last, path) {
+            Some(Relation::View(view)) => Some(view),
+            _ => None,
+        })
+    }
+
+    /// LOCK TABLE of a view: it, and the relations that it is over, views among them.
+    pub(super) async fn lock_view_and_below(
+        &mut self,
+        view: &ViewInfo,
+        mode: TableLockMode,
+        policy: WaitPolicy,
+    ) -> SqlResult<()> {
+        let state = self.view();
+        let (mut rest, mut seen) = (vec![view.oid], BTreeSet::new());
+        while let Some(oid) = rest.pop() {
+            // A catalog's rows are nobody's to lock.
+            let Some(relation) = state.relation(oid).filter(|_| seen.insert(oid)) else {
+                continue;
+            };
+            let txn = self.tx.txn()?;
+            let locked = txn.lock_table(u64::from(oid), mode, policy).await;
+            locked.map_err(|error| lock_error(error, "relation", relation.name()))?;
+            if let Relation::View(view) = relation {
+                rest.extend(view.references.iter().map(|reference| reference.oid));
+            }
+        }
+        Ok(())
+    }
+
+    /// ALTER TABLE of a view, which has an owner and nothing else that this changes.
+    pub(super) fn alter_view_as_table(
+        &self,
+        view: &ViewInfo,
+        actions: &[AlterAction],
+    ) -> SqlResult<()> {
+        for action in actions {
+            let name = match action {
+                AlterAction::Owner(role) => {
+                    self.check_owner(role)?;
+                    continue;
+                }
+                AlterAction::Unbuilt(name) => return Err(SqlError::unsupported(*name)),
+                AlterAction::SetOptions(_) => {
+                    return Err(SqlError::unsupported("options of views"));
+                }
+                AlterAction::Column {
+                    change: ColumnChange::SetDefault(_) | ColumnChange::DropDefault,
+                    ..
+                } => return Err(SqlError::unsupported("defaults of a view's columns")),
+                AlterAction::Column { change, .. } => match change {
+                    ColumnChange::NotNull(true) => "ALTER COLUMN ... SET NOT NULL",
+                    ColumnChange::NotNull(false) => "ALTER COLUMN ... DROP NOT NULL",
+                    ColumnChange::Type { .. } => "ALTER COLUMN ... SET DATA TYPE",
+                    _ => "ALTER COLUMN",
+                },
+                AlterAction::AddColumn { .. } => "ADD COLUMN",
+                AlterAction::DropColumn { .. } => "DROP COLUMN",
+                AlterAction::AddConstraint(_) => "ADD CONSTRAINT",
+                AlterAction::DropConstraint { .. } => "DROP CONSTRAINT",
+                AlterAction::AlterConstraint { .. } => "ALTER CONSTRAINT",
+                AlterAction::Validate(_) => "VALIDATE CONSTRAINT",
+                AlterAction::ResetOptions(_) => "RESET",
+            };
+            let message = format!(
+                "ALTER action {name} cannot be performed on relation \"{}\"",
+                view.name
+            );
+            let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
+            return Err(error.detail("This operation is not supported for views."));
+        }
+        Ok(())
     }
 
     /// DROP VIEW of views that were found.

@@ -19,7 +19,7 @@ use crate::record::files::{decode_file, decode_files, decode_open_files, decode_
 use crate::record::{FieldReader, RecordKind, RecordView};
 use crate::resource_manager::ResourceManager;
 use crate::wal::SegmentLayout;
-use crate::wal::reader::LogReader;
+use crate::wal::reader::{LogReader, open_segment};
 
 /// Facts about the log itself and about files, collected by the analysis.
 #[derive(Debug, Default)]
@@ -256,6 +256,23 @@ pub(crate) fn memory_of(config: &StorageConfig) -> usize {
     usize::try_from(memory).unwrap_or(usize::MAX)
 }
 
+/// Lists of all pages, which may leave the changes in the log if the page cache is expected to keep
+/// it: the lists' memory is an eighth of the machine's, unless it was set.
+fn empty_lists(
+    disk: &Arc<dyn Disk>,
+    layout: &SegmentLayout,
+    start: Lsn,
+    memory: usize,
+) -> StorageResult<PageLists> {
+    const CACHED: u64 = 6;
+    let beyond = start
+        .0
+        .saturating_add((memory as u64).saturating_mul(CACHED));
+    let segment = layout.segment_of(Lsn(beyond));
+    let is_cached = open_segment(disk.as_ref(), layout, segment)?.is_none();
+    Ok(PageLists::new(start, Share::default(), memory).may_fetch(is_cached))
+}
+
 /// Reads the log from the redo point to its end, and tells the manager of its records, and `pages`
 /// now and then how many pages there are so far. Changes nothing on disk.
 pub(crate) fn analyse(
@@ -269,6 +286,7 @@ pub(crate) fn analyse(
     let start = (control.redo, control.incarnation);
     let mut reader = LogReader::new(Arc::clone(disk), layout.clone(), start, &control.gaps);
     reader.read_ahead();
+    let lists = empty_lists(disk, layout, start.0, memory)?;
     let mut found = Collector {
         scan: LogScan {
             redo: control.redo,
@@ -277,7 +295,7 @@ pub(crate) fn analyse(
             next_file: control.next_file,
             ..LogScan::default()
         },
-        lists: ListBuilder::new(PageLists::new(start.0, Share::default(), memory)),
+        lists: ListBuilder::new(lists),
         created: Vec::new(),
     };
     let began = Instant::now();

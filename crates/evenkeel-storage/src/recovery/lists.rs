@@ -156,12 +156,16 @@ pub(super) struct PageLists {
     /// compared.
     pub(super) keeps_all: bool,
     budget: usize,
+    /// Whether all changes may be left in the log, to be fetched from it one by one.
+    may_fetch: bool,
+    /// Whether they are.
+    fetches: bool,
 }
 
 impl PageLists {
     /// Empty lists of records from `base` on, of the pages of `share`. With more than three
-    /// quarters of `budget` bytes they leave the bytes of further parts in the log, and with more
-    /// than all of it they are of fewer pages.
+    /// quarters of `budget` bytes they leave the bytes of further parts in the log; with more than
+    /// all of it they leave all there, if they may, or are of fewer pages.
     pub(super) fn new(base: Lsn, share: Share, budget: usize) -> PageLists {
         PageLists {
             base,
@@ -175,7 +179,17 @@ impl PageLists {
             left_out: Vec::new(),
             keeps_all: false,
             budget,
+            may_fetch: false,
+            fetches: false,
         }
+    }
+
+    /// Lets the lists leave all changes in the log before they are of fewer pages. Where it stays
+    /// in the page cache, fetching them costs less than reading it several times, and the database
+    /// opens after the first time.
+    pub(super) fn may_fetch(mut self, may: bool) -> PageLists {
+        self.may_fetch = may;
+        self
     }
 
     pub(super) fn base(&self) -> Lsn {
@@ -257,7 +271,7 @@ impl PageLists {
             let chain = std::mem::replace(list, PageList::empty(list.key)).chain;
             self.parts.free(chain);
         }
-        let is_kept = self.bytes() + part.data.len() <= self.budget / 4 * 3;
+        let is_kept = !self.fetches && self.bytes() + part.data.len() <= self.budget / 4 * 3;
         let entry = Entry::new(self.base, lsn, offset);
         self.push(at, entry, whole, is_kept.then_some(part));
     }
@@ -283,10 +297,31 @@ impl PageLists {
     /// all that they need: reading the log for each of them would take longer.
     fn check_budget(&mut self) {
         const FEW: usize = if cfg!(test) { 4 } else { 256 };
+        if self.bytes() > self.budget && self.may_fetch && !self.fetches {
+            self.leave_in_log();
+        }
         while self.bytes() > self.budget && self.pages.len() >= FEW && self.share.mask < 0xFFFF {
             self.left_out.push(self.share.halve());
             let share = self.share;
             self.remove_where(|_, list| !share.has(list.key));
+        }
+    }
+
+    /// Gives up the bytes of all changes: the log has them.
+    fn leave_in_log(&mut self) {
+        self.fetches = true;
+        let mut entries = Vec::new();
+        for at in 0..self.pages.len() {
+            let list = self.pages[at];
+            entries.clear();
+            entries.extend(self.items(&list).map(|item| item.entry));
+            self.parts.free(list.chain);
+            let mut chain = Chain::EMPTY;
+            for entry in &entries {
+                self.parts.push(&mut chain, *entry, None);
+            }
+            let list = &mut self.pages[at];
+            (list.chain, list.skip) = (chain, 0);
         }
     }
 
@@ -530,6 +565,42 @@ mod tests {
         }
         assert!(rounds > 4, "{rounds}");
         assert!(seen.iter().all(|seen| *seen == 2));
+    }
+
+    #[test]
+    fn changes_are_left_in_the_log_before_pages_are() {
+        let budget = 256 << 10;
+        let mut lists = PageLists::new(Lsn(BASE), Share::default(), budget).may_fetch(true);
+        let mut count = 0;
+        let mut fill = |lists: &mut PageLists, changes: u64| {
+            for n in count..count + changes {
+                let at = (Lsn(BASE + 8 * n), (n % 9) as usize);
+                add(lists, page((n % 300) as u32), at, n % 1000 == 5);
+            }
+            count += changes;
+        };
+        let kept = |lists: &PageLists| {
+            let items = lists.lists().iter().flat_map(|list| lists.items(list));
+            items.filter(|item| item.part.is_some()).count()
+        };
+        fill(&mut lists, 3_000);
+        assert_eq!(
+            kept(&lists),
+            lists.lists().iter().map(|l| l.len() as usize).sum()
+        );
+        // More than fits with its bytes, and not more than fits as places.
+        fill(&mut lists, 12_000);
+        assert_eq!(kept(&lists), 0);
+        assert!(lists.bytes() <= budget && lists.take_left_out().is_empty());
+        for block in [0, 7, 299] {
+            let mut expected: Vec<u64> = (0..15_000).filter(|n| n % 300 == block).collect();
+            let whole = expected.iter().rposition(|n| n % 1000 == 5);
+            expected.drain(..whole.unwrap_or(0));
+            let expected: Vec<u64> = expected.into_iter().map(|n| BASE + 8 * n).collect();
+            assert_eq!(lsns(&lists, block as u32), expected, "{block}");
+        }
+        fill(&mut lists, 100_000);
+        assert!(lists.bytes() <= budget && !lists.take_left_out().is_empty());
     }
 
     #[test]

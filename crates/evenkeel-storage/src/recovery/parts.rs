@@ -24,8 +24,10 @@ pub(super) struct Item<'a> {
 const BLOCK: usize = 256;
 /// Bytes of items in a block.
 const ROOM: usize = BLOCK - 8;
-/// Bytes of an item before those of its part: entry, `prev_lsn`, length, operation, flags.
+/// Bytes of an item before those of its part: entry, length, operation, flags, `prev_lsn`.
 const HEAD: usize = 21;
+/// Bytes of an item whose part is in the log only: entry, length.
+const PLACE: usize = 10;
 /// Instead of the number of a part's bytes: the part lies by itself, and its number follows.
 const ELSEWHERE: u16 = u16::MAX;
 /// Instead of it: the part is in the log only.
@@ -100,21 +102,19 @@ impl Parts {
     #[inline]
     pub(super) fn push(&mut self, chain: &mut Chain, entry: Entry, part: Option<&PartView<'_>>) {
         let Some(part) = part else {
-            self.put(chain, (entry, IN_LOG), None, &[]);
+            let at = self.make_room(chain, PLACE);
+            let item = &mut self.block_mut(chain.tail).items[at..at + PLACE];
+            item[..8].copy_from_slice(&entry.0.to_le_bytes());
+            item[8..].copy_from_slice(&IN_LOG.to_le_bytes());
             return;
         };
         if HEAD + part.data.len() <= ROOM {
             // Shorter than a block.
-            self.put(
-                chain,
-                (entry, part.data.len() as u16),
-                Some(part),
-                part.data,
-            );
+            self.put(chain, (entry, part.data.len() as u16), part, part.data);
         } else {
             let number = self.keep_large(part.data);
             chain.has_large = true;
-            self.put(chain, (entry, ELSEWHERE), Some(part), &number.to_le_bytes());
+            self.put(chain, (entry, ELSEWHERE), part, &number.to_le_bytes());
         }
     }
 
@@ -123,19 +123,17 @@ impl Parts {
         &mut self,
         chain: &mut Chain,
         (entry, len): (Entry, u16),
-        part: Option<&PartView<'_>>,
+        part: &PartView<'_>,
         bytes: &[u8],
     ) {
         let at = self.make_room(chain, HEAD + bytes.len());
         let block = self.block_mut(chain.tail);
         let item = &mut block.items[at..at + HEAD + bytes.len()];
         item[..8].copy_from_slice(&entry.0.to_le_bytes());
-        item[16..18].copy_from_slice(&len.to_le_bytes());
-        if let Some(part) = part {
-            item[8..16].copy_from_slice(&part.prev_lsn.0.to_le_bytes());
-            item[18..20].copy_from_slice(&part.op.to_le_bytes());
-            item[20] = part.flags.0;
-        }
+        item[8..10].copy_from_slice(&len.to_le_bytes());
+        item[10..12].copy_from_slice(&part.op.to_le_bytes());
+        item[12] = part.flags.0;
+        item[13..HEAD].copy_from_slice(&part.prev_lsn.0.to_le_bytes());
         item[HEAD..].copy_from_slice(bytes);
     }
 
@@ -289,20 +287,39 @@ struct Raw<'a> {
 impl<'a> Raw<'a> {
     #[inline]
     fn at(block: &'a Block, at: usize) -> Raw<'a> {
-        let (head, rest) = block.items[at..].split_at(HEAD);
-        let len = u16_at(head, 16);
+        let item = &block.items[at..];
+        let (entry, len) = (Entry(u64_at(item, 0)), u16_at(item, 8));
+        if len == IN_LOG {
+            return Raw {
+                entry,
+                len,
+                prev_lsn: Lsn::ZERO,
+                op: 0,
+                flags: PartFlags::NONE,
+                bytes: &[],
+            };
+        }
+        let (head, rest) = item.split_at(HEAD);
         let stored = match len {
             ELSEWHERE => size_of::<u32>(),
-            IN_LOG => 0,
             len => usize::from(len),
         };
         Raw {
-            entry: Entry(u64_at(head, 0)),
-            prev_lsn: Lsn(u64_at(head, 8)),
+            entry,
             len,
-            op: u16_at(head, 18),
-            flags: PartFlags(head[20]),
+            prev_lsn: Lsn(u64_at(head, 13)),
+            op: u16_at(head, 10),
+            flags: PartFlags(head[12]),
             bytes: &rest[..stored],
+        }
+    }
+
+    /// Bytes that it takes in its block.
+    #[inline]
+    fn stored(&self) -> usize {
+        match self.len {
+            IN_LOG => PLACE,
+            _ => HEAD + self.bytes.len(),
         }
     }
 
@@ -334,7 +351,7 @@ impl<'a> Iterator for RawItems<'a> {
             std::hint::black_box(next.items[0]);
         }
         let raw = Raw::at(block, self.at);
-        self.at += HEAD + raw.bytes.len();
+        self.at += raw.stored();
         let used = if next.is_some() {
             block.used
         } else {

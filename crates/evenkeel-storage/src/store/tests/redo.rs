@@ -446,6 +446,24 @@ fn redo_by_any_number_of_threads_gives_the_same_bytes() {
     }
 }
 
+/// The lists have not the changes, but where the log has them.
+#[test]
+fn redo_by_places_in_the_log_gives_the_same() {
+    let disk = crashed(39, 900);
+    let expected = in_order(&disk);
+    for recovery_memory in [20 << 10, 24 << 10, 28 << 10] {
+        let config = StorageConfig {
+            recovery_memory,
+            ..config()
+        };
+        let image = disk.process_crash();
+        let (store, toy) = open_with(&image, config).expect("opens");
+        let what = format!("{recovery_memory} bytes");
+        assert_same(&pages(&store), &expected, &what);
+        assert_eq!(toy.replayed.lock().len(), 600);
+    }
+}
+
 #[test]
 fn redo_in_shares_gives_the_same() {
     let disk = crashed(37, 900);
