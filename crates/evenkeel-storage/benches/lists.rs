@@ -1,5 +1,5 @@
 //! Recovery's lists: the time of a change by the number of pages that the log changes. Beyond the
-//! caches each costs a miss or two, and no more for ten million pages than for one.
+//! processor's caches each costs some misses.
 //! `cargo bench -p evenkeel-storage --features bench --bench lists`.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

@@ -94,7 +94,8 @@ impl ListBuilder {
             flags: part.flags,
         });
         self.batch.bytes.extend_from_slice(part.data);
-        if self.batch.bytes.len() >= BATCH {
+        // Parts may have no bytes.
+        if self.batch.bytes.len() >= BATCH || self.batch.parts.len() >= BATCH / 16 {
             self.hand_over();
         }
     }
