@@ -8,7 +8,7 @@ use evenkeel_expr::proc::CastContext;
 use evenkeel_types::{SqlState, SqlType};
 
 use super::params::Params;
-use super::scope::{Place, Scope};
+use super::scope::Place;
 use super::{Binder, place, types};
 use crate::ast::{self, Pos};
 use crate::bound::{Bound, BoundStatement, Query, Target};
@@ -65,15 +65,7 @@ pub fn bind_assigned(
     catalog: &dyn Catalog,
     session: &dyn Session,
 ) -> PlanResult<Bound> {
-    let mut binder = Binder {
-        catalog,
-        session,
-        params: Params::new(&[]),
-        scopes: vec![Scope::default()],
-        depth: 0,
-        begun: 0,
-        references: None,
-    };
+    let mut binder = Binder::new(catalog, session, Params::new(&[]));
     binder.scope().place = to.place();
     let mut targets = Vec::with_capacity(list.len());
     for (number, (item, wanted)) in list.iter().zip(wanted).enumerate() {

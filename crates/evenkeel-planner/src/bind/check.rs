@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Binder;
 use super::params::Params;
 use super::returning::entry_of;
-use super::scope::{EntryInfo, Place, Scope};
+use super::scope::{EntryInfo, Place};
 use super::walk::{self, Enter};
 use crate::ast;
 use crate::bound::{Expr, ExprKind};
@@ -83,15 +83,7 @@ pub(super) fn row_binder<'a>(
     catalog: &'a dyn Catalog,
     session: &'a dyn Session,
 ) -> (Binder<'a>, usize) {
-    let mut binder = Binder {
-        catalog,
-        session,
-        params: Params::new(&[]),
-        scopes: vec![Scope::default()],
-        depth: 0,
-        begun: 0,
-        references: None,
-    };
+    let mut binder = Binder::new(catalog, session, Params::new(&[]));
     let info = EntryInfo {
         aliased: false,
         relation: Some((Arc::clone(&relation.name), relation.oid)),

@@ -103,15 +103,7 @@ pub fn bind(
     session: &dyn Session,
     given_params: &[Option<SqlType>],
 ) -> PlanResult<Bound> {
-    let mut binder = Binder {
-        catalog,
-        session,
-        params: Params::new(given_params),
-        scopes: Vec::new(),
-        depth: 0,
-        begun: 0,
-        references: None,
-    };
+    let mut binder = Binder::new(catalog, session, Params::new(given_params));
     let statement = match statement {
         Statement::Query(query) => {
             BoundStatement::Query(Arc::new(binder.bind_query(query, query::Unknowns::Text)?))
@@ -147,6 +139,21 @@ pub fn bind(
 
 fn not_built(command: &str) -> PlanError {
     PlanError::unsupported(format!("{command} is not supported by the planner"))
+}
+
+impl<'a> Binder<'a> {
+    /// A binder that is within no query yet.
+    fn new(catalog: &'a dyn Catalog, session: &'a dyn Session, params: Params) -> Binder<'a> {
+        Binder {
+            catalog,
+            session,
+            params,
+            scopes: Vec::new(),
+            depth: 0,
+            begun: 0,
+            references: None,
+        }
+    }
 }
 
 impl Binder<'_> {

@@ -39,8 +39,20 @@ pub struct BoundView {
     pub query: Arc<Query>,
     /// The names in it that stand for relations, in the order of the text.
     pub references: Vec<Reference>,
-    /// The columns of those that it looks at, from 0.
-    pub columns: BTreeSet<(Oid, usize)>,
+}
+
+impl BoundView {
+    /// The columns of those relations that it looks at, from 0.
+    #[must_use]
+    pub fn columns(&self) -> BTreeSet<(Oid, usize)> {
+        let mut columns = BTreeSet::new();
+        each_query(&self.query, &mut |query| own_columns(query, &mut columns));
+        // Those of the views in it are theirs.
+        let named = self.references.iter().map(|it| it.relation.oid);
+        let named: BTreeSet<Oid> = named.collect();
+        columns.retain(|(oid, _)| named.contains(oid));
+        columns
+    }
 }
 
 /// Binds a view's query.
@@ -52,27 +64,15 @@ pub fn bind_view(
     catalog: &dyn Catalog,
     session: &dyn Session,
 ) -> PlanResult<BoundView> {
-    let mut binder = Binder {
-        catalog,
-        session,
-        params: Params::new(&[]),
-        scopes: Vec::new(),
-        depth: 0,
-        begun: 0,
-        references: Some(Vec::new()),
-    };
+    let mut binder = Binder::new(catalog, session, Params::new(&[]));
+    binder.references = Some(Vec::new());
     let query = binder.bind_query(query, Unknowns::Text)?;
     binder.refuse_parameters()?;
     let mut references = binder.references.unwrap_or_default();
     references.sort_by_key(|reference| reference.start);
-    let mut columns = BTreeSet::new();
-    each_query(&query, &mut |query| own_columns(query, &mut columns));
-    // Those of the views in it are theirs.
-    columns.retain(|(oid, _)| references.iter().any(|it| it.relation.oid == *oid));
     Ok(BoundView {
         query: Arc::new(query),
         references,
-        columns,
     })
 }
 

@@ -44,6 +44,21 @@ pub struct NewColumn {
 }
 
 impl NewColumn {
+    /// A column with nothing but a name and a type.
+    pub fn plain(name: String, ty: SqlType) -> NewColumn {
+        NewColumn {
+            name,
+            ty,
+            not_null: false,
+            not_null_name: None,
+            default: None,
+            generated: None,
+            sequence: None,
+        }
+    }
+}
+
+impl NewColumn {
     /// Whether it was declared as a `serial`.
     pub fn is_serial(&self) -> bool {
         self.sequence

@@ -459,11 +459,12 @@ impl Catalog {
     ) -> SqlResult<Arc<TableInfo>> {
         txn.lock_table(u64::from(oid), mode, WaitPolicy::Block)
             .await?;
-        self.view(ddl).table(oid).cloned().ok_or_else(|| {
-            SqlError::new(
-                SqlState::UNDEFINED_TABLE,
-                format!("relation with OID {oid} does not exist"),
-            )
-        })
+        self.view(ddl).table(oid).cloned().ok_or_else(|| gone(oid))
     }
+}
+
+/// 42P01 for a relation that has gone while its lock was waited for.
+fn gone(oid: Oid) -> SqlError {
+    let message = format!("relation with OID {oid} does not exist");
+    SqlError::new(SqlState::UNDEFINED_TABLE, message)
 }

@@ -11,8 +11,9 @@ use super::state::CatalogChange;
 use super::system::{TableParts, sequence_rows};
 use super::{
     Catalog, CatalogState, ColumnInfo, DdlLog, Identity, NOWHERE, Oid, SequenceInfo, TableInfo,
+    gone,
 };
-use crate::error::{SqlError, SqlResult, SqlState};
+use crate::error::{SqlError, SqlResult};
 use crate::types::SqlType;
 
 fn own_name(state: &CatalogState, schema: Oid, table: &str, column: &str) -> String {
@@ -255,10 +256,10 @@ impl Catalog {
         oid: Oid,
     ) -> SqlResult<Arc<SequenceInfo>> {
         self.lock_sequence(txn, oid).await?;
-        self.view(ddl).sequence(oid).cloned().ok_or_else(|| {
-            let message = format!("relation with OID {oid} does not exist");
-            SqlError::new(SqlState::UNDEFINED_TABLE, message)
-        })
+        self.view(ddl)
+            .sequence(oid)
+            .cloned()
+            .ok_or_else(|| gone(oid))
     }
 
     /// Gives a sequence another name.

@@ -8,8 +8,8 @@ use evenkeel_engine::{TableLockMode, Tid, Transaction, WaitPolicy};
 use super::fields::{Fields, damaged};
 use super::state::{CatalogChange, CatalogState};
 use super::system::SystemTables;
-use super::{Catalog, DdlLog, Oid, ReadUnder, ViewColumn, ViewInfo, ViewReference};
-use crate::error::{SqlError, SqlResult, SqlState};
+use super::{Catalog, DdlLog, Oid, ReadUnder, ViewColumn, ViewInfo, ViewReference, gone};
+use crate::error::SqlResult;
 use crate::types::Datum;
 
 /// Bytes of a definition in one row: it fits into a page with others.
@@ -184,10 +184,7 @@ impl Catalog {
         self.lock_view(txn, oid).await?;
         let view = self.view(ddl);
         let view = view.view(oid).map(|view| ViewInfo::clone(view));
-        view.ok_or_else(|| {
-            let message = format!("relation with OID {oid} does not exist");
-            SqlError::new(SqlState::UNDEFINED_TABLE, message)
-        })
+        view.ok_or_else(|| gone(oid))
     }
 
     async fn delete_view_rows(&self, txn: &mut Transaction, view: &ViewInfo) -> SqlResult<()> {

@@ -65,17 +65,9 @@ fn new_columns(columns: &[OutputColumn], names: &[ast::Name]) -> SqlResult<Vec<N
         let message = "too many column names were specified";
         return Err(SqlError::syntax(message));
     }
-    let columns = columns.iter().enumerate().map(|(at, column)| NewColumn {
-        name: match names.get(at) {
-            Some(name) => name.text.clone(),
-            None => column.name.to_string(),
-        },
-        ty: column.ty,
-        not_null: false,
-        not_null_name: None,
-        default: None,
-        generated: None,
-        sequence: None,
+    let columns = columns.iter().enumerate().map(|(at, column)| {
+        let name = names.get(at).map(|name| name.text.clone());
+        NewColumn::plain(name.unwrap_or_else(|| column.name.to_string()), column.ty)
     });
     Ok(columns.collect())
 }

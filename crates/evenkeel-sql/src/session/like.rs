@@ -40,7 +40,8 @@ impl Session {
         copied: &mut Copied,
     ) -> SqlResult<()> {
         if let Some(view) = self.named_view(name)? {
-            columns.extend(view.columns.iter().map(view_column));
+            let like = |column: &ViewColumn| NewColumn::plain(column.name.to_string(), column.ty);
+            columns.extend(view.columns.iter().map(like));
             return Ok(());
         }
         let mode = TableLockMode::AccessShare;
@@ -159,19 +160,6 @@ impl Session {
 fn names(table: &TableInfo, columns: impl Iterator<Item = usize>) -> Vec<String> {
     let columns = columns.filter_map(|at| table.columns.get(at));
     columns.map(|column| column.name.to_string()).collect()
-}
-
-/// A column like that of a view.
-fn view_column(column: &ViewColumn) -> NewColumn {
-    NewColumn {
-        name: column.name.to_string(),
-        ty: column.ty,
-        not_null: false,
-        not_null_name: None,
-        default: None,
-        generated: None,
-        sequence: None,
-    }
 }
 
 fn like_index(table: &TableInfo, index: &IndexInfo) -> NewIndex {

@@ -38,6 +38,7 @@ pub fn parts(
         let session = RowSession::new(Arc::clone(cx));
         let bound = bind::bind_view(query, &names, &session);
         let bound = bound.map_err(|error| planner_error(error, text))?;
+        let used = bound.columns();
         let columns = shown(&bound.query).map(|target| ViewColumn {
             name: Arc::clone(&target.name),
             ty: target.expr.ty,
@@ -46,7 +47,7 @@ pub fn parts(
             let relation = &reference.relation;
             let is_used = |at| {
                 let whole = relation.kind == RelationKind::View;
-                whole || bound.columns.contains(&(relation.oid, at))
+                whole || used.contains(&(relation.oid, at))
             };
             let columns = relation.columns.iter().zip(numbers(relation, &names));
             let columns = columns
