@@ -234,7 +234,7 @@ impl Database {
         self.0.open.lock().remove(&id);
     }
 
-    /// The sequence in a file; none if it was dropped.
+    /// The sequence in a file; none if it was dropped, or is a temporary one of an earlier process.
     ///
     /// # Errors
     /// If its page cannot be read or makes no sense.
@@ -242,6 +242,9 @@ impl Database {
         let mut sequences = self.0.sequences.lock();
         if let Some(sequence) = sequences.get(&file) {
             return Ok(sequence.clone());
+        }
+        if file.is_temporary() {
+            return Ok(None);
         }
         // Under the mutex: two that count for themselves would give out one number twice.
         let sequence = Arc::new(Sequence::open(Arc::clone(self.store()), file)?);
@@ -256,7 +259,11 @@ impl Database {
 
     /// Lets go of a sequence whose file is dropped.
     pub(crate) fn forget_sequence(&self, file: FileId) {
-        self.0.sequences.lock().insert(file, None);
+        let mut sequences = self.0.sequences.lock();
+        match file.is_temporary() {
+            true => sequences.remove(&file),
+            false => sequences.insert(file, None),
+        };
     }
 
     /// Writes where the sequences stand. One that cannot be written skips some numbers.

@@ -125,7 +125,9 @@ async fn run_session<T: Transport>(
         secret_key,
     )));
     connection.ready_for_query();
-    connection.run(shared).await
+    let ended = connection.run(shared).await;
+    connection.session.close().await;
+    ended
 }
 
 impl<T: Transport> Connection<'_, T> {

@@ -54,14 +54,15 @@ impl fmt::Display for BlockNumber {
     }
 }
 
-/// Identity of a relation's file. Never reused. The top bit says whether it lives under
-/// `status/` (set) or `base/` (clear).
+/// Identity of a relation's file. Never reused while it may be found on disk. The two bits below
+/// say which directory it lives in: `status/`, `temp/` or, with neither, `base/`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct FileId(pub u64);
 
 impl FileId {
     const STATUS_BIT: u64 = 1 << 63;
+    const TEMPORARY_BIT: u64 = 1 << 61;
 
     /// The id of the transaction-status file with this number.
     #[must_use]
@@ -75,17 +76,40 @@ impl FileId {
         self.0 & Self::STATUS_BIT != 0
     }
 
-    /// The id without the bit that names the directory.
+    /// The id of the temporary file with this number.
+    #[must_use]
+    pub const fn temporary(number: u64) -> FileId {
+        FileId(number | Self::TEMPORARY_BIT)
+    }
+
+    /// Whether the file lives under `temp/`: it is gone with the process, so that nothing of it is
+    /// logged, protected against torn writes, or synced (STO-15).
+    #[must_use]
+    pub const fn is_temporary(self) -> bool {
+        self.0 & Self::TEMPORARY_BIT != 0
+    }
+
+    /// The id without the bits that name the directory.
     #[must_use]
     pub const fn number(self) -> u64 {
-        self.0 & !Self::STATUS_BIT
+        self.0 & !(Self::STATUS_BIT | Self::TEMPORARY_BIT)
+    }
+
+    /// The directory's name.
+    pub(crate) const fn directory(self) -> &'static str {
+        if self.is_status() {
+            "status"
+        } else if self.is_temporary() {
+            "temp"
+        } else {
+            "base"
+        }
     }
 }
 
 impl fmt::Display for FileId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let directory = if self.is_status() { "status" } else { "base" };
-        write!(f, "{directory}/{}", self.number())
+        write!(f, "{}/{}", self.directory(), self.number())
     }
 }
 
@@ -99,6 +123,7 @@ impl FromStr for FileId {
         match directory {
             "base" => Ok(FileId(number)),
             "status" => Ok(FileId::status(number)),
+            "temp" => Ok(FileId::temporary(number)),
             _ => Err(ParsePageError("file")),
         }
     }
@@ -106,7 +131,9 @@ impl FromStr for FileId {
 
 /// Text that does not name a file, or a fork.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("not a {0}: files are base/NUMBER or status/NUMBER, forks are main, fsm and vm")]
+#[error(
+    "not a {0}: files are base/NUMBER, status/NUMBER or temp/NUMBER, forks are main, fsm and vm"
+)]
 pub struct ParsePageError(&'static str);
 
 impl fmt::Debug for FileId {
@@ -202,12 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn status_files_are_told_by_their_top_bit() {
+    fn a_files_directory_is_told_by_its_bits() {
         assert!(FileId::status(7).is_status());
         assert_eq!(FileId::status(7).number(), 7);
         assert_eq!(FileId(7).to_string(), "base/7");
         assert_eq!(FileId::status(7).to_string(), "status/7");
-        for file in [FileId(7), FileId::status(7)] {
+        assert_eq!(FileId::temporary(7).to_string(), "temp/7");
+        assert_eq!(FileId::temporary(7).number(), 7);
+        for file in [FileId(7), FileId::status(7), FileId::temporary(7)] {
             assert_eq!(file.to_string().parse(), Ok(file));
         }
         for text in ["7", "base/", "wal/7", "base/7/8"] {

@@ -98,6 +98,10 @@ async fn work(client: usize, url: &str, progress: &Progress, stop: &AtomicBool) 
         return;
     };
     let driver = tokio::spawn(driver);
+    let scratch = "CREATE TEMP TABLE scratch (id bigserial PRIMARY KEY, seq bigint, words text)";
+    if connection.batch_execute(scratch).await.is_err() {
+        return;
+    }
     while !stop.load(Ordering::Relaxed) {
         let seq = progress.attempted.fetch_add(1, Ordering::Relaxed) + 1;
         match transaction(&connection, client as i32, seq).await {
@@ -109,7 +113,7 @@ async fn work(client: usize, url: &str, progress: &Progress, stop: &AtomicBool) 
     driver.abort();
 }
 
-/// TPC-B's transaction, with a line in the ledger that names it.
+/// TPC-B's transaction, with a line in the ledger that names it, and one in a temporary table.
 async fn transaction(
     connection: &Client,
     client: i32,
@@ -138,11 +142,17 @@ async fn transaction(
         .await?;
     let ledger = "INSERT INTO ledger (client, seq) VALUES ($1, $2)";
     connection.execute(ledger, &[&client, &seq]).await?;
+    let scratch = "INSERT INTO scratch (seq, words) VALUES ($1, repeat('word ', $2))";
+    let words = i32::try_from(seq % 1000).unwrap_or(1);
+    connection.execute(scratch, &[&seq, &words]).await?;
     connection.batch_execute("COMMIT").await
 }
 
 /// The oracle's verdict on a server that has recovered.
 fn verify(server: &TestServer, progress: &[Progress]) {
+    let left = "SELECT count(*) FROM pg_class WHERE relpersistence = 't'";
+    let left = server.psql(left).ok();
+    assert_eq!(left.trim(), "0", "temporary relations that nobody has");
     let sums = "SELECT (SELECT sum(abalance) FROM pgbench_accounts), \
                 (SELECT sum(bbalance) FROM pgbench_branches), \
                 (SELECT sum(tbalance) FROM pgbench_tellers), \

@@ -178,7 +178,7 @@ impl Sequence {
         Ok(Ok(Taken {
             first: counted.first,
             last: counted.last,
-            logged: counted.logged.is_some(),
+            logged: counted.logged.is_some() && !self.fork.file().is_temporary(),
         }))
     }
 

@@ -158,7 +158,8 @@ fn a_crash_gives_no_acknowledged_number_again() {
     let disk = SimDisk::new(1);
     let db = open(&disk);
     let mut txn = begin(&db);
-    let file = txn.create_sequence(1).unwrap();
+    let file = txn.create_file().unwrap();
+    txn.create_sequence(file, 1).unwrap();
     commit(txn);
     let mut last = 0;
     for round in 0..100 {
@@ -195,7 +196,8 @@ fn a_clean_stop_skips_no_number() {
         let db = open(&disk);
         let file = *file.get_or_insert_with(|| {
             let mut txn = begin(&db);
-            let file = txn.create_sequence(1).unwrap();
+            let file = txn.create_file().unwrap();
+            txn.create_sequence(file, 1).unwrap();
             commit(txn);
             file
         });
@@ -211,7 +213,8 @@ fn a_clean_stop_skips_no_number() {
 fn a_sequence_that_is_dropped_gives_no_numbers_until_that_is_taken_back() {
     let db = open(&SimDisk::new(3));
     let mut txn = begin(&db);
-    let file = txn.create_sequence(7).unwrap();
+    let file = txn.create_file().unwrap();
+    txn.create_sequence(file, 7).unwrap();
     commit(txn);
     let sequence = db.sequence(file).unwrap().unwrap();
     let mut txn = begin(&db);
@@ -233,7 +236,8 @@ fn a_sequence_that_is_dropped_gives_no_numbers_until_that_is_taken_back() {
 fn a_sequence_that_is_rolled_back_is_gone() {
     let db = open(&SimDisk::new(4));
     let mut txn = begin(&db);
-    let file = txn.create_sequence(1).unwrap();
+    let file = txn.create_file().unwrap();
+    txn.create_sequence(file, 1).unwrap();
     assert_eq!(take(&db, file).first, 1);
     txn.rollback();
     assert!(db.sequence(file).unwrap().is_none());

@@ -56,7 +56,7 @@ impl Table {
         }
         let inserted = rows.len() as u64;
         txn.count(
-            self.counters(),
+            self.counted(),
             &RowChanges {
                 inserted,
                 ..RowChanges::default()

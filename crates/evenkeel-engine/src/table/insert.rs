@@ -313,7 +313,7 @@ impl Table {
         drop(page);
         let inserted = 1;
         txn.count(
-            self.counters(),
+            self.counted(),
             &RowChanges {
                 inserted,
                 ..RowChanges::default()

@@ -157,13 +157,13 @@ impl Table {
         Table::open_as(db, def, super::ReplicaIdentity::Nothing, Some(large))
     }
 
-    /// Makes the files of a table's large values, which are empty: heap and tree. They go with
-    /// the transaction if that does not commit.
+    /// Makes the files of the large values of a table whose heap is `of`, which are empty: heap and
+    /// tree. They go with the transaction if that does not commit.
     ///
     /// # Errors
     /// As [`Transaction::create_file`].
-    pub fn create_large(txn: &mut Transaction) -> EngineResult<(FileId, FileId)> {
-        let (heap, tree) = (txn.create_file()?, txn.create_file()?);
+    pub fn create_large(txn: &mut Transaction, of: FileId) -> EngineResult<(FileId, FileId)> {
+        let (heap, tree) = (txn.create_file_like(of)?, txn.create_file_like(of)?);
         let xid = txn.xid()?;
         crate::btree::BTree::create(txn.db().store(), xid, tree)?;
         Ok((heap, tree))

@@ -25,8 +25,8 @@ mod young;
 
 use std::sync::Arc;
 
-use evenkeel_storage::Store;
 use evenkeel_storage::buffer::ForkHandle;
+use evenkeel_storage::{FileId, Store};
 
 pub use check::{CheckReport, CheckStep};
 pub use def::{
@@ -143,6 +143,11 @@ impl Table {
 
     pub(crate) fn counters(&self) -> &Arc<TableCounters> {
         &self.counters
+    }
+
+    /// Where a transaction counts changes of its rows.
+    fn counted(&self) -> (&Arc<TableCounters>, FileId) {
+        (&self.counters, self.def.heap)
     }
 
     pub(crate) fn store(&self) -> &Store {

@@ -416,7 +416,7 @@ impl Table {
             moved: u64::from(moved),
             ..RowChanges::default()
         };
-        txn.count(self.counters(), &changes);
+        txn.count(self.counted(), &changes);
     }
 
     pub(super) fn count_delete(&self, txn: &mut Transaction) {
@@ -424,7 +424,7 @@ impl Table {
             deleted: 1,
             ..RowChanges::default()
         };
-        txn.count(self.counters(), &changes);
+        txn.count(self.counted(), &changes);
     }
 
     fn try_delete(&self, txn: &mut Transaction, tid: Tid) -> EngineResult<Step> {

@@ -4,14 +4,19 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use evenkeel_storage::{FileId, Lsn};
+use evenkeel_storage::{FileId, Lsn, RedoHold};
 
-use super::Transaction;
+use super::{Touched, Transaction};
 use crate::error::{EngineError, EngineResult};
 use crate::ticket::{WaitTicket, WakeList};
 use crate::txn::record::{ABORT, COMMIT, Ending, FLAG_SYNC};
 use crate::txn::shared::OnPublish;
 use crate::types::{Durability, Xid};
+
+/// Those of the files that a record names: recovery does not know the temporary ones.
+fn logged(files: impl Iterator<Item = FileId>) -> Vec<FileId> {
+    files.filter(|file| !file.is_temporary()).collect()
+}
 
 impl Transaction {
     /// Commits. The record is in the log when this returns; the future waits for the commit to
@@ -65,10 +70,18 @@ impl Transaction {
         store.admit()?;
         let subxids = self.shared.own().subs();
         let dead = self.dead_files.iter().map(|made| made.file);
+        let drops: Vec<FileId> = self.drops.iter().copied().chain(dead).collect();
+        let durability = match self.touched {
+            Touched {
+                temporary: true,
+                permanent: false,
+            } => Durability::Async,
+            _ => durability,
+        };
         let ending = Ending {
             time_micros: store.disk().now_micros(),
             floor: core.publisher.floor(),
-            dropped: self.drops.iter().copied().chain(dead).collect(),
+            dropped: logged(drops.iter().copied()),
             subxids,
             aborted: self.aborted_subs(),
             invalidations: self.invalidations(),
@@ -79,7 +92,6 @@ impl Transaction {
             let what = format!("a commit record of {} bytes is too large", payload.len());
             return Err(EngineError::LimitExceeded { what });
         }
-        let drops = ending.dropped.clone();
         let hold = (!drops.is_empty()).then(|| store.hold_redo_here());
         let hooks = std::mem::take(&mut self.hooks.get_mut().on_commit);
         self.shared.set_on_publish(OnPublish { hooks, drops, hold });
@@ -92,7 +104,7 @@ impl Transaction {
         let ids = std::iter::once(xid).chain(ending.subxids.iter().copied());
         let places = core.window.commit_places(&ids);
         for made in self.files.iter().chain(&self.dead_files) {
-            made.hold.settle();
+            made.hold.iter().for_each(RedoHold::settle);
         }
         let mut change = store.change(xid.get());
         change.payload(COMMIT, &payload);
@@ -174,7 +186,7 @@ impl Transaction {
         core.end_ids_and_locks(&self.shared, &mut wakes);
         wakes.wake();
         for made in self.files.drain(..).chain(self.dead_files.drain(..)) {
-            core.drop_later(&[made.file], Some(made.hold), Lsn::ZERO);
+            core.drop_later(&[made.file], made.hold, Lsn::ZERO);
         }
         core.rollbacks.fetch_add(1, Ordering::Relaxed);
     }
@@ -189,11 +201,7 @@ impl Transaction {
         }
         let ending = Ending {
             time_micros: store.disk().now_micros(),
-            dropped: self
-                .files
-                .iter()
-                .map(|made| made.file)
-                .collect::<Vec<FileId>>(),
+            dropped: logged(self.files.iter().map(|made| made.file)),
             floor: system.core.publisher.floor(),
             subxids: self.shared.own().subs(),
             aborted: self.aborted_subs(),

@@ -38,6 +38,7 @@ pub(super) struct Marks {
 #[derive(Debug)]
 pub(super) struct MadeFile {
     pub(super) file: FileId,
-    /// Keeps the newest record of its creation until the transaction's fate is in the log.
-    pub(super) hold: RedoHold,
+    /// Keeps the newest record of its creation until the transaction's fate is in the log. None for
+    /// a temporary file, which has no record.
+    pub(super) hold: Option<RedoHold>,
 }

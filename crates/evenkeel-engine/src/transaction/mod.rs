@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use evenkeel_storage::FileId;
+use evenkeel_storage::{FileId, RedoHold};
 use parking_lot::Mutex;
 
 use self::counts::RowCounts;
@@ -61,6 +61,7 @@ pub struct Transaction {
     invalidations: Vec<u64>,
     hooks: Mutex<Hooks>,
     counts: RowCounts,
+    touched: Touched,
     cancel: CancelFlag,
     work: WorkLimits,
     lock_timeout: Option<Duration>,
@@ -70,6 +71,23 @@ pub struct Transaction {
 
 /// Memory of sorts in a transaction of no session, in bytes.
 const WORK_BYTES: usize = 64 << 20;
+
+/// Kinds of files that a transaction has changed. One that has changed temporary ones alone has
+/// nothing that a crash could lose: nobody waits for its commit to be durable.
+#[derive(Clone, Copy, Debug, Default)]
+struct Touched {
+    temporary: bool,
+    permanent: bool,
+}
+
+impl Touched {
+    fn note(&mut self, file: FileId) {
+        match file.is_temporary() {
+            true => self.temporary = true,
+            false => self.permanent = true,
+        }
+    }
+}
 
 #[derive(Default)]
 struct Hooks {
@@ -116,6 +134,7 @@ impl Transaction {
             invalidations: Vec::new(),
             hooks: Mutex::default(),
             counts: RowCounts::default(),
+            touched: Touched::default(),
             cancel: CancelFlag::new(),
             work: WorkLimits::unlimited(WORK_BYTES),
             lock_timeout: db.config().lock_timeout,
@@ -318,24 +337,52 @@ impl Transaction {
         let xid = self.top_xid()?;
         self.system().core.drops.await_room();
         let (file, hold) = self.system().store.create_file(xid.get())?;
-        self.files.push(MadeFile { file, hold });
+        self.add_file(file, Some(hold));
         Ok(file)
     }
 
-    /// Makes a sequence in a file of its own, whose first number is `start`. It goes with the
-    /// transaction if that does not commit; its numbers do not.
+    /// Creates a file that is gone with the process; it is removed if the transaction does not
+    /// commit. Changes of it are not logged, and a commit of these alone is not waited for.
     ///
     /// # Errors
     /// As [`Transaction::create_file`].
-    pub fn create_sequence(&mut self, start: i64) -> EngineResult<FileId> {
-        let file = self.create_file()?;
+    pub fn create_temporary_file(&mut self) -> EngineResult<FileId> {
+        self.xid()?;
+        self.system().core.drops.await_room();
+        let file = self.system().store.create_temporary_file()?;
+        self.add_file(file, None);
+        Ok(file)
+    }
+
+    /// Creates a file that lasts as `other` does.
+    ///
+    /// # Errors
+    /// As [`Transaction::create_file`].
+    pub fn create_file_like(&mut self, other: FileId) -> EngineResult<FileId> {
+        match other.is_temporary() {
+            true => self.create_temporary_file(),
+            false => self.create_file(),
+        }
+    }
+
+    fn add_file(&mut self, file: FileId, hold: Option<RedoHold>) {
+        self.touched.note(file);
+        self.files.push(MadeFile { file, hold });
+    }
+
+    /// Makes a sequence in `file`, which the transaction has made and whose first number is
+    /// `start`. It goes with the transaction if that does not commit; its numbers do not.
+    ///
+    /// # Errors
+    /// Storage failures.
+    pub fn create_sequence(&mut self, file: FileId, start: i64) -> EngineResult<()> {
         let xid = self.top_xid()?;
         let store = Arc::clone(&self.system().store);
         let sequence = Sequence::create(store, file, xid.get(), start)?;
         self.db.add_sequence(file, sequence);
         let db = self.db.clone();
         self.on_abort(Box::new(move || db.forget_sequence(file)));
-        Ok(file)
+        Ok(())
     }
 
     /// Drops a sequence's file when the transaction commits. Until it ends nobody gets numbers
@@ -363,7 +410,7 @@ impl Transaction {
     pub fn create_file_as(&mut self, file: FileId) -> EngineResult<()> {
         let xid = self.top_xid()?;
         let hold = self.system().store.create_file_as(file, xid.get())?;
-        self.files.push(MadeFile { file, hold });
+        self.add_file(file, Some(hold));
         Ok(())
     }
 
@@ -384,7 +431,18 @@ impl Transaction {
     pub fn drop_file(&mut self, file: FileId) -> EngineResult<()> {
         self.xid()?;
         self.system().core.drops.await_room();
+        self.touched.note(file);
         self.drops.push(file);
+        Ok(())
+    }
+
+    /// The commit is to be durable, whatever has been changed.
+    ///
+    /// # Errors
+    /// As [`Transaction::xid`].
+    pub fn must_last(&mut self) -> EngineResult<()> {
+        self.xid()?;
+        self.touched.permanent = true;
         Ok(())
     }
 
@@ -412,8 +470,13 @@ impl Transaction {
 
     // --- counts ------------------------------------------------------------------------------
 
-    /// Notes changes of a table's rows.
-    pub(crate) fn count(&mut self, table: &Arc<TableCounters>, changes: &RowChanges) {
+    /// Notes changes of the rows of a table whose heap is `heap`.
+    pub(crate) fn count(
+        &mut self,
+        (table, heap): (&Arc<TableCounters>, FileId),
+        changes: &RowChanges,
+    ) {
+        self.touched.note(heap);
         let depth = self.depth();
         self.counts.add(table, depth, changes);
     }

@@ -156,6 +156,17 @@ pub enum Persistence {
     Unlogged,
 }
 
+/// `ON COMMIT`: the fate of a temporary table's rows when a transaction has ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnCommit {
+    /// `PRESERVE ROWS`
+    Preserve,
+    /// `DELETE ROWS`
+    Delete,
+    /// `DROP`, of the table with them
+    Drop,
+}
+
 /// `CREATE TABLE`
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateTable {
@@ -169,6 +180,8 @@ pub struct CreateTable {
     pub elements: Vec<TableElement>,
     /// `WITH (…)`
     pub options: Vec<CommandOption>,
+    /// `ON COMMIT`
+    pub on_commit: Option<OnCommit>,
     /// A clause that is not built.
     pub unbuilt: Option<&'static str>,
 }
@@ -186,6 +199,8 @@ pub struct CreateTableAs {
     pub columns: Vec<Name>,
     /// `WITH (…)`
     pub options: Vec<CommandOption>,
+    /// `ON COMMIT`
+    pub on_commit: Option<OnCommit>,
     /// The query; none of one that is not built.
     pub query: Option<Box<Query>>,
     /// Whether the query is run: not with `WITH NO DATA`.

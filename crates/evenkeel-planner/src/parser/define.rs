@@ -5,7 +5,7 @@ use super::keywords::Kw;
 use super::token::Tok;
 use crate::ast::{
     Command, CommandOption, CreateIndex, CreateTable, CreateTableAs, Define, Drop, DropKind,
-    Persistence, QualifiedName, Statement,
+    OnCommit, Persistence, QualifiedName, Statement,
 };
 use crate::error::PlanResult;
 
@@ -168,6 +168,7 @@ impl Parser<'_> {
             if_not_exists,
             elements: Vec::new(),
             options: Vec::new(),
+            on_commit: None,
             unbuilt,
         };
         if unbuilt.is_some() {
@@ -195,7 +196,8 @@ impl Parser<'_> {
             self.skip_command(Kw::Create)?;
             return Ok(Define::CreateTable(create));
         }
-        create.unbuilt = self.table_clauses(&mut create.options)?.or(create.unbuilt);
+        let unbuilt = self.table_clauses(&mut create.options, &mut create.on_commit)?;
+        create.unbuilt = unbuilt.or(create.unbuilt);
         Ok(Define::CreateTable(create))
     }
 
@@ -204,6 +206,7 @@ impl Parser<'_> {
     fn table_clauses(
         &mut self,
         options: &mut Vec<CommandOption>,
+        on_commit: &mut Option<OnCommit>,
     ) -> PlanResult<Option<&'static str>> {
         let mut unbuilt = None;
         if self.accept_key(Kw::Using) && self.col_id()?.text != "heap" {
@@ -216,12 +219,18 @@ impl Parser<'_> {
         }
         if self.accept_key(Kw::On) {
             self.expect_key(Kw::Commit)?;
-            if self.accept_key(Kw::Delete) || self.accept_key(Kw::Preserve) {
-                self.expect_key(Kw::Rows)?;
+            let fate = if self.accept_key(Kw::Delete) {
+                OnCommit::Delete
+            } else if self.accept_key(Kw::Preserve) {
+                OnCommit::Preserve
             } else {
                 self.expect_key(Kw::Drop)?;
+                OnCommit::Drop
+            };
+            if fate != OnCommit::Drop {
+                self.expect_key(Kw::Rows)?;
             }
-            unbuilt = Some("ON COMMIT");
+            *on_commit = Some(fate);
         }
         if self.accept_key(Kw::Tablespace) && self.col_id()?.text != "pg_default" {
             unbuilt = Some("TABLESPACE");
@@ -238,11 +247,12 @@ impl Parser<'_> {
             if_not_exists: create.if_not_exists,
             columns,
             options: Vec::new(),
+            on_commit: None,
             query: None,
             with_data: true,
             unbuilt: None,
         };
-        made.unbuilt = self.table_clauses(&mut made.options)?;
+        made.unbuilt = self.table_clauses(&mut made.options, &mut made.on_commit)?;
         if !self.is_key(Kw::As) && made.columns.is_empty() && made.options.is_empty() {
             return Err(self.unexpected());
         }

@@ -222,7 +222,7 @@ impl Catalog {
             .map(|index| index.file)
             .chain([parts.heap])
             .collect();
-        parts.heap = txn.create_file()?;
+        parts.heap = txn.create_file_like(parts.heap)?;
         self.tables.class.delete(txn, parts.place).await?;
         parts.stats = Arc::new(RelationStats {
             columns: parts.stats.columns.clone(),
@@ -253,7 +253,7 @@ impl Catalog {
         index: &IndexInfo,
     ) -> SqlResult<IndexInfo> {
         let mut renewed = IndexInfo {
-            file: txn.create_file()?,
+            file: txn.create_file_like(parts.heap)?,
             usable_after: None,
             ..index.clone()
         };

@@ -216,7 +216,7 @@ impl Catalog {
         txn: &mut Transaction,
         table: &TableInfo,
     ) -> SqlResult<(NewHeap, Arc<Table>)> {
-        let heap = txn.create_file()?;
+        let heap = txn.create_file_like(table.heap)?;
         let mut parts = TableParts::of(table);
         parts.heap = heap;
         let large = self.new_large(txn, &parts)?;

@@ -55,7 +55,7 @@ impl Catalog {
             return Ok(None);
         }
         let (oid, index_oid) = (self.new_oid()?, self.new_oid()?);
-        let (heap, tree) = Table::create_large(txn)?;
+        let (heap, tree) = Table::create_large(txn, parts.heap)?;
         let (db, id) = (self.db.clone(), u64::from(oid));
         txn.on_abort(Box::new(move || db.forget_table_statistics(id)));
         Ok(Some(LargeInfo {

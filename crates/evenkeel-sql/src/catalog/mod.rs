@@ -335,6 +335,11 @@ impl TableInfo {
         dropped.fold(last, i16::max).saturating_add(1)
     }
 
+    /// Whether it is gone with the session that made it.
+    pub fn is_temporary(&self) -> bool {
+        self.heap.is_temporary()
+    }
+
     /// The lock of the table.
     pub fn lock_id(&self) -> u64 {
         u64::from(self.oid)

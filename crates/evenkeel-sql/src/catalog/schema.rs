@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
+use evenkeel_engine::{FileId, TableLockMode, Transaction, WaitPolicy};
 
 use super::names::name_lock;
 use super::state::{CatalogChange, builtin};
@@ -12,6 +12,7 @@ use super::{
     SequenceInfo, TableInfo, ViewInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::search_path::is_temporary;
 
 /// Names of schemas are claimed as if `pg_namespace` were their schema.
 const NAMESPACE_CLASS: Oid = 2615;
@@ -43,6 +44,14 @@ fn schema_exists(name: &str) -> SqlError {
 }
 
 impl CatalogState {
+    /// Whether there is any relation in a schema.
+    pub fn has_relations_in(&self, schema: Oid) -> bool {
+        let mut tables = self.tables_in(schema);
+        tables.next().is_some()
+            || self.sequences_in(schema).next().is_some()
+            || self.views_in(schema).next().is_some()
+    }
+
     /// The tables of a schema, by oid.
     pub fn tables_in(&self, schema: Oid) -> impl Iterator<Item = &Arc<TableInfo>> {
         self.tables()
@@ -133,6 +142,28 @@ impl Catalog {
         let oid = self.new_oid()?;
         self.put_schema(txn, ddl, oid, name).await?;
         Ok(true)
+    }
+
+    /// Creates a session's temporary schema. Its name is that session's alone.
+    ///
+    /// # Errors
+    /// The engine's.
+    pub async fn create_temporary_schema(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        name: &str,
+    ) -> SqlResult<()> {
+        let oid = self.new_oid()?;
+        self.put_schema(txn, ddl, oid, name).await
+    }
+
+    /// The file of a new relation in a schema: gone with the process if that is a temporary one.
+    pub(super) fn new_file(&self, txn: &mut Transaction, schema: &str) -> SqlResult<FileId> {
+        Ok(match is_temporary(schema) {
+            true => txn.create_temporary_file()?,
+            false => txn.create_file()?,
+        })
     }
 
     async fn put_schema(

@@ -128,6 +128,8 @@ impl Catalog {
         }
         let oid = self.new_oid()?;
         self.lock_sequence(txn, oid).await?;
+        let file = self.new_file(txn, &new.schema)?;
+        txn.create_sequence(file, new.start)?;
         let sequence = SequenceInfo {
             oid,
             name: new.name.as_str().into(),
@@ -136,7 +138,7 @@ impl Catalog {
             ty: new.ty,
             start: new.start,
             rule: new.rule,
-            file: txn.create_sequence(new.start)?,
+            file,
             owner: new.owner,
             identity: new.identity,
             places: [NOWHERE; 2],
@@ -235,7 +237,8 @@ impl Catalog {
         match change.restart {
             Some(first) => {
                 txn.drop_sequence(old.file)?;
-                new.file = txn.create_sequence(first)?;
+                new.file = txn.create_file_like(old.file)?;
+                txn.create_sequence(new.file, first)?;
             }
             // The numbers in reserve were counted by the old rule.
             None => {

@@ -10,6 +10,7 @@ use super::{
     ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID,
     PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo, ViewInfo,
 };
+use crate::search_path::is_temporary;
 
 /// A relation by name.
 #[derive(Debug, Clone)]
@@ -32,6 +33,15 @@ impl Relation {
             Relation::Index(_, index) => index.oid,
             Relation::Sequence(sequence) => sequence.oid,
             Relation::View(view) => view.oid,
+        }
+    }
+
+    /// The name of its schema.
+    pub fn schema(&self) -> &Arc<str> {
+        match self {
+            Relation::Table(table) | Relation::Index(table, _) => &table.schema,
+            Relation::Sequence(sequence) => &sequence.schema,
+            Relation::View(view) => &view.schema,
         }
     }
 
@@ -80,6 +90,10 @@ pub(crate) enum CatalogChange {
 pub struct CatalogState {
     /// Differs from that of every state with other content.
     pub version: u64,
+    /// The version in which something changed last that is in no temporary schema.
+    lasting: u64,
+    /// The same of each temporary schema, by name.
+    temporary: HashMap<Arc<str>, u64>,
     schemas: BTreeMap<Oid, Arc<SchemaInfo>>,
     schema_names: HashMap<Arc<str>, Oid>,
     tables: BTreeMap<Oid, Arc<TableInfo>>,
@@ -116,6 +130,8 @@ impl CatalogState {
     pub(crate) fn new(version: u64) -> CatalogState {
         let mut state = CatalogState {
             version,
+            lasting: version,
+            temporary: HashMap::new(),
             schemas: BTreeMap::new(),
             schema_names: HashMap::new(),
             tables: BTreeMap::new(),
@@ -152,8 +168,44 @@ impl CatalogState {
     pub(crate) fn with(&self, changes: &[CatalogChange], version: u64) -> CatalogState {
         let mut next = self.clone();
         next.version = version;
-        changes.iter().for_each(|change| next.apply(change));
+        for change in changes {
+            // Before a drop is applied: afterwards it is not known where that was.
+            match next.temporary_schema_of(change) {
+                Some(schema) => drop(next.temporary.insert(schema, version)),
+                None => next.lasting = version,
+            }
+            next.apply(change);
+        }
         next
+    }
+
+    /// The version of that part of the catalog which a session with this temporary schema sees. A
+    /// plan made under it stays right while others make and drop temporary relations (CAT-19).
+    pub fn version_seen(&self, temporary: Option<&str>) -> u64 {
+        let own = temporary.and_then(|schema| self.temporary.get(schema));
+        own.map_or(self.lasting, |own| self.lasting.max(*own))
+    }
+
+    /// The temporary schema that a change is in.
+    fn temporary_schema_of(&self, change: &CatalogChange) -> Option<Arc<str>> {
+        let table = |oid: &Oid| self.tables.get(oid).map(|table| &table.schema);
+        let sequence = |oid: &Oid| self.sequences.get(oid).map(|sequence| &sequence.schema);
+        let view = |oid: &Oid| self.views.get(oid).map(|view| &view.schema);
+        let schema = match change {
+            CatalogChange::PutTable(table) => Some(&table.schema),
+            CatalogChange::DropTable(oid) => table(oid),
+            CatalogChange::PutSequence(sequence) => Some(&sequence.schema),
+            CatalogChange::DropSequence(oid) => sequence(oid),
+            CatalogChange::PutView(view) => Some(&view.schema),
+            CatalogChange::DropView(oid) => view(oid),
+            CatalogChange::PutSchema(schema) => Some(&schema.name),
+            CatalogChange::DropSchema(_)
+            | CatalogChange::PutExtension(_)
+            | CatalogChange::DropExtension(_)
+            | CatalogChange::PutComment(..)
+            | CatalogChange::DropComment(_) => None,
+        };
+        schema.filter(|schema| is_temporary(schema)).cloned()
     }
 
     pub(crate) fn apply(&mut self, change: &CatalogChange) {

@@ -614,3 +614,43 @@ fn files_of_large_values_go_with_their_table() {
             .is_empty()
     );
 }
+
+#[test]
+fn temporary_tables_of_others_leave_plans_alone() {
+    let db = open(&SimDisk::new(12));
+    let catalog = Catalog::open(&db).unwrap();
+    let (own, other) = (Some("pg_temp_0"), Some("pg_temp_1"));
+    let versions = || {
+        let state = catalog.current();
+        [None, own, other].map(|schema| state.version_seen(schema))
+    };
+    let change = |work: &dyn Fn(&mut Transaction, &DdlLog)| {
+        let (mut txn, ddl) = (begin(&db), DdlLog::default());
+        work(&mut txn, &ddl);
+        commit(txn);
+    };
+    let table = CreateTable {
+        schema: "pg_temp_0".into(),
+        ..accounts()
+    };
+    let before = versions();
+    change(&|txn, ddl| {
+        block_on(catalog.create_temporary_schema(txn, ddl, "pg_temp_0")).unwrap();
+        block_on(catalog.create_table(txn, ddl, &table)).unwrap();
+    });
+    let made = versions();
+    assert_eq!((made[0], made[2]), (before[0], before[2]));
+    assert_ne!(made[1], before[1]);
+    let oid = catalog.current().tables().next().unwrap().oid;
+    change(&|txn, ddl| {
+        block_on(catalog.create_index(txn, ddl, oid, &index(&["id"]))).unwrap();
+        block_on(catalog.drop_table(txn, ddl, oid)).unwrap();
+    });
+    let dropped = versions();
+    assert_eq!((dropped[0], dropped[2]), (before[0], before[2]));
+    assert_ne!(dropped[1], made[1]);
+    change(&|txn, ddl| drop(create(&catalog, txn, ddl)));
+    let lasting = versions();
+    let all_differ = lasting.iter().zip(dropped).all(|(now, then)| *now != then);
+    assert!(all_differ, "{lasting:?} after {dropped:?}");
+}

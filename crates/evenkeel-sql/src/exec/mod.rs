@@ -16,6 +16,7 @@ use crate::catalog::CatalogState;
 use crate::exec::resources::Resources;
 use crate::functions::{SessionVars, SettingsAccess};
 use crate::instance::Instance;
+use crate::search_path::SearchPath;
 use crate::settings::SettingsView;
 use crate::types::TypeContext;
 
@@ -45,7 +46,7 @@ pub struct SessionSeed {
     /// `pg_backend_pid()`.
     pub pid: i32,
     /// The schemas that unqualified names are looked up in.
-    pub search_path: Arc<[String]>,
+    pub search_path: SearchPath,
     /// The settings, for `current_setting()`.
     pub settings: Arc<SettingsView>,
     /// Settings of the cost model and the plan choice.
@@ -88,7 +89,7 @@ impl StatementCx {
                 transaction_ts: self.transaction_start,
                 statement_ts: self.statement_start,
                 cx: self.types.clone(),
-                search_path: self.seed.search_path.to_vec(),
+                search_path: self.seed.search_path.clone(),
                 settings: Arc::clone(&self.seed.settings) as Arc<dyn SettingsAccess>,
                 catalog: Arc::clone(&self.view),
                 instance: Some(Arc::clone(&self.seed.instance)),

@@ -57,7 +57,7 @@ fn current_user(call: &Call<'_>) -> SqlResult<Datum> {
 /// The first schema of the path that exists.
 fn current_schema(call: &Call<'_>) -> SqlResult<Datum> {
     let session = call.session;
-    let mut path = session.search_path.iter();
+    let mut path = session.search_path.named().iter();
     let first = path.find(|schema| session.catalog.schema_oid(schema).is_some());
     Ok(first.map_or(Datum::Null, |schema| schema.as_str().into()))
 }
@@ -75,11 +75,16 @@ fn array_element(name: &str) -> String {
 fn current_schemas(call: &Call<'_>) -> SqlResult<Datum> {
     let session = call.session;
     let implicit = call.args.first() == Some(&Datum::Bool(true));
-    let mut path: Vec<&str> = session.search_path.iter().map(String::as_str).collect();
+    let mut path: Vec<&str> = match implicit {
+        true => session.search_path.all().collect(),
+        false => session
+            .search_path
+            .named()
+            .iter()
+            .map(String::as_str)
+            .collect(),
+    };
     path.retain(|schema| session.catalog.schema_oid(schema).is_some());
-    if implicit && !path.contains(&"pg_catalog") {
-        path.insert(0, "pg_catalog");
-    }
     let quoted: Vec<String> = path.into_iter().map(array_element).collect();
     Ok(format!("{{{}}}", quoted.join(",")).into())
 }

@@ -16,6 +16,7 @@ pub use info::about;
 use crate::catalog::CatalogState;
 use crate::error::SqlResult;
 use crate::instance::Instance;
+use crate::search_path::SearchPath;
 use crate::types::TypeContext;
 
 /// One row of `pg_settings`.
@@ -82,7 +83,7 @@ pub struct SessionVars {
     /// Settings that text forms depend on.
     pub cx: TypeContext,
     /// Schemas that names are looked up in.
-    pub search_path: Vec<String>,
+    pub search_path: SearchPath,
     /// Settings.
     pub settings: Arc<dyn SettingsAccess>,
     /// The catalog as the transaction sees it.

@@ -4,6 +4,7 @@
 
 mod backends;
 mod counters;
+mod temporary;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,10 +14,13 @@ use evenkeel_engine::stats::TableStatistics;
 use evenkeel_storage::stats::IoStatsRow;
 use parking_lot::Mutex;
 
+use temporary::TemporaryNumbers;
+
 pub use backends::{
     Activity, Backend, Backends, Client, EndFlag, Identity, Occupation, OpenTransaction, Times,
 };
 pub use counters::{Counted, Kind, Resets};
+pub use temporary::TemporaryNumber;
 
 /// A running server, or an embedded database's SQL layer.
 pub struct Instance {
@@ -28,6 +32,7 @@ pub struct Instance {
     io_base: Mutex<Vec<IoStatsRow>>,
     /// Where the counters of tables stood when they were reset.
     table_base: Mutex<HashMap<u64, TableStatistics>>,
+    temporary: Arc<TemporaryNumbers>,
 }
 
 impl Instance {
@@ -40,6 +45,7 @@ impl Instance {
             resets: Mutex::default(),
             io_base: Mutex::default(),
             table_base: Mutex::default(),
+            temporary: Arc::default(),
         }
     }
 
@@ -56,6 +62,11 @@ impl Instance {
     /// The open sessions.
     pub fn backends(&self) -> &Arc<Backends> {
         &self.backends
+    }
+
+    /// The number of a session's temporary schema, which no other session has meanwhile.
+    pub fn take_temporary_number(&self) -> TemporaryNumber {
+        TemporaryNumbers::take(&self.temporary)
     }
 
     /// Counters of a kind since they were last reset.

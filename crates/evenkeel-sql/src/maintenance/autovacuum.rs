@@ -337,7 +337,8 @@ type Queue = Mutex<VecDeque<Oid>>;
 fn what_is_due(catalog: &Catalog, config: &AutovacuumConfig) -> VecDeque<Oid> {
     let state = catalog.current();
     let mut found = VecDeque::new();
-    for table in state.tables() {
+    // A session's temporary tables are vacuumed by that session alone.
+    for table in state.tables().filter(|table| !table.is_temporary()) {
         let due = due_for(catalog, config, table.oid);
         if due.freeze {
             found.push_front(table.oid);

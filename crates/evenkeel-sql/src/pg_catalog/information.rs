@@ -9,6 +9,7 @@ use super::rows::{Cell, Rows, maybe_text, number, text};
 use super::sequences;
 use super::view::{CatalogView, Column, Table};
 use crate::error::SqlResult;
+use crate::search_path::is_temporary;
 use crate::types::{Datum, IntervalMod, SqlType};
 
 /// Bytes of a character at most.
@@ -55,7 +56,11 @@ pub fn tables(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
         ])
     };
     for table in snapshot.tables.iter() {
-        row(&table.schema, &table.name, "BASE TABLE", true)?;
+        let kind = match is_temporary(&table.schema) {
+            true => "LOCAL TEMPORARY",
+            false => "BASE TABLE",
+        };
+        row(&table.schema, &table.name, kind, true)?;
     }
     for view in snapshot.views.iter() {
         row(&view.schema, &view.name, "VIEW", false)?;

@@ -10,6 +10,7 @@ use super::view::{
 };
 use crate::catalog::DroppedColumn;
 use crate::error::SqlResult;
+use crate::search_path::is_temporary;
 use crate::types::{Datum, SqlType};
 
 /// `attoptions` and the like of an array without items are NULL.
@@ -20,14 +21,21 @@ fn options(table: &Table) -> Datum {
     text(format!("{{{}}}", table.options.join(",")))
 }
 
-/// Columns that every row of `pg_class` fills in the same way.
-pub(super) fn class(oid_: u32, name: &str, schema: u32, kind: &'static str) -> Vec<Cell> {
+/// Columns that every row of `pg_class` fills in the same way, of a relation in a schema of some
+/// oid and name.
+pub(super) fn class(
+    oid_: u32,
+    name: &str,
+    (schema_oid, schema): (u32, &str),
+    kind: &'static str,
+) -> Vec<Cell> {
+    let persistence = if is_temporary(schema) { "t" } else { "p" };
     vec![
         ("oid", oid(oid_)),
         ("relname", text(name)),
-        ("relnamespace", oid(schema)),
+        ("relnamespace", oid(schema_oid)),
         ("relowner", oid(OWNER)),
-        ("relpersistence", text("p")),
+        ("relpersistence", text(persistence)),
         ("relkind", text(kind)),
         ("relispopulated", flag(true)),
         ("relreplident", text("n")),
@@ -46,7 +54,12 @@ fn system_schema(def: &relations::RelationDef) -> u32 {
 /// `pg_class` rows of PostgreSQL's own relations.
 pub fn system_classes(rows: &mut Rows) -> SqlResult<()> {
     for def in relations::all() {
-        let mut row = class(def.oid, def.name, system_schema(def), def.kind);
+        let mut row = class(
+            def.oid,
+            def.name,
+            (system_schema(def), def.schema),
+            def.kind,
+        );
         row.push(("reltuples", Datum::Float4(-1.0)));
         row.push(("relnatts", number(def.columns.len())));
         if def.kind == "r" {
@@ -62,7 +75,8 @@ pub fn system_classes(rows: &mut Rows) -> SqlResult<()> {
 /// `pg_class` rows of the database's tables and indexes.
 pub fn classes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
-        let mut row = class(table.oid, &table.name, table.schema_oid, "r");
+        let schema = (table.schema_oid, &*table.schema);
+        let mut row = class(table.oid, &table.name, schema, "r");
         row.extend([
             ("relam", oid(HEAP_AM)),
             ("relfilenode", oid(table.oid)),
@@ -83,7 +97,7 @@ pub fn classes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
         ]);
         rows.push(row)?;
         for index in &table.indexes {
-            let mut row = class(index.oid, &index.name, table.schema_oid, "i");
+            let mut row = class(index.oid, &index.name, schema, "i");
             row.extend([
                 ("relam", oid(BTREE_AM)),
                 ("relfilenode", oid(index.oid)),

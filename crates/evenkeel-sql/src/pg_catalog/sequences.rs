@@ -17,7 +17,8 @@ const ATTRDEF: u32 = 2604;
 /// `pg_class` rows.
 pub fn classes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for sequence in snapshot.sequences.iter() {
-        let mut row = class(sequence.oid, &sequence.name, sequence.schema_oid, "S");
+        let schema = (sequence.schema_oid, &*sequence.schema);
+        let mut row = class(sequence.oid, &sequence.name, schema, "S");
         row.extend([
             ("relfilenode", oid(sequence.oid)),
             ("relpages", number(1)),

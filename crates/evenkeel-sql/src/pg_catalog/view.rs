@@ -16,6 +16,7 @@ use crate::catalog::{
 use crate::error::SqlResult;
 use crate::functions::SettingsAccess;
 use crate::instance::Instance;
+use crate::search_path::SearchPath;
 use crate::types::SqlType;
 
 /// Oid of the schema `pg_catalog`.
@@ -228,8 +229,8 @@ pub struct CatalogView {
     pub backend_pid: i32,
     /// Start of the statement, µs since 1970.
     pub statement_ts: i64,
-    /// Schemas searched for names without one, apart from `pg_catalog`.
-    pub search_path: Vec<String>,
+    /// Schemas searched for names without one.
+    pub search_path: SearchPath,
     /// Schemas: oid and name.
     pub schemas: Vec<(u32, String)>,
     /// Tables, by oid.
@@ -323,11 +324,7 @@ impl CatalogView {
 
     /// Schemas in the order in which names are looked up.
     pub fn path(&self) -> Vec<&str> {
-        let mut path: Vec<&str> = Vec::new();
-        if !self.search_path.iter().any(|schema| schema == "pg_catalog") {
-            path.push("pg_catalog");
-        }
-        path.extend(self.search_path.iter().map(String::as_str));
+        let mut path: Vec<&str> = self.search_path.all().collect();
         path.retain(|name| self.schemas.iter().any(|(_, schema)| schema == name));
         path
     }
@@ -357,7 +354,7 @@ impl CatalogView {
     /// A relation by name, in a schema or along the path.
     pub fn find(&self, schema: Option<&str>, name: &str) -> Option<Relation<'_>> {
         match schema {
-            Some(schema) => self.relation_in(schema, name),
+            Some(schema) => self.relation_in(self.search_path.meant(schema), name),
             None => self
                 .path()
                 .into_iter()

@@ -18,7 +18,8 @@ const REWRITE: u32 = 2618;
 /// `pg_class` rows.
 pub fn classes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for view in snapshot.views.iter() {
-        let mut row = class(view.oid, &view.name, view.schema_oid, "v");
+        let schema = (view.schema_oid, &*view.schema);
+        let mut row = class(view.oid, &view.name, schema, "v");
         row.extend([
             ("reltuples", Datum::Float4(-1.0)),
             ("relnatts", number(view.columns.len())),

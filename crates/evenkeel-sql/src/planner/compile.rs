@@ -213,6 +213,7 @@ pub fn select_into(name: QualifiedName, persistence: Persistence, query: Box<Que
         if_not_exists: false,
         columns: Vec::new(),
         options: Vec::new(),
+        on_commit: None,
         query: Some(query),
         with_data: true,
         unbuilt: None,

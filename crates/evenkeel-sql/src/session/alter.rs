@@ -120,6 +120,7 @@ impl Session {
             }
             Err(error) => return Err(error),
         };
+        self.refuse_foreign(&table, "alter")?;
         self.refuse_in_use(&table, "ALTER TABLE")?;
         self.refuse_pending("ALTER TABLE", &table)?;
         let oid = table.oid;

@@ -56,7 +56,7 @@ impl Session {
                 done("SET CONSTRAINTS")
             }
             Command::Show(name) => self.show(name),
-            Command::Discard(what) => self.discard(*what),
+            Command::Discard(what) => self.discard(*what).await,
             Command::Prepare(prepare) => self.prepare_sql(prepare).await,
             Command::Execute { .. } => self.execute_sql(command, formats).await,
             Command::Explain(explain) => self.explain(explain).await,
@@ -160,7 +160,7 @@ impl Session {
         ))
     }
 
-    fn discard(&mut self, what: Discarded) -> SqlResult<StatementResult> {
+    async fn discard(&mut self, what: Discarded) -> SqlResult<StatementResult> {
         match what {
             Discarded::All => {
                 self.refuse_in_block("DISCARD ALL")?;
@@ -170,6 +170,7 @@ impl Session {
                 self.resources.advisory.unlock_all();
                 self.resources.sequences.forget();
                 self.refresh()?;
+                self.drop_temporary().await?;
                 done("DISCARD ALL")
             }
             Discarded::Plans => done("DISCARD PLANS"),
@@ -177,7 +178,11 @@ impl Session {
                 self.resources.sequences.forget();
                 done("DISCARD SEQUENCES")
             }
-            Discarded::Temp => done("DISCARD TEMP"),
+            Discarded::Temp => {
+                self.ensure_transaction()?;
+                self.drop_temporary().await?;
+                done("DISCARD TEMP")
+            }
         }
     }
 

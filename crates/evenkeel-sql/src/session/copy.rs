@@ -17,7 +17,7 @@ use crate::error::{SqlError, SqlResult, SqlState, lock_error};
 use crate::exec::copy::{CopyReceiver, CopyRules, CopyShape, CopyWriter, Defaults, Skip};
 use crate::exec::{CopyOutStream, StatementCx};
 use crate::parser::copy_options::{CopyColumns, CopyOptions};
-use crate::parser::names::{split_name, undefined_table};
+use crate::parser::names::undefined_table;
 use crate::pg_catalog;
 use crate::planner::rows;
 use crate::protocol::{Column, CopyFormat};
@@ -147,10 +147,21 @@ impl Session {
         }
     }
 
+    /// Whether a COPY fills a temporary table.
+    pub(super) fn fills_temporary(&self, copy: &Copy) -> bool {
+        match &copy.target {
+            CopyTarget::Table { name, .. } if copy.from => {
+                let table = self.find_table(name);
+                table.is_ok_and(|table| table.is_temporary())
+            }
+            _ => false,
+        }
+    }
+
     /// The columns that COPY TO gives, as a select list: those that are not generated, unless some
     /// are named.
     fn copied_list(&self, name: &QualifiedName, columns: &[Name]) -> SqlResult<String> {
-        let (schema, last) = split_name(name)?;
+        let (schema, last) = self.split_name(name)?;
         let path = &self.effective.search_path;
         let table = self.view().resolve(schema.as_deref(), &last, path);
         let generated = table.filter(|table| {
@@ -180,6 +191,7 @@ impl Session {
         let table = self
             .locked_table(name, TableLockMode::RowExclusive, WaitPolicy::Block)
             .await?;
+        self.refuse_foreign(&table, "access")?;
         let columns = copy_columns(&table, columns)?;
         let freeze = options.freeze;
         let made_here = |txn: &Transaction| txn.made_here(table.heap);
@@ -268,7 +280,7 @@ impl Session {
     /// The table called `name`; 42P01 if there is none, 3F000 if its schema is not there, 42501 if
     /// it is one of the system's.
     pub(super) fn find_table(&self, name: &QualifiedName) -> SqlResult<Arc<TableInfo>> {
-        let (schema, table) = split_name(name)?;
+        let (schema, table) = self.split_name(name)?;
         let path = &self.effective.search_path;
         if let Some(found) = self.view().resolve(schema.as_deref(), &table, path) {
             return Ok(found);

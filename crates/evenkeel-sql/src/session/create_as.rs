@@ -7,7 +7,7 @@ use evenkeel_planner::plan::OutputColumn;
 
 use super::Session;
 use super::cursors::Within;
-use super::ddl::{refuse_persistence, set_options};
+use super::ddl::set_options;
 use crate::catalog::{CreateTable, NewColumn, StorageParameters};
 use crate::deep::Deep;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -23,14 +23,15 @@ impl Session {
         let Define::CreateTableAs(create) = &***define else {
             return Err(SqlError::internal("a definition without a query"));
         };
-        refuse_persistence(create.persistence)?;
         if let Some(clause) = create.unbuilt {
             return Err(SqlError::unsupported(clause));
         }
         let text = self.current_text.clone();
         let within = Within::Query(Arc::clone(define));
         let (query, _) = self.planned(&text, within, Some(COMMAND)).await?;
-        let (schema, name) = self.new_name(&create.name)?;
+        let persistence = create.persistence;
+        let (schema, name) = self.new_name(&create.name, persistence, "TABLE").await?;
+        self.check_on_commit(&schema, create.on_commit)?;
         let (mut fillfactor, mut parameters) = (None, StorageParameters::default());
         set_options(&create.options, &mut fillfactor, &mut parameters)?;
         let new = CreateTable {
@@ -44,11 +45,12 @@ impl Session {
             if_not_exists: create.if_not_exists,
         };
         let (catalog, txn, ddl) = self.ddl_parts()?;
-        if catalog.create_table(txn, ddl, &new).await?.is_none() {
+        let Some(made) = catalog.create_table(txn, ddl, &new).await? else {
             let message = format!("relation \"{name}\" already exists, skipping");
             self.notice("NOTICE", SqlState::DUPLICATE_TABLE, message);
             return Ok(COMMAND.to_owned());
-        }
+        };
+        self.note_on_commit(made.oid, create.on_commit);
         if !create.with_data {
             return Ok(COMMAND.to_owned());
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy, block_on};
 use evenkeel_planner::ast::{
     self, CommandOption, Constraint, CreateIndex, Define, DropKind, ExprKind, FieldPart,
-    IndexElement, KeyConstraint, Persistence, QualifiedName, Role, SortDirection, TableElement,
+    IndexElement, KeyConstraint, QualifiedName, Role, SortDirection, TableElement,
 };
 
 use evenkeel_planner::bind::BoundIndexExpr;
@@ -20,7 +20,6 @@ use crate::catalog::{
     StorageParameters, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parser::names::split_name;
 use crate::parser::parse::type_of;
 use crate::planner::rows;
 use crate::types::SqlType;
@@ -123,29 +122,13 @@ impl Session {
         result
     }
 
-    /// The schema that a new relation goes into, and its name.
-    pub(super) fn new_name(&self, name: &QualifiedName) -> SqlResult<(String, String)> {
-        let (schema, name) = split_name(name)?;
-        if let Some(schema) = schema {
-            return Ok((schema, name));
-        }
-        let view = self.view();
-        let path = self.effective.search_path.iter();
-        let found = path
-            .into_iter()
-            .find(|schema| view.schema_oid(schema).is_some());
-        match found {
-            Some(schema) => Ok((schema.clone(), name)),
-            None => Err(SqlError::new(
-                SqlState::INVALID_SCHEMA_NAME,
-                "no schema has been selected to create in",
-            )),
-        }
-    }
-
     async fn create_table(&mut self, create: &ast::CreateTable) -> SqlResult<()> {
-        refuse_table_features(create)?;
-        let (schema, name) = self.new_name(&create.name)?;
+        if let Some(clause) = create.unbuilt {
+            return Err(SqlError::unsupported(clause));
+        }
+        let persistence = create.persistence;
+        let (schema, name) = self.new_name(&create.name, persistence, "TABLE").await?;
+        self.check_on_commit(&schema, create.on_commit)?;
         let mut columns = Vec::with_capacity(create.elements.len());
         let mut constraints = Vec::new();
         let mut like = Copied::default();
@@ -200,6 +183,7 @@ impl Session {
             self.notice("NOTICE", SqlState::DUPLICATE_TABLE, message);
             return Ok(());
         };
+        self.note_on_commit(made.oid, create.on_commit);
         self.put_copied_comments(&made, &like).await?;
         for index in &like.indexes {
             let (catalog, txn, ddl) = self.ddl_parts()?;
@@ -485,6 +469,7 @@ impl Session {
                 WaitPolicy::Block,
             )
             .await?;
+        self.refuse_foreign(&table, "create indexes on")?;
         let name = create.name.as_ref().map(|name| name.text.clone());
         let cx = Arc::new(self.statement_cx(self.view()));
         let bind = |written: &ast::Expr, predicate: bool| {
@@ -540,7 +525,7 @@ impl Session {
         }
         let mut found = Vec::new();
         for name in &drop.names {
-            let (schema, table) = split_name(name)?;
+            let (schema, table) = self.split_name(name)?;
             let path = &self.effective.search_path;
             let relation = self.view().find(schema.as_deref(), &table, path);
             match relation {
@@ -559,7 +544,7 @@ impl Session {
             }
         }
         if drop.kind == DropKind::Table {
-            self.before_drop(&found, drop.cascade).await?;
+            return self.drop_tables(found.into_iter(), drop.cascade).await;
         }
         if drop.kind == DropKind::View {
             let views = only_views(&found).map_err(|other| wrong_object(drop.kind, other))?;
@@ -567,9 +552,6 @@ impl Session {
         }
         for relation in found {
             match (drop.kind, &relation) {
-                (DropKind::Table, Relation::Table(table)) => {
-                    self.drop_table(table, drop.cascade).await?;
-                }
                 (DropKind::Index, Relation::Index(table, index)) => {
                     if index.constraint.is_none() {
                         let what = format!("index {}", index.name);
@@ -586,6 +568,22 @@ impl Session {
                     }
                 }
                 (wanted, relation) => return Err(wrong_object(wanted, relation)),
+            }
+        }
+        Ok(())
+    }
+
+    /// DROP TABLE of relations that were found.
+    pub(super) async fn drop_tables(
+        &mut self,
+        found: impl Iterator<Item = Relation>,
+        cascade: bool,
+    ) -> SqlResult<()> {
+        let found: Vec<Relation> = found.collect();
+        self.before_drop(&found, cascade).await?;
+        for relation in &found {
+            if let Relation::Table(table) = relation {
+                self.drop_table(table, cascade).await?;
             }
         }
         Ok(())
@@ -641,6 +639,7 @@ impl Session {
         for name in names {
             let mode = TableLockMode::AccessExclusive;
             let table = self.locked_table(name, mode, WaitPolicy::Block).await?;
+            self.refuse_foreign(&table, "truncate")?;
             self.refuse_in_use(&table, "TRUNCATE")?;
             if !tables.contains(&table.oid) {
                 tables.push(table.oid);
@@ -710,22 +709,6 @@ fn wrong_object(wanted: DropKind, found: &Relation) -> SqlError {
         "Use DROP {kind} to remove {article} {}.",
         kind.to_lowercase()
     ))
-}
-
-fn refuse_table_features(create: &ast::CreateTable) -> SqlResult<()> {
-    refuse_persistence(create.persistence)?;
-    create
-        .unbuilt
-        .map_or(Ok(()), |clause| Err(SqlError::unsupported(clause)))
-}
-
-/// 0A000 for a table that is not permanent.
-pub(super) fn refuse_persistence(persistence: Persistence) -> SqlResult<()> {
-    match persistence {
-        Persistence::Permanent => Ok(()),
-        Persistence::Temporary => Err(SqlError::unsupported("CREATE TEMPORARY TABLE")),
-        Persistence::Unlogged => Err(SqlError::unsupported("CREATE UNLOGGED TABLE")),
-    }
 }
 
 fn refuse_index_features(create: &CreateIndex) -> SqlResult<()> {

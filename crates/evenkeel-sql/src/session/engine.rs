@@ -17,13 +17,14 @@ use crate::error::{SqlResult, SqlState};
 use crate::instance::Instance;
 use crate::maintenance::{Autovacuum, AutovacuumConfig};
 use crate::planner::cache::PlanCache;
+use crate::search_path::SearchPath;
 use crate::settings::Effective;
 
 /// Inputs of binding a text besides the catalog.
 #[derive(PartialEq, Eq, Hash)]
 struct Environment {
     user: String,
-    search_path: Arc<[String]>,
+    search_path: SearchPath,
     /// The settings that text forms depend on: constants are read when a statement is bound.
     types: String,
     planner: String,
@@ -106,7 +107,7 @@ impl SqlEngine {
         let planners = Planners::new()?;
         let environments = Mutex::default();
         let instance = Arc::new(Instance::new(db, now_micros()));
-        Ok(Arc::new(SqlEngine {
+        let engine = Arc::new(SqlEngine {
             instance,
             config,
             catalog,
@@ -115,7 +116,9 @@ impl SqlEngine {
             environments,
             memory,
             autovacuum: Mutex::default(),
-        }))
+        });
+        engine.remove_left_temporary()?;
+        Ok(engine)
     }
 
     /// The engine below.
@@ -204,7 +207,7 @@ impl SqlEngine {
     pub(crate) fn environment(&self, user: &str, effective: &Effective) -> u64 {
         let key = Environment {
             user: user.to_owned(),
-            search_path: Arc::clone(&effective.search_path),
+            search_path: effective.search_path.clone(),
             types: format!("{:?}", effective.type_context(0)),
             planner: format!("{:?}", effective.planner),
         };
@@ -222,7 +225,7 @@ mod tests {
     fn environment(user: &str) -> Environment {
         Environment {
             user: user.to_owned(),
-            search_path: Arc::from(["public".to_owned()]),
+            search_path: SearchPath::new(vec!["public".to_owned()], None),
             types: "UTC".to_owned(),
             planner: String::new(),
         }

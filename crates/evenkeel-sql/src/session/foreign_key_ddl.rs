@@ -11,7 +11,6 @@ use super::in_the_way::{Dependents, foreign_key, in_order};
 use super::transaction::Block;
 use crate::catalog::{ForeignKeyInfo, NewForeignKey, Oid, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parser::names::split_name;
 use crate::planner::references::{KeyTexts, compared};
 
 /// The columns of a foreign key in its table and in the other.
@@ -64,6 +63,7 @@ impl Session {
         let (Some(child), Some(parent)) = (view.table(table), view.table(parent)) else {
             return Err(SqlError::internal("a table that is locked is not there"));
         };
+        refuse_unlike(child, parent)?;
         let (columns, referenced) = key_columns(key, own, child, parent)?;
         let index = parent.unique_index(&parent.positions(&referenced));
         let index = index.ok_or_else(|| no_unique(parent))?.oid;
@@ -263,7 +263,7 @@ impl Session {
 
     /// The deferrable constraints of a name: those of the first schema of the path that has some.
     fn deferrable_named(&self, name: &QualifiedName) -> SqlResult<Vec<Oid>> {
-        let (schema, name) = split_name(name)?;
+        let (schema, name) = self.split_name(name)?;
         let view = self.view();
         let path = match &schema {
             Some(schema) => std::slice::from_ref(schema),
@@ -407,6 +407,16 @@ fn not_comparable(key: &str, detail: String) -> SqlError {
 
 fn invalid(message: impl Into<String>) -> SqlError {
     SqlError::new(SqlState::INVALID_FOREIGN_KEY, message)
+}
+
+/// 42P16 for a key between a table that lasts and one that does not.
+fn refuse_unlike(child: &TableInfo, parent: &TableInfo) -> SqlResult<()> {
+    let message = match (child.is_temporary(), parent.is_temporary()) {
+        (false, true) => "constraints on permanent tables may reference only permanent tables",
+        (true, false) => "constraints on temporary tables may reference only temporary tables",
+        _ => return Ok(()),
+    };
+    Err(SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message))
 }
 
 fn no_unique(parent: &TableInfo) -> SqlError {

@@ -265,7 +265,7 @@ impl Session {
                 txn.lock_table(u64::from(table.oid), mode, WaitPolicy::Block)
                     .await?;
             }
-            if self.view().version == compiled.version {
+            if self.version_of(&self.view()) == compiled.version {
                 break compiled;
             }
         };

@@ -189,7 +189,9 @@ impl Session {
     ) -> SqlResult<Vec<(Arc<TableInfo>, Vec<String>)>> {
         if named.is_empty() {
             let view = self.view();
-            return Ok(view.tables().map(|t| (Arc::clone(t), Vec::new())).collect());
+            let own = |table: &&Arc<TableInfo>| self.refuse_foreign(table, verb).is_ok();
+            let all = view.tables().filter(own);
+            return Ok(all.map(|table| (Arc::clone(table), Vec::new())).collect());
         }
         let mut tables = Vec::with_capacity(named.len());
         for (name, columns) in named {
@@ -203,6 +205,10 @@ impl Session {
                 continue;
             }
             let table = self.find_table(name)?;
+            if self.refuse_foreign(&table, verb).is_err() {
+                // As PostgreSQL, which says nothing.
+                continue;
+            }
             if let Some(column) = columns.iter().find(|name| table.column(name).is_none()) {
                 let message = format!(
                     "column \"{column}\" of relation \"{}\" does not exist",

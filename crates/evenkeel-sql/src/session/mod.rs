@@ -31,6 +31,7 @@ mod sequence_options;
 mod sequences;
 mod set_schema;
 mod simple;
+mod temporary;
 mod transaction;
 mod views;
 
@@ -56,6 +57,7 @@ use backend_entry::BackendEntry;
 use copy::CopyIn;
 use cursors::SqlCursor;
 use run::{Arguments, Source};
+use temporary::Temporary;
 use transaction::{Block, TxState, now_micros};
 
 pub use crate::exec::{CopyChunk, CopyOutStream, RowStream};
@@ -111,12 +113,14 @@ pub struct Session {
     current_text: Arc<str>,
     /// The memory and spill files that the session may use.
     resources: Arc<Resources>,
+    /// None before the first temporary relation.
+    temporary: Option<Temporary>,
 }
 
 impl Session {
     fn new(engine: Arc<SqlEngine>, params: SessionParams) -> SqlResult<Session> {
         let settings = Settings::new(&params.user, &engine.config().settings, &params.settings)?;
-        let effective = Effective::of(&settings, &params.user)?;
+        let effective = Effective::of(&settings, &params.user, None)?;
         let memory = engine.memory().session(engine.config().session_memory);
         let resources = Arc::new(Resources::new(
             memory,
@@ -160,6 +164,7 @@ impl Session {
             copy_in: None,
             current_text: Arc::from(""),
             resources,
+            temporary: None,
         })
     }
 
@@ -360,6 +365,11 @@ impl Session {
         self.engine.catalog().view(&self.tx.ddl)
     }
 
+    /// The version of the session's part of the catalog, under which plans are kept.
+    fn version_of(&self, view: &CatalogState) -> u64 {
+        view.version_seen(self.effective.search_path.temporary())
+    }
+
     /// Session state for a statement that begins now.
     fn statement_cx(&self, view: Arc<CatalogState>) -> StatementCx {
         let started = if self.tx.txn.is_some() {
@@ -392,13 +402,21 @@ impl Session {
         if self.seen == self.settings.generation() {
             return Ok(());
         }
-        self.effective = Effective::of(&self.settings, &self.params.user)?;
+        let temporary = self.temporary.as_ref().map(Temporary::schema);
+        self.effective = Effective::of(&self.settings, &self.params.user, temporary)?;
         self.backend_entry.call_itself(&self.settings);
         let effective = &self.effective;
         self.resources
             .limit(effective.work_mem, effective.temp_file_limit);
         self.resources
             .synchronize_seqscans(effective.synchronize_seqscans);
+        self.renew_seed();
+        self.seen = self.settings.generation();
+        Ok(())
+    }
+
+    /// Makes what statements see of the session from the effective settings.
+    fn renew_seed(&mut self) {
         self.seed = seed(
             &self.engine,
             self.backend_entry.backend(),
@@ -408,8 +426,6 @@ impl Session {
             &self.cancel,
         );
         self.environment = self.engine.environment(&self.params.user, &self.effective);
-        self.seen = self.settings.generation();
-        Ok(())
     }
 
     /// Charges what parsing and planning a text takes, until it is planned.
@@ -465,7 +481,7 @@ fn seed(
         user: backend.user.clone(),
         database: backend.database.clone(),
         pid: backend.pid,
-        search_path: Arc::clone(&effective.search_path),
+        search_path: effective.search_path.clone(),
         planner: effective.planner.clone(),
         settings: Arc::new(settings.view()),
         resources: Arc::clone(resources),

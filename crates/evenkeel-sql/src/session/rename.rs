@@ -9,7 +9,7 @@ use super::Session;
 use super::schemas::is_missing;
 use crate::catalog::{NewText, Relation, TableInfo, TextOf, check_column_name};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parser::names::{split_name, undefined_table};
+use crate::parser::names::undefined_table;
 use crate::planner::rows;
 
 /// 42809: RENAME of a part that the relation does not have.
@@ -67,7 +67,7 @@ impl Session {
     }
 
     pub(super) fn renamed_relation(&self, name: &QualifiedName) -> SqlResult<Relation> {
-        let (schema, last) = split_name(name)?;
+        let (schema, last) = self.split_name(name)?;
         let path = &self.effective.search_path;
         match self.view().find(schema.as_deref(), &last, path) {
             Some(relation) => Ok(relation),

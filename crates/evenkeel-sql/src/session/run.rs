@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::{CancelFlag, TableLockMode, WaitPolicy};
-use evenkeel_planner::ast::Statement;
+use evenkeel_planner::ast::{Command, Statement};
 use evenkeel_planner::parser::Measured;
 use evenkeel_planner::plan::Plan;
 use parking_lot::Mutex;
@@ -146,14 +146,14 @@ impl Session {
                 txn.lock_table(u64::from(table.oid), mode, WaitPolicy::Block)
                     .await?;
             }
-            if self.view().version == compiled.version {
+            if self.version_of(&self.view()) == compiled.version {
                 return Ok(compiled);
             }
         }
     }
 
     fn check_read_only(&self, compiled: &Compiled) -> SqlResult<()> {
-        if self.tx.read_only && compiled.kind.writes() {
+        if self.tx.read_only && compiled.kind.writes() && !self.writes_temporary(compiled) {
             let what = compiled.kind.tag();
             let message = format!("cannot execute {what} in a read-only transaction");
             return Err(SqlError::new(SqlState::READ_ONLY_SQL_TRANSACTION, message));
@@ -161,10 +161,28 @@ impl Session {
         Ok(())
     }
 
+    /// Whether all that a statement changes or locks are rows of temporary tables.
+    fn writes_temporary(&self, compiled: &Compiled) -> bool {
+        match &compiled.kind {
+            Kind::RowChange(..) => {
+                let mut tables = compiled.tables.iter();
+                tables.all(|table| {
+                    let mode = lock_mode(&compiled.kind, table.oid);
+                    mode == TableLockMode::AccessShare || table.is_temporary()
+                })
+            }
+            Kind::Utility(command) => match &***command {
+                Command::Copy(copy) => self.fills_temporary(copy),
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+
     async fn obtain(&mut self, source: &Source<'_>) -> SqlResult<Arc<Compiled>> {
         match source {
             Source::Prepared(prepared) => {
-                let version = self.view().version;
+                let version = self.version_of(&self.view());
                 if let Some(compiled) = prepared.current(version, self.environment) {
                     return Ok(compiled);
                 }
@@ -188,7 +206,7 @@ impl Session {
             environment: self.environment,
         };
         let shared = self.tx.ddl.is_empty();
-        let version = self.view().version;
+        let version = self.version_of(&self.view());
         if shared && let Some(compiled) = self.engine.cache().get(&key, version) {
             return Ok(compiled);
         }
@@ -214,7 +232,7 @@ impl Session {
             return Ok(Arc::new(Compiled::empty()));
         }
         let view = self.view();
-        let version = view.version;
+        let version = self.version_of(&view);
         let measured = match text.len() <= SHORT_BYTES {
             true => Some(parse::measure(Arc::clone(text))?),
             false => None,

@@ -133,12 +133,23 @@ impl Session {
             return Err(still_needed(what.as_deref(), contents.reported));
         }
         self.report_cascade(contents.reported);
-        for object in contents.objects {
-            self.drop_dependent(object).await?;
-        }
+        self.drop_objects(contents.objects).await?;
         for schema in &schemas {
             let (catalog, txn, ddl) = self.ddl_parts()?;
             catalog.drop_schema(txn, ddl, schema).await?;
+        }
+        Ok(())
+    }
+
+    /// Drops all that is in schemas, and what needs it.
+    pub(super) async fn drop_contents(&mut self, schemas: &[Arc<SchemaInfo>]) -> SqlResult<()> {
+        let contents = self.contents_of(schemas);
+        self.drop_objects(contents.objects).await
+    }
+
+    async fn drop_objects(&mut self, objects: Vec<Dependent>) -> SqlResult<()> {
+        for object in objects {
+            self.drop_dependent(object).await?;
         }
         Ok(())
     }

@@ -8,7 +8,6 @@ use evenkeel_planner::ast::{
 };
 
 use super::Session;
-use super::ddl::refuse_persistence;
 use super::schemas::is_missing;
 use super::sequence_options::{Definition, Options};
 use crate::catalog::{
@@ -55,15 +54,11 @@ impl Session {
         if_not_exists: bool,
         list: &[SequenceOption],
     ) -> SqlResult<()> {
-        refuse_persistence(persistence).map_err(|_| match persistence {
-            Persistence::Unlogged => SqlError::unsupported("CREATE UNLOGGED SEQUENCE"),
-            _ => SqlError::unsupported("CREATE TEMPORARY SEQUENCE"),
-        })?;
         let options = self.options(list)?;
         self.refuse_sequence_name(&options)?;
         let ty = self.sequence_type(&options, SqlType::Int8, "sequence")?;
         let (definition, restart) = options.define(ty, None)?;
-        let (schema, name) = self.new_name(name)?;
+        let (schema, name) = self.new_name(name, persistence, "SEQUENCE").await?;
         let owner = match options.owned_by {
             Some(owner) => self.sequence_owner(owner, &schema).await?,
             None => None,
@@ -129,7 +124,7 @@ impl Session {
 
     /// The sequence of a name.
     fn find_sequence(&self, name: &QualifiedName) -> SqlResult<Arc<SequenceInfo>> {
-        let (schema, last) = split_name(name)?;
+        let (schema, last) = self.split_name(name)?;
         let path = &self.effective.search_path;
         match self.view().find(schema.as_deref(), &last, path) {
             Some(Relation::Sequence(sequence)) => Ok(sequence),

@@ -34,6 +34,7 @@ impl Session {
                 let table = self
                     .locked_table(&set.name, mode, WaitPolicy::Block)
                     .await?;
+                self.refuse_move(&table.schema, to)?;
                 let (catalog, txn, ddl) = self.ddl_parts()?;
                 catalog.move_table(txn, ddl, table.oid, to).await
             }
@@ -42,11 +43,13 @@ impl Session {
                 Err(wrong(message).hint("Change the schema of the table instead."))
             }
             Relation::View(view) => {
+                self.refuse_move(&view.schema, to)?;
                 let (catalog, txn, ddl) = self.ddl_parts()?;
                 catalog.move_view(txn, ddl, view.oid, to).await
             }
             Relation::Sequence(sequence) => {
                 self.refuse_owned(&sequence)?;
+                self.refuse_move(&sequence.schema, to)?;
                 let (catalog, txn, ddl) = self.ddl_parts()?;
                 catalog.move_sequence(txn, ddl, sequence.oid, to).await
             }

@@ -424,13 +424,17 @@ impl Session {
             self.rollback();
             return Err(error);
         }
+        if let Err(error) = self.on_commit_actions().await {
+            self.rollback();
+            return Err(error);
+        }
         let Some(mut txn) = self.tx.txn.take() else {
             self.end(false);
             return Ok(());
         };
         // A number is acknowledged by the commit, so the log must have it by then (SEQ-2).
         if self.resources.sequences.take_logged()
-            && let Err(error) = txn.xid()
+            && let Err(error) = txn.must_last()
         {
             txn.rollback();
             self.end(false);

@@ -16,8 +16,8 @@ use crate::catalog::{
     CatalogState, NewView, Oid, Relation, TableInfo, ViewColumn, ViewInfo, is_system_column,
 };
 use crate::error::{SqlError, SqlResult, SqlState, lock_error};
-use crate::parser::names::split_name;
 use crate::planner::rows::views::{self, ViewParts};
+use crate::search_path::is_temporary;
 
 fn invalid(message: String) -> SqlError {
     SqlError::new(SqlState::INVALID_TABLE_DEFINITION, message)
@@ -25,9 +25,6 @@ fn invalid(message: String) -> SqlError {
 
 /// 0A000 for a clause of CREATE VIEW that is not built.
 fn refuse_features(create: &CreateView) -> SqlResult<()> {
-    if create.persistence != Persistence::Permanent {
-        return Err(SqlError::unsupported("CREATE TEMPORARY VIEW"));
-    }
     if let Some(clause) = create.unbuilt {
         return Err(SqlError::unsupported(clause));
     }
@@ -124,8 +121,8 @@ fn reads(state: &CatalogState, references: impl Iterator<Item = Oid>, wanted: Oi
 impl Session {
     pub(super) async fn create_view(&mut self, create: &CreateView) -> SqlResult<()> {
         refuse_features(create)?;
-        let (schema, name) = self.new_name(&create.name)?;
         let parts = self.view_parts(create).await?;
+        let (schema, name) = self.view_name(create, &parts).await?;
         let mut columns = parts.columns;
         name_columns(&mut columns, &create.columns)?;
         let text = self.current_text.get(create.text.clone());
@@ -171,6 +168,30 @@ impl Session {
                 Ok(())
             })
             .await
+    }
+
+    /// The schema and the name of a new view. One over a temporary relation is temporary itself.
+    async fn view_name(
+        &mut self,
+        create: &CreateView,
+        parts: &ViewParts,
+    ) -> SqlResult<(String, String)> {
+        let view = self.view();
+        let is_over_temporary = parts.references.iter().any(|reference| {
+            let relation = view.relation(reference.oid);
+            relation.is_some_and(|relation| is_temporary(relation.schema()))
+        });
+        let persistence = match create.persistence {
+            Persistence::Permanent if is_over_temporary => Persistence::Temporary,
+            given => given,
+        };
+        let found = self.new_name(&create.name, persistence, "VIEW").await?;
+        if persistence != create.persistence {
+            let name = &found.1;
+            let message = format!("view \"{name}\" will be a temporary view");
+            self.notice("NOTICE", SqlState::SUCCESS, message);
+        }
+        Ok(found)
     }
 
     /// Binds the query of a new view over relations that are there until the transaction ends.
@@ -241,7 +262,7 @@ impl Session {
 
     /// The view of a name, if that is one.
     pub(super) fn named_view(&self, name: &QualifiedName) -> SqlResult<Option<Arc<ViewInfo>>> {
-        let (schema, last) = split_name(name)?;
+        let (schema, last) = self.split_name(name)?;
         let path = &self.effective.search_path;
         Ok(match self.view().find(schema.as_deref(), &last, path) {
             Some(Relation::View(view)) => Some(view),

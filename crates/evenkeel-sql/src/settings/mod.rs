@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 
 use crate::error::{SqlError, SqlResult};
 use crate::functions::{SettingInfo, SettingsAccess};
+use crate::search_path::SearchPath;
 use crate::types::{ByteaOutput, DateOrder, DateStyle, IntervalStyle, TimeZone, TypeContext};
 use planner::planner_settings;
 
@@ -455,8 +456,8 @@ pub struct Effective {
     pub bytea_output: ByteaOutput,
     /// `extra_float_digits`.
     pub extra_float_digits: i32,
-    /// The schemas of `search_path`.
-    pub search_path: Arc<[String]>,
+    /// The schemas of `search_path`, with the session's temporary one.
+    pub search_path: SearchPath,
     /// `work_mem`, in bytes.
     pub work_mem: u64,
     /// `synchronize_seqscans`.
@@ -470,8 +471,12 @@ pub struct Effective {
 }
 
 impl Effective {
-    /// Works out the settings for a role.
-    pub fn of(settings: &Settings, user: &str) -> SqlResult<Effective> {
+    /// Works out the settings for a role, in a session with this temporary schema.
+    pub fn of(
+        settings: &Settings,
+        user: &str,
+        temporary: Option<&Arc<str>>,
+    ) -> SqlResult<Effective> {
         let durability = match settings.text("synchronous_commit").as_str() {
             "off" => Durability::Async,
             _ => Durability::Sync,
@@ -500,7 +505,10 @@ impl Effective {
                 _ => ByteaOutput::Hex,
             },
             extra_float_digits: i32::try_from(settings.number("extra_float_digits")).unwrap_or(1),
-            search_path: search_path(&settings.text("search_path"), user),
+            search_path: SearchPath::new(
+                named_schemas(&settings.text("search_path"), user),
+                temporary,
+            ),
             work_mem: settings.bytes("work_mem"),
             synchronize_seqscans: settings.flag("synchronize_seqscans"),
             maintenance_work_mem: settings.bytes("maintenance_work_mem"),
@@ -573,7 +581,8 @@ fn list_items(value: &str) -> Vec<&str> {
     items
 }
 
-fn search_path(value: &str, user: &str) -> Arc<[String]> {
+/// The schemas that a value of `search_path` names.
+fn named_schemas(value: &str, user: &str) -> Vec<String> {
     let names = list_items(value)
         .into_iter()
         .map(str::trim)
@@ -722,12 +731,9 @@ mod tests {
 
     #[test]
     fn the_search_path_is_split_as_identifiers() {
+        assert_eq!(named_schemas("\"$user\", Public", "me"), ["me", "public"]);
         assert_eq!(
-            search_path("\"$user\", Public", "me").to_vec(),
-            ["me", "public"]
-        );
-        assert_eq!(
-            search_path("\"odd, \"\"Name\",a", "me").to_vec(),
+            named_schemas("\"odd, \"\"Name\",a", "me"),
             ["odd, \"Name", "a"]
         );
     }

@@ -12,4 +12,5 @@ mod maintenance;
 mod prepared;
 mod schemas;
 mod statistics;
+mod temporary;
 mod texts;

@@ -43,7 +43,8 @@ pub(crate) struct Copied {
     pub(crate) frame: FrameId,
     pub(crate) page: PageId,
     pub(crate) fork: Arc<ForkPages>,
-    /// LSN of the copy: the log must be durable to there before the copy is written anywhere.
+    /// LSN of the copy: the log must be durable to there before the copy is written anywhere. Zero
+    /// for a temporary page, of which the log has nothing.
     pub(crate) lsn: Lsn,
 }
 
@@ -122,7 +123,7 @@ impl BufferPool {
             }
             self.core.owed.forget(*file, None);
             let dir = self.space.dir_of(*file);
-            if !dirs.contains(&dir) {
+            if !file.is_temporary() && !dirs.contains(&dir) {
                 dirs.push(dir);
             }
         }
@@ -191,7 +192,10 @@ impl BufferPool {
             let frame = self.core.frame(id);
             let due = frame.dirtiness.oldest_unwritten(&frame.latch) < target
                 || (hints && frame.latch.load().has(Flag::HINT_DIRTY));
-            if due && let Some(page) = self.identity(id) {
+            if due
+                && let Some(page) = self.identity(id)
+                && !page.file.is_temporary()
+            {
                 found.push((page, id));
             }
         }
@@ -327,12 +331,15 @@ impl BufferPool {
         Some(self.copy_out(id, page, image))
     }
 
-    /// Copies a page that the caller holds in share-exclusive mode; answers its LSN.
+    /// Copies a page that the caller holds in share-exclusive mode; answers the copy's LSN.
     fn copy_out(&self, id: FrameId, page: PageId, image: &mut PageBytes) -> Lsn {
         // SAFETY: share-exclusive keeps out whoever changes the page, hints included.
         let bytes = unsafe { self.core.arena().page(id).as_ref() };
         image.copy_from_slice(bytes);
         checksum::stamp(image, page);
+        if page.file.is_temporary() {
+            return Lsn::ZERO;
+        }
         PageMut::new(image).lsn()
     }
 
@@ -351,8 +358,8 @@ impl BufferPool {
         let lsn = match log.images_below() {
             // The LSN is the one that the flag stands for.
             _ if is_dirty => frame.dirtiness.first_dirtied(),
-            // A torn page of advice starts again empty.
-            Some(redo) if page.fork != Fork::Fsm => {
+            // A torn page of advice starts again empty, and nobody reads a temporary one then.
+            Some(redo) if page.fork != Fork::Fsm && !page.file.is_temporary() => {
                 // Inside the lock: who scans later sees this write, and who scanned before had
                 // announced its redo point.
                 let lsn = Lsn(u64::from_le(self.lsn_word(id).load(Ordering::Relaxed)));

@@ -54,7 +54,10 @@ impl ForkFiles {
             };
             let path = space.path(file, fork, number);
             let opts = space.open_options(opts);
-            let opened = match space.sync.register(&path, || space.disk.open(&path, opts)) {
+            let opened = match space
+                .sync
+                .register(&path, file.is_temporary(), || space.disk.open(&path, opts))
+            {
                 Ok(opened) => opened,
                 Err(StorageError::Io(error)) if error.kind() == IoErrorKind::NotFound => break,
                 Err(error) => return Err(error),
@@ -66,7 +69,7 @@ impl ForkFiles {
             }
             if is_known && len == 0 {
                 // It was missing, and what is written to the new one is to be found again.
-                space.sync.note_dir(space.dir_of(file));
+                space.note_entry(file);
             }
             lengths.push(whole);
             segments.push(Arc::clone(opened.segment()));
@@ -210,9 +213,12 @@ impl ForkFiles {
         // cutting of the fork: whatever it holds is not this fork's.
         let opts = self.space.open_options(OpenOptions::create().truncate());
         let create = || self.space.disk.open(&path, opts);
-        let opened = self.space.sync.register(&path, create)?;
+        let opened = self
+            .space
+            .sync
+            .register(&path, self.file.is_temporary(), create)?;
         // The entry must be durable before the redo point passes what is written here.
-        self.space.sync.note_dir(self.space.dir_of(self.file));
+        self.space.note_entry(self.file);
         segments.push(Arc::clone(opened.segment()));
         Ok(opened)
     }
@@ -303,7 +309,7 @@ impl ForkFiles {
             Err(error) if error.kind() == IoErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }
-        self.space.sync.note_dir(self.space.dir_of(self.file));
+        self.space.note_entry(self.file);
         segments.pop();
         Ok(())
     }
@@ -318,7 +324,7 @@ fn unlink_segments(
 ) -> StorageResult<()> {
     for number in numbers.rev() {
         match space.disk.remove(&space.path(file, fork, number)) {
-            Ok(()) => space.sync.note_dir(space.dir_of(file)),
+            Ok(()) => space.note_entry(file),
             Err(error) if error.kind() == IoErrorKind::NotFound => {}
             Err(error) => return Err(error.into()),
         }

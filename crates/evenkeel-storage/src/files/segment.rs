@@ -18,6 +18,8 @@ pub(crate) struct Segment {
     written: AtomicU64,
     synced: AtomicU64,
     dropped: AtomicBool,
+    /// Of a file that is gone with the process: nothing written to it has to be durable.
+    temporary: bool,
     syncing: Mutex<()>,
     /// Open segments of all forks, this one among them while it is open.
     open: Arc<AtomicUsize>,
@@ -32,7 +34,7 @@ pub(crate) struct OpenSegment {
 
 impl Segment {
     /// Closed as yet. Through [`super::SyncTable`] only, which knows every open segment.
-    pub(super) fn new(path: &Path, open: &Arc<AtomicUsize>) -> Arc<Segment> {
+    pub(super) fn new(path: &Path, temporary: bool, open: &Arc<AtomicUsize>) -> Arc<Segment> {
         Arc::new(Segment {
             path: path.to_owned(),
             file: RwLock::new(None),
@@ -40,6 +42,7 @@ impl Segment {
             written: AtomicU64::new(0),
             synced: AtomicU64::new(0),
             dropped: AtomicBool::new(false),
+            temporary,
             syncing: Mutex::new(()),
             open: Arc::clone(open),
         })
@@ -170,8 +173,12 @@ impl OpenSegment {
 
     /// Counts a completed write; answers its number, for [`Segment::is_synced`]. One addition:
     /// nothing here can fail, wait or allocate (FILE-1). The file is still in use, so that
-    /// it is not closed between its write and this.
+    /// it is not closed between its write and this. Those of a temporary file are not counted, so
+    /// that it is never synced.
     pub(crate) fn count_write(&self) -> u64 {
+        if self.segment.temporary {
+            return 0;
+        }
         self.segment.written.fetch_add(1, Ordering::AcqRel) + 1
     }
 

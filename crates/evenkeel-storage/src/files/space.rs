@@ -61,6 +61,7 @@ pub struct FileSpace {
     pub(super) disk: Arc<dyn Disk>,
     base: PathBuf,
     status: PathBuf,
+    temp: PathBuf,
     access: DataAccess,
     /// By a fork's first segment: how many segments it could have, by the highest number that this
     /// start found. Only forks of several segments are here.
@@ -71,10 +72,11 @@ pub struct FileSpace {
 }
 
 impl FileSpace {
-    /// The files under `dir`, whose `base/` and `status/` are created if missing.
+    /// The files under `dir`, whose `base/`, `status/` and `temp/` are created if missing. An
+    /// earlier process's files in `temp/` are removed (STO-15).
     ///
     /// # Errors
-    /// When the directories cannot be made durable.
+    /// When the directories cannot be made durable, or what is left in `temp/` not be removed.
     pub fn open(
         disk: Arc<dyn Disk>,
         dir: &Path,
@@ -87,6 +89,11 @@ impl FileSpace {
             if !disk.exists(made)? {
                 disk.create_dir_all(made)?;
             }
+        }
+        let temp = dir.join("temp");
+        disk.create_dir_all(&temp)?;
+        for left in disk.list(&temp)? {
+            disk.remove(&temp.join(left))?;
         }
         // Also if they were there: an earlier start may have ended between making and syncing.
         disk.sync_dir(dir)?;
@@ -103,6 +110,7 @@ impl FileSpace {
             disk,
             base,
             status,
+            temp,
             access,
             found,
             segment_blocks,
@@ -150,8 +158,17 @@ impl FileSpace {
     pub(crate) fn dir_of(&self, file: FileId) -> &Path {
         if file.is_status() {
             &self.status
+        } else if file.is_temporary() {
+            &self.temp
         } else {
             &self.base
+        }
+    }
+
+    /// Notes that a segment of the file was made or removed, for the next sync of its directory.
+    pub(super) fn note_entry(&self, file: FileId) {
+        if !file.is_temporary() {
+            self.sync.note_dir(self.dir_of(file));
         }
     }
 
@@ -181,7 +198,8 @@ impl FileSpace {
         found.copied().unwrap_or_default()
     }
 
-    /// Ids of all files that have a main fork on disk, or should have one, in order.
+    /// Ids of all files that have a main fork on disk, or should have one, in order, without the
+    /// temporary ones.
     ///
     /// # Errors
     /// When a directory cannot be read.

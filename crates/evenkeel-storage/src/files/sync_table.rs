@@ -138,9 +138,10 @@ impl SyncTable {
     pub(crate) fn register(
         &self,
         path: &Path,
+        temporary: bool,
         open: impl Fn() -> IoResult<Arc<dyn File>>,
     ) -> StorageResult<OpenSegment> {
-        let segment = Segment::new(path, self.descriptors.open());
+        let segment = Segment::new(path, temporary, self.descriptors.open());
         let opened = self.open_segment(&segment, open)?;
         self.open.lock().insert(address(&segment), segment);
         Ok(opened)

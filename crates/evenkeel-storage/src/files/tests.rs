@@ -231,7 +231,10 @@ fn write_and_close(pool: &crate::buffer::BufferPool, name: &str) {
     let path = format!("{DIR}/base/{name}");
     let path = path.as_ref();
     let open = || space.disk().open(path, OpenOptions::create());
-    let segment = space.sync_table().register(path, open).expect("opens");
+    let segment = space
+        .sync_table()
+        .register(path, false, open)
+        .expect("opens");
     segment
         .file()
         .write_all_at(&[1; PAGE_SIZE], 0)

@@ -53,11 +53,7 @@ pub(crate) struct Owed<'a> {
 
 /// The name of a page's side file.
 pub(super) fn name(page: PageId) -> String {
-    let directory = if page.file.is_status() {
-        "status"
-    } else {
-        "base"
-    };
+    let directory = page.file.directory();
     let number = page.file.number();
     format!("{directory}-{number}-{}-{}", page.fork, page.block)
 }

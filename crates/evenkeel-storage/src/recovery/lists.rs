@@ -586,7 +586,11 @@ mod tests {
         fill(&mut lists, 3_000);
         assert_eq!(
             kept(&lists),
-            lists.lists().iter().map(|l| l.len() as usize).sum()
+            lists
+                .lists()
+                .iter()
+                .map(|l| l.len() as usize)
+                .sum::<usize>()
         );
         // More than fits with its bytes, and not more than fits as places.
         fill(&mut lists, 12_000);

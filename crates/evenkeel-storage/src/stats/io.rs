@@ -263,6 +263,7 @@ mod tests {
         for (path, object) in [
             ("/a/wal/b/base/16384.1", IoObject::Relation),
             ("/base/status/3", IoObject::Relation),
+            ("/a/temp/16390_fsm", IoObject::TempRelation),
             ("d/wal/000000010000000000000001", IoObject::Wal),
             ("d/doublewrite.1", IoObject::DoubleWrite),
             ("d/control", IoObject::Other),

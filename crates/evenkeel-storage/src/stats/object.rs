@@ -7,6 +7,8 @@ use std::path::Path;
 pub enum IoObject {
     /// Pages: relations, maps, transaction status.
     Relation,
+    /// Pages of temporary relations.
+    TempRelation,
     /// Log segments.
     Wal,
     /// The double-write area.
@@ -17,8 +19,9 @@ pub enum IoObject {
 
 impl IoObject {
     /// All of them, in the order of their numbers.
-    pub const ALL: [IoObject; 4] = [
+    pub const ALL: [IoObject; 5] = [
         IoObject::Relation,
+        IoObject::TempRelation,
         IoObject::Wal,
         IoObject::DoubleWrite,
         IoObject::Other,
@@ -29,6 +32,7 @@ impl IoObject {
     pub fn name(self) -> &'static str {
         match self {
             IoObject::Relation => "relation",
+            IoObject::TempRelation => "temp relation",
             IoObject::Wal => "wal",
             IoObject::DoubleWrite => "double-write",
             IoObject::Other => "other",
@@ -40,6 +44,7 @@ impl IoObject {
         for part in path.iter().rev().filter_map(|part| part.to_str()) {
             match part {
                 "base" | "status" => return IoObject::Relation,
+                "temp" => return IoObject::TempRelation,
                 "wal" => return IoObject::Wal,
                 name if name.starts_with("doublewrite.") => return IoObject::DoubleWrite,
                 _ => {}

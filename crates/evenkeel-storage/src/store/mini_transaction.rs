@@ -234,6 +234,9 @@ impl<'a> MiniTransaction<'a> {
     /// It must not wait or write log.
     pub fn commit_with(mut self, before_complete: impl FnOnce(Lsn)) -> Lsn {
         let log = &self.core.log;
+        if self.is_temporary() {
+            return self.commit_temporary();
+        }
         // Before the reservation, so that a checkpoint whose target lies behind this record
         // sees the page (STO-2).
         let position = log.insert_lsn();
@@ -262,6 +265,34 @@ impl<'a> MiniTransaction<'a> {
         }
         if self.record.flags() & FLAG_NOTIFY != 0 {
             log.advance_completed();
+        }
+        lsn
+    }
+
+    /// Whether the pages are those of temporary files. A record that has other parts, or none, is
+    /// logged.
+    #[inline]
+    fn is_temporary(&self) -> bool {
+        let first = self.targets.first();
+        first.is_some_and(|target| target.page.page_id().file.is_temporary())
+    }
+
+    /// Changes temporary pages, of which the log has nothing (STO-15). Their LSNs only order the
+    /// changes of a page: each is beyond the one before it, and not before the log's end.
+    fn commit_temporary(mut self) -> Lsn {
+        let temporary = |target: &Target<'_>| target.page.page_id().file.is_temporary();
+        if !self.targets.iter().all(temporary) {
+            let what = "a change of both temporary and permanent pages";
+            self.core.poison.set(what.to_owned());
+        }
+        let newest = self.targets.iter().map(|target| target.page.page_lsn());
+        let newest = newest.max().unwrap_or_default();
+        let lsn = self.core.log.insert_lsn().max(Lsn(newest.0 + 1));
+        for target in &mut self.targets {
+            target.page.mark_dirty(Lsn::MAX);
+            let data = &self.record.bytes()[target.data.clone()];
+            // An error has poisoned the instance, as that of a logged change does.
+            let _ = target.apply(self.core, data, lsn);
         }
         lsn
     }

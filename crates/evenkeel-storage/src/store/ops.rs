@@ -65,6 +65,17 @@ impl Store {
         Ok((file, hold))
     }
 
+    /// Creates a file that is gone with the process (STO-15). Recovery hears nothing of it.
+    ///
+    /// # Errors
+    /// As [`Store::create_file`].
+    pub fn create_temporary_file(&self) -> StorageResult<FileId> {
+        self.admit()?;
+        let file = FileId::temporary(self.core.control.take_file_id().number());
+        self.core.pool.create_fork(file, Fork::Main)?;
+        Ok(file)
+    }
+
     /// Creates a file under an id of the caller's choice: below
     /// [`FIRST_FREE_FILE`](crate::store::FIRST_FREE_FILE), or a status file.
     ///
@@ -172,6 +183,10 @@ impl Store {
     /// As [`Store::drop_file`].
     pub fn drop_files(&self, files: &[FileId], removal: RemovalLsn) -> StorageResult<()> {
         const AT_ONCE: usize = 1024;
+        let (temporary, files): (Vec<FileId>, Vec<FileId>) =
+            files.iter().partition(|file| file.is_temporary());
+        self.core.poison.check()?;
+        self.core.pool.drop_files(&temporary)?;
         for files in files.chunks(AT_ONCE) {
             self.core.poison.check()?;
             let _hold = self.hold_redo_here();
@@ -201,6 +216,9 @@ impl Store {
         removal: RemovalLsn,
     ) -> StorageResult<()> {
         self.admit()?;
+        if file.is_temporary() {
+            return self.core.pool.truncate(file, fork, blocks);
+        }
         let _hold = self.hold_redo_here();
         let mut payload = Vec::with_capacity(13);
         payload.extend_from_slice(&encode_file(file));

@@ -202,7 +202,12 @@ impl BatchWriter {
         self.filler.clear();
         for (index, (page, frame)) in due.iter().enumerate() {
             let image = self.copied.len();
-            if image == most {
+            let is_temporary = page.file.is_temporary();
+            let first = self.copied.first();
+            // Temporary pages go home by themselves: neither log nor area has them (STO-15).
+            if image == most
+                || first.is_some_and(|first| first.page.file.is_temporary() != is_temporary)
+            {
                 return index;
             }
             // Cleaned meanwhile, and perhaps changed again: the next cycle's (OUT-12).
@@ -275,8 +280,11 @@ impl BatchWriter {
             );
         }
         let begun = Instant::now();
+        let first = self.copied.first();
+        let is_temporary = first.is_some_and(|first| first.page.file.is_temporary());
+        let is_covered = is_temporary || shared.images_cover.load(Ordering::SeqCst);
         let slots = match &shared.area {
-            Some(area) if !shared.images_cover.load(Ordering::SeqCst) => {
+            Some(area) if !is_covered => {
                 shared.pages_under_way(true);
                 let slots = self.protect(area);
                 shared.pages_under_way(false);

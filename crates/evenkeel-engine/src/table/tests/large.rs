@@ -43,7 +43,8 @@ struct Values {
 impl Values {
     fn new(frames: Option<u64>) -> Values {
         let f = Fixture::with(1, 100, frames);
-        let (heap, tree) = f.commit(|txn| Table::create_large(txn).unwrap());
+        let of = f.table.def().heap;
+        let (heap, tree) = f.commit(|txn| Table::create_large(txn, of).unwrap());
         let names = Arc::new(Named);
         let def = LargeDef {
             id: 2,

@@ -21,6 +21,7 @@ mod shared_keys;
 mod sorting;
 mod stale;
 mod statistics;
+mod temporary;
 mod vacuum;
 
 use std::future::Future;
@@ -140,8 +141,20 @@ impl Fixture {
 
     /// A new table in `db`.
     fn on(disk: &SimDisk, db: Database, indexes: usize, fillfactor: u8) -> Fixture {
+        Fixture::made(disk, db, (indexes, fillfactor), |txn| {
+            txn.create_file().unwrap()
+        })
+    }
+
+    /// A new table in files that `file` makes.
+    fn made(
+        disk: &SimDisk,
+        db: Database,
+        (indexes, fillfactor): (usize, u8),
+        file: impl Fn(&mut Transaction) -> FileId,
+    ) -> Fixture {
         let mut txn = db.begin(Isolation::ReadCommitted).unwrap();
-        let files: Vec<FileId> = (0..=indexes).map(|_| txn.create_file().unwrap()).collect();
+        let files: Vec<FileId> = (0..=indexes).map(|_| file(&mut txn)).collect();
         let xid = txn.xid().unwrap();
         for file in &files[1..] {
             let _ = BTree::create(db.store(), xid, *file).unwrap();

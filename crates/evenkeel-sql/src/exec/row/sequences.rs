@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use evenkeel_engine::Database;
 use evenkeel_engine::sequence::{NoNumber, Sequence};
+use evenkeel_engine::{Database, FileId};
 
 use crate::catalog::{Oid, Relation, SequenceInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -113,8 +113,8 @@ fn exhausted(info: &SequenceInfo, end: &str, bound: i64) -> SqlError {
     SqlError::new(SqlState::SEQUENCE_GENERATOR_LIMIT_EXCEEDED, message)
 }
 
-fn refuse_read_only(cx: &StatementCx, function: &str) -> SqlResult<()> {
-    if !cx.seed.resources.sequences.is_read_only() {
+fn refuse_read_only(cx: &StatementCx, file: FileId, function: &str) -> SqlResult<()> {
+    if !cx.seed.resources.sequences.is_read_only() || file.is_temporary() {
         return Ok(());
     }
     let message = format!("cannot execute {function}() in a read-only transaction");
@@ -127,7 +127,7 @@ fn next(cx: &StatementCx, oid: Oid) -> SqlResult<i64> {
     if let Some(number) = session.reserved(oid, file) {
         return Ok(number);
     }
-    refuse_read_only(cx, "nextval")?;
+    refuse_read_only(cx, file, "nextval")?;
     let (taken, info) = with_open(cx, oid, |sequence, info| Ok(sequence.next(&info.rule)?))?;
     if taken.logged {
         session.note_logged();
@@ -165,7 +165,7 @@ fn last(cx: &StatementCx) -> SqlResult<i64> {
 
 fn set(cx: &StatementCx, oid: Oid, value: i64, is_called: bool) -> SqlResult<i64> {
     let info = definition(cx, oid)?;
-    refuse_read_only(cx, "setval")?;
+    refuse_read_only(cx, info.file, "setval")?;
     let (min, max) = (info.rule.min, info.rule.max);
     if value < min || value > max {
         let message = format!(
@@ -176,7 +176,9 @@ fn set(cx: &StatementCx, oid: Oid, value: i64, is_called: bool) -> SqlResult<i64
     }
     let session = &cx.seed.resources.sequences;
     let ((), info) = with_open(cx, oid, |sequence, _| Ok(sequence.set(value, is_called)?))?;
-    session.note_logged();
+    if !info.file.is_temporary() {
+        session.note_logged();
+    }
     if is_called {
         let used = Used {
             file: info.file,

@@ -8,6 +8,7 @@ use crate::pg_catalog::foreign_keys;
 use crate::pg_catalog::quote::quote_ident;
 use crate::pg_catalog::view::{CatalogView, Relation};
 use crate::pg_catalog::{builtin, deparse, relations, sequences, shared_rows, views};
+use crate::search_path::is_temporary;
 use crate::types::Datum;
 
 pub(super) const FUNCTIONS: &[Definition] = &[
@@ -52,8 +53,10 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     }),
     lax("row_security_active", no),
     lax("pg_is_in_recovery", no),
-    lax("pg_is_other_temp_schema", no),
-    lax("pg_my_temp_schema", |_, _| Ok(Datum::Oid(0))),
+    strict("pg_is_other_temp_schema", is_other_temporary),
+    lax("pg_my_temp_schema", |snapshot, _| {
+        Ok(Datum::Oid(own_temporary(snapshot).unwrap_or(0)))
+    }),
     strict("has_any_column_privilege", yes),
     strict("has_column_privilege", yes),
     strict("has_database_privilege", yes),
@@ -129,6 +132,21 @@ fn nothing(_: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {
 
 fn yes(_: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Bool(true))
+}
+
+/// The oid of the session's temporary schema, if there is one.
+fn own_temporary(snapshot: &CatalogView) -> Option<u32> {
+    let own = snapshot.search_path.temporary()?;
+    let schema = snapshot.schemas.iter().find(|(_, name)| name == own)?;
+    Some(schema.0)
+}
+
+fn is_other_temporary(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
+    let wanted = oid_arg(args, 0)?;
+    let schema = snapshot.schemas.iter().find(|(oid, _)| *oid == wanted);
+    let is_temporary = schema.is_some_and(|(_, name)| is_temporary(name));
+    let is_own = own_temporary(snapshot) == Some(wanted);
+    Ok(Datum::Bool(is_temporary && !is_own))
 }
 
 fn no(_: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {

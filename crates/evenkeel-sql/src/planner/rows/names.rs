@@ -71,7 +71,15 @@ impl Names {
         }
     }
 
+    /// Whether it is a temporary table of another session.
+    fn is_foreign(&self, oid: Oid) -> bool {
+        let own = self.cx.seed.search_path.temporary();
+        let table = self.cx.view.table(oid);
+        table.is_some_and(|table| table.is_temporary() && Some(&*table.schema) != own)
+    }
+
     fn in_schema(&self, schema: &str, name: &str) -> Option<Arc<Relation>> {
+        let schema = self.cx.seed.search_path.meant(schema);
         if let Some(def) = pg_catalog::relation(schema, name) {
             return Some(virtual_relation(def));
         }
@@ -82,17 +90,21 @@ impl Names {
 impl Catalog for Names {
     fn relation(&self, schema: Option<&str>, name: &str) -> PlanResult<Option<Arc<Relation>>> {
         if let Some(schema) = schema {
-            return Ok(self.in_schema(schema, name));
+            let found = self.in_schema(schema, name);
+            return match &found {
+                Some(relation) if self.is_foreign(relation.oid) => {
+                    let message = "cannot access temporary tables of other sessions";
+                    Err(PlanError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+                }
+                _ => Ok(found),
+            };
         }
-        let path = &self.cx.seed.search_path;
-        // Unless the path names it, pg_catalog comes first.
-        let named = path.iter().any(|schema| schema == "pg_catalog");
-        let implicit = (!named).then_some("pg_catalog");
-        let mut schemas = implicit.into_iter().chain(path.iter().map(String::as_str));
+        let mut schemas = self.cx.seed.search_path.all();
         Ok(schemas.find_map(|schema| self.in_schema(schema, name)))
     }
 
     fn schema_exists(&self, schema: &str) -> bool {
+        let schema = self.cx.seed.search_path.meant(schema);
         self.cx.view.schema_oid(schema).is_some()
     }
 

@@ -131,8 +131,11 @@ impl Manifest {
         self.fault.lock().clone()
     }
 
-    /// The known length and page LSNs of a fork.
+    /// The known length and page LSNs of a fork. Nothing is kept of a temporary one.
     pub(crate) fn fork(&self, file: FileId, fork: Fork) -> Arc<PageLsns> {
+        if file.is_temporary() {
+            return PageLsns::unknown(file, fork);
+        }
         if let Some(known) = self.forks.read().get(&(file, fork)) {
             return Arc::clone(known);
         }
@@ -167,6 +170,9 @@ impl Manifest {
 
     /// Forgets a file that is dropped.
     pub(crate) fn forget(&self, file: FileId) {
+        if file.is_temporary() {
+            return;
+        }
         let mut forks = self.forks.write();
         for fork in Fork::ALL {
             if let Some(known) = forks.remove(&(file, fork)) {

@@ -120,6 +120,13 @@ impl PageLsns {
         })
     }
 
+    /// Of a fork of which nothing is to be kept.
+    pub(super) fn unknown(file: FileId, fork: Fork) -> Arc<PageLsns> {
+        let unknown = PageLsns::new(file, fork, Pages::default(), &Arc::default());
+        unknown.forget();
+        unknown
+    }
+
     /// Length in blocks.
     pub(crate) fn len(&self) -> u32 {
         self.state.lock().pages.len()

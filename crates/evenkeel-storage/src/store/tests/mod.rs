@@ -16,6 +16,7 @@ mod rebuild;
 mod redo;
 mod stale;
 mod stuck;
+mod temporary;
 mod unknown;
 
 use std::ops::Range;
