@@ -83,7 +83,9 @@ impl<T: Transport> Connection<'_, T> {
             )));
         }
         let portal = bind.portal;
-        if !portal.is_empty() && self.named.portals.contains_key(&portal) {
+        let is_taken = self.named.portals.contains_key(&portal)
+            || self.session.cursor_as_portal(&portal).is_some();
+        if !portal.is_empty() && is_taken {
             return Err(ConnectionError::Fatal(SqlError::new(
                 SqlState::DUPLICATE_CURSOR,
                 format!("cursor \"{portal}\" already exists"),
@@ -123,17 +125,17 @@ impl<T: Transport> Connection<'_, T> {
                 self.put(PgWireBackendMessage::ParameterDescription(parameters));
                 (prepared.columns.clone(), Vec::new())
             }
-            Target::PORTAL => {
-                let portal = self
-                    .named
-                    .portals
-                    .get(name)
-                    .ok_or_else(|| no_portal(name))?;
-                (
+            Target::PORTAL => match self.named.portals.get(name) {
+                Some(portal) => (
                     portal.prepared.columns.clone(),
                     portal.result_formats.clone(),
-                )
-            }
+                ),
+                None => {
+                    let cursor = self.session.cursor_as_portal(name);
+                    let (columns, formats) = cursor.ok_or_else(|| no_portal(name))?;
+                    (Some(columns), formats)
+                }
+            },
             other => return Err(bad_target("DESCRIBE", other)),
         };
         let description = match columns {
@@ -147,11 +149,9 @@ impl<T: Transport> Connection<'_, T> {
     async fn execute(&mut self, execute: Execute) -> Result<(), ConnectionError> {
         let name = execute.portal;
         let limit = usize::try_from(execute.max_rows).unwrap_or(0);
-        let portal = self
-            .named
-            .portals
-            .get_mut(&name)
-            .ok_or_else(|| no_portal(&name))?;
+        let Some(portal) = self.named.portals.get_mut(&name) else {
+            return self.execute_cursor(&name, limit).await;
+        };
         let rows = match std::mem::replace(&mut portal.progress, Progress::Done) {
             Progress::Open(mut rows) => {
                 rows.call_again();
@@ -188,6 +188,16 @@ impl<T: Transport> Connection<'_, T> {
         self.portal_rows(&name, rows, limit).await
     }
 
+    /// Execute of a portal that DECLARE has made.
+    async fn execute_cursor(&mut self, name: &str, limit: usize) -> Result<(), ConnectionError> {
+        if self.session.cursor_as_portal(name).is_none() {
+            return Err(no_portal(name));
+        }
+        let rows = self.session.execute_cursor(name, limit).await;
+        let rows = rows.map_err(ConnectionError::Fatal)?;
+        self.portal_rows(name, rows, limit).await
+    }
+
     async fn portal_rows(
         &mut self,
         name: &str,
@@ -213,7 +223,10 @@ impl<T: Transport> Connection<'_, T> {
         let name = &*target.name;
         match target.kind {
             Target::STATEMENT => drop(self.named.statements.remove(name)),
-            Target::PORTAL => self.named.close_portal(name),
+            Target::PORTAL if self.named.portals.contains_key(name) => {
+                self.named.close_portal(name);
+            }
+            Target::PORTAL => self.session.close_cursor_as_portal(name),
             other => return Err(bad_target("CLOSE", other)),
         }
         self.put(PgWireBackendMessage::CloseComplete(CloseComplete::new()));

@@ -1,5 +1,6 @@
 //! psql's own commands, and a driver that speaks the extended protocol with binary values.
 
+use evenkeel_tests::raw::{Answer, RawClient, bind, error_state, execute};
 use evenkeel_tests::server::{TestServer, client_runtime};
 use futures::StreamExt;
 use tokio_postgres::NoTls;
@@ -135,6 +136,42 @@ fn a_portal_gives_its_rows_in_portions() {
         let error = transaction.query_portal(&command, 0).await.unwrap_err();
         assert_eq!(error.code().unwrap().code(), "55000");
     });
+}
+
+/// Drivers declare a cursor and ask for its columns as for those of a portal.
+#[test]
+fn a_cursor_is_a_portal_of_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    let mut client = RawClient::session(server.port());
+    client.query(
+        "BEGIN; DECLARE c CURSOR FOR SELECT g, 'x'::text AS word FROM generate_series(1, 5) g",
+    );
+    let kinds = |answers: Vec<Answer>| -> String {
+        answers
+            .iter()
+            .map(|answer| char::from(answer.kind))
+            .collect()
+    };
+    client.send(b'D', b"Pc\0");
+    client.send(b'E', &execute("c", 2));
+    client.send(b'S', &[]);
+    let answers = client.ready();
+    assert!(answers[0].body.windows(5).any(|bytes| bytes == b"word\0"));
+    assert_eq!(kinds(answers), "TDDsZ");
+    assert!(client.value("FETCH c").starts_with('3'));
+    client.send(b'E', &execute("c", 0));
+    client.send(b'C', b"Pc\0");
+    client.send(b'S', &[]);
+    assert_eq!(kinds(client.ready()), "DDC3Z");
+    client.send(b'D', b"Pc\0");
+    client.send(b'S', &[]);
+    assert_eq!(error_state(&client.ready()).as_deref(), Some("34000"));
+    client.query("ROLLBACK; BEGIN; DECLARE d BINARY CURSOR FOR SELECT 1");
+    client.send(b'P', b"\0SELECT 1\0\0\0");
+    client.send(b'B', &bind("d", ""));
+    client.send(b'S', &[]);
+    assert_eq!(error_state(&client.ready()).as_deref(), Some("42P03"));
 }
 
 #[test]

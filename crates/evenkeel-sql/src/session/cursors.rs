@@ -10,6 +10,7 @@ use evenkeel_planner::ast::{
 };
 
 use super::run::plan_lock_mode;
+use super::transaction::in_failed_block;
 use super::{Block, Session, StatementResult};
 use crate::deep::Deep;
 use crate::error::{SqlError, SqlResult, SqlState};
@@ -18,11 +19,12 @@ use crate::exec::{RowBuffer, RowStream, StatementCx};
 use crate::parser::parse;
 use crate::planner::rows::{self, RowQuery};
 use crate::protocol::{Column, Format};
-use crate::types::{Datum, TypeContext};
+use crate::types::{Datum, SqlType, TypeContext};
 
 /// An open cursor.
 pub(super) struct SqlCursor {
     columns: Arc<[Column]>,
+    column_types: Vec<SqlType>,
     /// The rows still to be read; `None` when the transaction they belong to is over.
     source: Option<PlanRows>,
     types: TypeContext,
@@ -155,14 +157,10 @@ impl SqlCursor {
     }
 
     fn encode(&self, rows: Vec<Vec<Datum>>, formats: &[Format]) -> SqlResult<RowBuffer> {
-        let types = self.columns.iter().map(|column| {
-            let ty = crate::types::SqlType::from_oid(column.type_oid, column.typmod);
-            ty.unwrap_or(crate::types::SqlType::Text)
-        });
-        let types: Vec<_> = types.collect();
+        let types = &self.column_types;
         let encode = |row: Vec<Datum>| {
             let mut body = BytesMut::new();
-            for (number, (datum, ty)) in row.iter().zip(&types).enumerate() {
+            for (number, (datum, ty)) in row.iter().zip(types).enumerate() {
                 let format = if self.binary {
                     Format::Binary
                 } else {
@@ -363,7 +361,9 @@ impl Session {
             .await?;
         let types = cx.types.clone();
         let source = Some(self.start_rows(&query.plan, &[], cx)?);
+        let types_of_columns = query.plan.columns.iter().map(|column| column.ty);
         let cursor = SqlCursor {
+            column_types: types_of_columns.collect(),
             columns: query.columns,
             source,
             types,
@@ -415,6 +415,48 @@ impl Session {
     pub(super) fn cursor_columns(&self, name: &str) -> Option<Arc<[Column]>> {
         let cursor = self.cursors.get(name)?;
         Some(Arc::clone(&cursor.columns))
+    }
+
+    /// The columns of a cursor and their formats, as Describe tells them: the protocol sees a
+    /// cursor as a portal of its name.
+    pub fn cursor_as_portal(&self, name: &str) -> Option<(Arc<[Column]>, Vec<Format>)> {
+        let cursor = self.cursors.get(name)?;
+        let formats = match cursor.binary {
+            true => vec![Format::Binary],
+            false => Vec::new(),
+        };
+        Some((Arc::clone(&cursor.columns), formats))
+    }
+
+    /// Execute of a cursor as a portal: up to `limit` of its next rows, all with 0.
+    ///
+    /// # Errors
+    /// 25P02 in a failed block, 34000; those of reading the rows.
+    pub async fn execute_cursor(&mut self, name: &str, limit: usize) -> SqlResult<RowStream> {
+        self.begin_statement();
+        let rows = match self.tx.block {
+            Block::Failed => Err(in_failed_block()),
+            _ => self.next_rows_of_cursor(name, limit).await,
+        };
+        self.settle(rows)
+    }
+
+    async fn next_rows_of_cursor(&mut self, name: &str, limit: usize) -> SqlResult<RowStream> {
+        let direction = match i64::try_from(limit) {
+            Ok(0) | Err(_) => Direction::ForwardAll,
+            Ok(limit) => Direction::Forward(limit),
+        };
+        let cursor = self.cursors.get_mut(name);
+        let cursor = cursor.ok_or_else(|| no_cursor(name))?;
+        let rows = cursor.fetch(direction).await?;
+        let columns = Arc::clone(&cursor.columns);
+        let rows = cursor.encode(rows, &[])?;
+        Ok(RowStream::buffered(columns, rows, "SELECT"))
+    }
+
+    /// Close of a cursor as a portal; one that is not there is closed.
+    pub fn close_cursor_as_portal(&mut self, name: &str) {
+        self.cursors.remove(name);
     }
 
     /// Before a commit: cursors that stay read their rows.
