@@ -180,7 +180,11 @@ impl<'s, 'a> Deparser<'s, 'a> {
             text = format!("{text} {}", self.expr(operand));
         }
         for (condition, value) in branches {
-            let (condition, value) = (self.expr(condition), self.expr(value));
+            let condition = match operand.and_then(|_| compared_operand(condition)) {
+                Some(compared) => self.expr(compared),
+                None => self.expr(condition),
+            };
+            let value = self.expr(value);
             text = format!("{text}{line}WHEN {condition} THEN {value}");
         }
         format!("{text}{line}ELSE {}{end}", self.expr(otherwise))
@@ -271,6 +275,27 @@ impl<'s, 'a> Deparser<'s, 'a> {
 }
 
 /// The name of the operator that an expression is.
+/// The other side of a condition of CASE that compares its operand: WHEN has that alone.
+fn compared_operand(condition: &Expr) -> Option<&Expr> {
+    let ExprKind::Call(call) = &condition.kind else {
+        return None;
+    };
+    ops::operator(call)?;
+    let [left, right] = call.args.as_slice() else {
+        return None;
+    };
+    let mut left = left;
+    while let ExprKind::Cast {
+        arg,
+        explicit: false,
+    }
+    | ExprKind::Relabel(arg) = &left.kind
+    {
+        left = arg;
+    }
+    matches!(left.kind, ExprKind::CaseOperand).then_some(right)
+}
+
 fn operator_name(expr: &Expr) -> Option<&'static str> {
     match &expr.kind {
         ExprKind::Call(call) => ops::operator(call).map(|operator| operator.name),
