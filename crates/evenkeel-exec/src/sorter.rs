@@ -125,6 +125,7 @@ fn prefix_of(value: &Datum, key: &SortColumn) -> u64 {
         Datum::Int4(v) | Datum::Date(v) => clamp(i64::from(*v)),
         Datum::Int8(v) | Datum::Time(v) | Datum::Timestamp(v) | Datum::Timestamptz(v) => clamp(*v),
         Datum::Timetz(v) => clamp(v.utc_micros()),
+        Datum::Enum(v) => clamp(v.position),
         Datum::Oid(v) => u64::from(*v),
         Datum::Float4(v) => float(f64::from(*v)),
         Datum::Float8(v) => float(*v),

@@ -16,6 +16,7 @@ mod decimals;
 mod degrees;
 mod digests;
 mod encodings;
+mod enums;
 mod error;
 pub mod eval;
 mod fields;

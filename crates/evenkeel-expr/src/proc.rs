@@ -18,6 +18,8 @@ pub enum ArgType {
     AnyArray,
     /// `anynonarray`
     AnyNonArray,
+    /// `anyenum`: as `anyelement`, of an enumerated type.
+    AnyEnum,
     /// `anycompatible`: the common type of all arguments of this kind.
     AnyCompatible,
     /// `anycompatiblearray`

@@ -31,6 +31,7 @@ pub fn category(ty: SqlType) -> char {
         SqlType::Interval(_) => 'T',
         SqlType::Uuid | SqlType::Bytea | SqlType::Json | SqlType::Jsonb => 'U',
         SqlType::InternalChar => 'Z',
+        SqlType::Enum(_) => 'E',
         SqlType::Int2Vector | SqlType::OidVector | SqlType::Array(_) => 'A',
         SqlType::Record | SqlType::Void => 'P',
         SqlType::Unknown => 'X',

@@ -30,6 +30,7 @@ fn oid(ty: ArgType) -> u32 {
         ArgType::AnyElement => 2283,
         ArgType::AnyArray => 2277,
         ArgType::AnyNonArray => 2776,
+        ArgType::AnyEnum => 3500,
         ArgType::AnyCompatible => 5077,
         ArgType::AnyCompatibleArray => 5078,
         ArgType::Any => 2276,

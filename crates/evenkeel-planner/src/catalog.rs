@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use evenkeel_types::{SqlState, SqlType};
+
 use crate::bound::Query;
-use crate::error::PlanResult;
+use crate::error::{PlanError, PlanResult};
 use crate::relation::Relation;
 
 /// One state of the catalog, with the session's way of looking names up.
@@ -15,10 +17,36 @@ pub trait Catalog: Send + Sync {
     fn relation(&self, schema: Option<&str>, name: &str) -> PlanResult<Option<Arc<Relation>>>;
     /// Whether a schema of that name exists.
     fn schema_exists(&self, schema: &str) -> bool;
+    /// A type that was created, by name: in `schema` if one is given, else by the search path; in a
+    /// text that is kept for a relation of the schema `home` there as well, and anywhere else. The
+    /// built-in types are not asked for.
+    fn type_named(&self, schema: Option<&str>, name: &str, home: Option<&str>) -> Option<SqlType>;
     /// The query of a view, whose targets are its columns.
     ///
     /// # Errors
     /// Those of reading its definition; 54001 where views within views make the statement too
     /// large.
     fn view(&self, relation: &Relation) -> PlanResult<Arc<Query>>;
+}
+
+/// A catalog of types alone, by the function that finds them: for texts that name no relation.
+pub struct TypesOnly<F>(pub F);
+
+impl<F: Fn(Option<&str>, &str) -> Option<SqlType> + Send + Sync> Catalog for TypesOnly<F> {
+    fn relation(&self, _: Option<&str>, _: &str) -> PlanResult<Option<Arc<Relation>>> {
+        Ok(None)
+    }
+
+    fn schema_exists(&self, _: &str) -> bool {
+        true
+    }
+
+    fn type_named(&self, schema: Option<&str>, name: &str, _: Option<&str>) -> Option<SqlType> {
+        (self.0)(schema, name)
+    }
+
+    fn view(&self, relation: &Relation) -> PlanResult<Arc<Query>> {
+        let message = format!("\"{}\" is not a view", relation.name);
+        Err(PlanError::new(SqlState::INTERNAL_ERROR, message))
+    }
 }

@@ -15,6 +15,7 @@ pub mod parser;
 pub mod pg_catalog;
 pub mod planner;
 pub mod protocol;
+mod quote;
 pub mod search_path;
 pub mod session;
 pub mod settings;

@@ -27,9 +27,29 @@ const VIEWS: &str = "
     ALTER TABLE apart.notes ADD COLUMN more int;
     ALTER VIEW a_noted RENAME COLUMN note TO remark;";
 
+/// Types whose labels were added and renamed, and tables and views with them.
+const TYPES: &str = "
+    CREATE SCHEMA kinds;
+    CREATE TYPE kinds.mood AS ENUM ('sad', 'it''s ok');
+    CREATE TABLE kinds.people (name text, mood kinds.mood DEFAULT 'sad', before kinds.mood[],
+        CHECK (mood <> 'sad' OR name <> ''));
+    CREATE INDEX ON kinds.people (mood) WHERE mood > 'sad';
+    CREATE VIEW kinds.content AS SELECT name, mood FROM kinds.people WHERE mood >= 'it''s ok';
+    ALTER TYPE kinds.mood ADD VALUE 'meh' BEFORE 'it''s ok';
+    ALTER TYPE kinds.mood RENAME VALUE 'sad' TO 'Sad, very';
+    ALTER TYPE kinds.mood RENAME TO \"Mood\";
+    COMMENT ON TYPE kinds.\"Mood\" IS 'how one feels';
+    INSERT INTO kinds.people VALUES ('a', DEFAULT, '{meh,\"it''s ok\"}'), ('b', 'it''s ok', NULL);";
+
 /// The tables' definitions and rows, and those of the views.
 fn content(server: &TestServer) -> String {
     let mut all = server.psql("\\d").ok();
+    all.push_str(&server.psql("\\dT+ kinds.*").ok());
+    all.push_str(&server.psql("\\d kinds.people").ok());
+    for relation in ["people", "content"] {
+        let sql = format!("SELECT * FROM kinds.{relation} ORDER BY mood, name");
+        all.push_str(&server.psql(&sql).ok());
+    }
     for view in ["a_balances", "a_noted"] {
         all.push_str(&server.psql(&format!("\\d {view}")).ok());
         all.push_str(&server.psql(&format!("SELECT * FROM {view}")).ok());
@@ -49,6 +69,7 @@ fn a_dump_restores_the_database_it_was_taken_of() {
     source.pgbench(&["-i", "-s", "1"]).ok();
     source.pgbench(&["-n", "-t", "20"]).ok();
     source.psql(VIEWS).ok();
+    source.psql(TYPES).ok();
     let dump = source.pg_dump(&[]);
     let file = dir.path().join("dump.sql");
     std::fs::write(&file, dump.ok()).unwrap();

@@ -28,6 +28,17 @@ const NUMERIC_NEGATIVE_INFINITY: u16 = 0xF000;
 /// The first byte of a binary `jsonb`.
 const JSONB_VERSION: u8 = 1;
 
+fn interval_from(ty: SqlType, bytes: &[u8]) -> TypeResult<Interval> {
+    let all: [u8; 16] = fixed(ty, bytes)?;
+    let (micros, rest) = all.split_at(8);
+    let (days, months) = rest.split_at(4);
+    Ok(Interval {
+        micros: i64::from_be_bytes(fixed(ty, micros)?),
+        days: i32::from_be_bytes(fixed(ty, days)?),
+        months: i32::from_be_bytes(fixed(ty, months)?),
+    })
+}
+
 impl Datum {
     /// The receive function of `ty`. Errors: 22P03 for a form that does not fit, 22021 for
     /// text that is not UTF-8, and those of the type's modifier.
@@ -66,17 +77,10 @@ impl Datum {
                 Datum::Timestamptz(round_seconds(micros, digits))
             }
             SqlType::Interval(modifier) => {
-                let all: [u8; 16] = fixed(ty, bytes)?;
-                let (micros, rest) = all.split_at(8);
-                let (days, months) = rest.split_at(4);
-                let interval = Interval {
-                    micros: i64::from_be_bytes(fixed(ty, micros)?),
-                    days: i32::from_be_bytes(fixed(ty, days)?),
-                    months: i32::from_be_bytes(fixed(ty, months)?),
-                };
-                Datum::Interval(interval.apply_modifier(modifier)?)
+                Datum::Interval(interval_from(ty, bytes)?.apply_modifier(modifier)?)
             }
             SqlType::Uuid => Datum::Uuid(fixed(ty, bytes)?),
+            SqlType::Enum(ty) => Datum::Enum(ty.value(text_from_bytes(bytes)?)?),
             SqlType::Bytea => Datum::Bytea(bytes.to_vec()),
             SqlType::Json => {
                 let text = text_from_bytes(bytes)?;
@@ -144,6 +148,7 @@ impl Datum {
                 out.put_i32(interval.months);
             }
             Datum::Uuid(value) => out.put_slice(value),
+            Datum::Enum(value) => out.put_slice(value.text().as_bytes()),
             Datum::Bytea(value) => out.put_slice(value),
             Datum::Array(value) => array::write_binary(value, ty, out),
             Datum::Jsonb(value) => {

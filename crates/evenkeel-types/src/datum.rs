@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use crate::enums::EnumValue;
 use crate::error::{SqlState, TypeError, TypeResult};
 use crate::identity::SqlType;
 use crate::interval::Interval;
@@ -62,6 +63,8 @@ pub enum Datum {
     Array(Arc<ArrayValue>),
     /// `jsonb`
     Jsonb(Jsonb),
+    /// A value of an enumerated type
+    Enum(EnumValue),
     /// A row
     Record(Arc<RecordValue>),
 }
@@ -114,6 +117,7 @@ impl Datum {
             (Datum::Array(a), Datum::Array(b)) => a.compare(b),
             (Datum::Jsonb(a), Datum::Jsonb(b)) => a.root().compare(b.root()),
             (Datum::Record(a), Datum::Record(b)) => a.compare(b),
+            (Datum::Enum(a), Datum::Enum(b)) => a.cmp(b),
             (a, b) => a.rank().cmp(&b.rank()),
         }
     }
@@ -141,7 +145,8 @@ impl Datum {
             Datum::Char(_) => 18,
             Datum::Timetz(_) => 19,
             Datum::Jsonb(_) => 20,
-            Datum::Null => 21,
+            Datum::Enum(_) => 21,
+            Datum::Null => 22,
         }
     }
 
@@ -196,6 +201,7 @@ impl Datum {
             Datum::Uuid(value) => value.hash(state),
             Datum::Bytea(value) => value.hash(state),
             Datum::Oid(value) => value.hash(state),
+            Datum::Enum(value) => value.position.hash(state),
             Datum::Array(value) => {
                 for element in value.elements() {
                     element.hash_value(state);

@@ -1,5 +1,12 @@
 //! Which type: oid and typmod, as `pg_type` and the wire have them.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use parking_lot::Mutex;
+
+use crate::enums::EnumType;
+
 /// Declared precision and scale of a `numeric(p, s)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct NumericMod {
@@ -157,6 +164,8 @@ pub enum SqlType {
     OidVector,
     /// An array of values of this type, which has no modifier
     Array(&'static SqlType),
+    /// An enumerated type
+    Enum(&'static EnumType),
     /// `record`: a row whose fields its value knows
     Record,
     /// A literal whose type is not known yet
@@ -251,6 +260,15 @@ fn array_row(element: SqlType) -> Option<&'static ArrayRow> {
     ARRAYS.iter().find(|row| row.0.oid() == oid)
 }
 
+/// An enumerated type as the element type of its arrays: one for each definition, which lives as
+/// long.
+fn kept_enum(ty: &'static EnumType) -> &'static SqlType {
+    static KEPT: LazyLock<Mutex<HashMap<u32, &'static SqlType>>> = LazyLock::new(Mutex::default);
+    let mut kept = KEPT.lock();
+    kept.entry(ty.number())
+        .or_insert_with(|| Box::leak(Box::new(SqlType::Enum(ty))))
+}
+
 impl SqlType {
     /// `text[]`
     pub const TEXT_ARRAY: SqlType = SqlType::Array(&SqlType::Text);
@@ -259,6 +277,7 @@ impl SqlType {
     pub fn array_of(self) -> Option<SqlType> {
         match self {
             SqlType::Array(_) => None,
+            SqlType::Enum(ty) => Some(SqlType::Array(kept_enum(ty))),
             element => array_row(element).map(|row| SqlType::Array(&row.0)),
         }
     }
@@ -269,6 +288,15 @@ impl SqlType {
             SqlType::Array(element) => Some(*element),
             SqlType::Int2Vector => Some(SqlType::Int2),
             SqlType::OidVector => Some(SqlType::Oid),
+            _ => None,
+        }
+    }
+
+    /// The enumerated type that this is, or whose arrays this is of.
+    pub fn enumerated(self) -> Option<&'static EnumType> {
+        match self {
+            SqlType::Enum(of) => Some(of),
+            SqlType::Array(SqlType::Enum(of)) => Some(*of),
             _ => None,
         }
     }
@@ -317,7 +345,9 @@ impl SqlType {
             SqlType::Float4 => 700,
             SqlType::Float8 => 701,
             SqlType::Unknown => 705,
+            SqlType::Array(SqlType::Enum(ty)) => ty.array_oid(),
             SqlType::Array(element) => array_row(*element).map_or(0, |row| row.1),
+            SqlType::Enum(ty) => ty.oid(),
             SqlType::Record => 2249,
             SqlType::Char(_) => 1042,
             SqlType::Varchar(_) => 1043,
@@ -416,7 +446,7 @@ impl SqlType {
         match self {
             SqlType::Bool | SqlType::InternalChar => 1,
             SqlType::Int2 => 2,
-            SqlType::Int4 | SqlType::Float4 | SqlType::Date | SqlType::Void => 4,
+            SqlType::Int4 | SqlType::Float4 | SqlType::Date | SqlType::Void | SqlType::Enum(_) => 4,
             _ if self.is_oid() => 4,
             SqlType::Int8
             | SqlType::Float8
@@ -467,7 +497,9 @@ impl SqlType {
             SqlType::Regrole => "regrole",
             SqlType::Int2Vector => "int2vector",
             SqlType::OidVector => "oidvector",
+            SqlType::Array(SqlType::Enum(ty)) => ty.array_name(),
             SqlType::Array(element) => array_row(*element).map_or("anyarray", |row| row.2),
+            SqlType::Enum(ty) => ty.name(),
             SqlType::Record => "record",
             SqlType::Unknown => "unknown",
             SqlType::Void => "void",
@@ -490,6 +522,7 @@ impl SqlType {
             SqlType::Timestamp(_) => "timestamp",
             SqlType::Timestamptz(_) => "timestamptz",
             SqlType::InternalChar => "char",
+            SqlType::Array(SqlType::Enum(ty)) => ty.array_name(),
             SqlType::Array(element) => array_row(*element).map_or("anyarray", |row| row.3),
             other => other.base_name(),
         }

@@ -10,6 +10,7 @@ mod cast;
 mod context;
 mod datetime;
 mod datum;
+pub mod enums;
 mod error;
 mod fields;
 mod format;

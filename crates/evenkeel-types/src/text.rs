@@ -56,6 +56,7 @@ impl Datum {
                 Datum::Timestamptz(datetime::round_seconds(micros, digits))
             }
             SqlType::Uuid => Datum::Uuid(parse_uuid(text)?),
+            SqlType::Enum(ty) => Datum::Enum(ty.value(text)?),
             SqlType::Bytea => Datum::Bytea(parse_bytea(text)?),
             SqlType::Json => {
                 json::check_json(without_zero(text)?)?;
@@ -103,6 +104,7 @@ impl Datum {
             Datum::Text(value) => write_string(value, ty, out),
             Datum::Char(value) => out.put_slice(value.as_bytes()),
             Datum::Uuid(value) => out.put_slice(&uuid_text(value)),
+            Datum::Enum(value) => out.put_slice(value.text().as_bytes()),
             Datum::Bytea(value) => match cx.bytea_output {
                 ByteaOutput::Hex => put_hex(value, out),
                 ByteaOutput::Escape => put_escaped(value, out),

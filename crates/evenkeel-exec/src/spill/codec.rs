@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use evenkeel_types::enums::{EnumType, EnumValue};
 use evenkeel_types::{
     ArrayValue, Datum, Dimension, Interval, Jsonb, Numeric, NumericSign, RecordValue, SqlState,
     SqlType, TimeTz,
@@ -88,8 +89,9 @@ fn put(value: &Datum, out: &mut Vec<u8>) {
             out.push(18);
             out.extend_from_slice(&(v.fields().len() as u32).to_le_bytes());
             for (ty, field) in v.types().iter().zip(v.fields()) {
-                out.extend_from_slice(&ty.oid().to_le_bytes());
-                out.extend_from_slice(&ty.typmod().to_le_bytes());
+                let (oid, modifier) = type_words(*ty);
+                out.extend_from_slice(&oid.to_le_bytes());
+                out.extend_from_slice(&modifier.to_le_bytes());
                 put(field, out);
             }
             out.extend_from_slice(&(v.names().len() as u32).to_le_bytes());
@@ -97,10 +99,37 @@ fn put(value: &Datum, out: &mut Vec<u8>) {
                 put_bytes(name.as_bytes(), out);
             }
         }
+        Datum::Enum(v) => {
+            put_tagged(22, &v.ty.number().to_le_bytes(), out);
+            out.extend_from_slice(&v.position.to_le_bytes());
+        }
         Datum::Jsonb(v) => {
             out.push(21);
             put_bytes(v.bytes(), out);
         }
+    }
+}
+
+/// In the place of an oid: the modifier is the number of an enumerated type, or of the type of its
+/// arrays.
+const ENUM: u32 = 0;
+const ENUM_ARRAY: u32 = 1;
+
+/// A type in two words.
+fn type_words(ty: SqlType) -> (u32, i32) {
+    match ty {
+        SqlType::Enum(of) => (ENUM, of.number().cast_signed()),
+        SqlType::Array(SqlType::Enum(of)) => (ENUM_ARRAY, of.number().cast_signed()),
+        other => (other.oid(), other.typmod()),
+    }
+}
+
+fn type_of(oid: u32, modifier: i32) -> Option<SqlType> {
+    let defined = || EnumType::numbered(modifier.cast_unsigned());
+    match oid {
+        ENUM => defined().map(SqlType::Enum),
+        ENUM_ARRAY => defined().and_then(|of| SqlType::Enum(of).array_of()),
+        oid => SqlType::from_oid(oid, modifier),
     }
 }
 
@@ -187,8 +216,8 @@ impl<'a> Reader<'a> {
         let (mut types, mut fields) = (Vec::new(), Vec::new());
         for _ in 0..count {
             let oid = u32::from_le_bytes(self.array()?);
-            let typmod = i32::from_le_bytes(self.array()?);
-            types.push(SqlType::from_oid(oid, typmod).ok_or_else(damaged)?);
+            let modifier = i32::from_le_bytes(self.array()?);
+            types.push(type_of(oid, modifier).ok_or_else(damaged)?);
             fields.push(self.nested(depth + 1)?);
         }
         let names = u32::from_le_bytes(self.array()?);
@@ -229,6 +258,13 @@ impl<'a> Reader<'a> {
                 micros: i64::from_le_bytes(self.array()?),
                 west: i32::from_le_bytes(self.array()?),
             }),
+            22 => {
+                let number = u32::from_le_bytes(self.array()?);
+                Datum::Enum(EnumValue {
+                    ty: EnumType::numbered(number).ok_or_else(damaged)?,
+                    position: i64::from_le_bytes(self.array()?),
+                })
+            }
             21 => Datum::Jsonb(Jsonb::from_bytes(self.long()?.into())),
             _ => return Err(damaged()),
         })

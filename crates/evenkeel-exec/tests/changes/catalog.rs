@@ -62,6 +62,10 @@ impl Catalog for Tables {
         Ok(tables.get(name).map(|(relation, ..)| Arc::clone(relation)))
     }
 
+    fn type_named(&self, _: Option<&str>, _: &str, _: Option<&str>) -> Option<SqlType> {
+        None
+    }
+
     fn schema_exists(&self, schema: &str) -> bool {
         schema == "public"
     }

@@ -95,6 +95,10 @@ impl Catalog for Names {
             .cloned())
     }
 
+    fn type_named(&self, _: Option<&str>, _: &str, _: Option<&str>) -> Option<SqlType> {
+        None
+    }
+
     fn schema_exists(&self, schema: &str) -> bool {
         schema == "queries"
     }

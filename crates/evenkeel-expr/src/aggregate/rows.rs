@@ -150,7 +150,7 @@ pub(super) static SPREADS: [Proc; 36] = spreads! {
     "stddev", STDDEV_SAMP: 2154 2155 2156 2157 2158 2159;
 };
 
-pub(super) static PLAIN: [Proc; 81] = [
+pub(super) static PLAIN: [Proc; 83] = [
     aggregate(2803, "count", &[], INT8, |_| Box::new(CountRows::default())),
     aggregate(2147, "count", &[ArgType::Any], INT8, |_| {
         Box::new(Count::default())
@@ -270,6 +270,8 @@ pub(super) static PLAIN: [Proc; 81] = [
     min(6396, &[BYTEA]),
     max(2050, &[ANY_ARRAY]),
     min(2051, &[ANY_ARRAY]),
+    max(3526, &[ArgType::AnyEnum]),
+    min(3527, &[ArgType::AnyEnum]),
     max(6373, &[ArgType::Record]),
     min(6374, &[ArgType::Record]),
     aggregate(

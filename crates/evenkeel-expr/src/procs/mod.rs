@@ -6,6 +6,7 @@ mod bits;
 mod casts;
 mod comparisons;
 mod datetime;
+mod enums;
 mod evenkeel;
 mod formatting;
 mod json;
@@ -117,6 +118,7 @@ static TABLES: &[&[Proc]] = &[
     casts::ROWS,
     comparisons::ROWS,
     datetime::ROWS,
+    enums::ROWS,
     formatting::ROWS,
     json::ROWS,
     numbers::ROWS,

@@ -45,4 +45,5 @@ pub const ANYCOMPATIBLE: ArgType = ArgType::AnyCompatible;
 pub const ANYCOMPATIBLEARRAY: ArgType = ArgType::AnyCompatibleArray;
 pub const ANYELEMENT: ArgType = ArgType::AnyElement;
 pub const ANYARRAY: ArgType = ArgType::AnyArray;
+pub const ANYENUM: ArgType = ArgType::AnyEnum;
 pub const ANYNONARRAY: ArgType = ArgType::AnyNonArray;

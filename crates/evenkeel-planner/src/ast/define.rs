@@ -55,6 +55,15 @@ pub enum Define {
         /// The change.
         change: SchemaChange,
     },
+    /// `CREATE TYPE … AS ENUM`
+    CreateEnum {
+        /// Its name.
+        name: QualifiedName,
+        /// Its labels in their order.
+        labels: Vec<String>,
+    },
+    /// `ALTER TYPE`
+    AlterType(AlterType),
     /// `CREATE EXTENSION`
     CreateExtension {
         /// Its name.
@@ -109,6 +118,8 @@ pub enum Commented {
     Database(Name),
     /// `EXTENSION`
     Extension(Name),
+    /// `TYPE`
+    Type(QualifiedName),
 }
 
 /// A kind of relation that a command names.
@@ -248,6 +259,55 @@ pub enum ViewChange {
     Owner(Role),
     /// One that is not built.
     Unbuilt(&'static str),
+}
+
+/// `ALTER TYPE`
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlterType {
+    /// Its name.
+    pub name: QualifiedName,
+    /// The change.
+    pub change: TypeChange,
+}
+
+/// A change of a type.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TypeChange {
+    /// `ADD VALUE`
+    AddValue {
+        /// The label.
+        label: String,
+        /// `IF NOT EXISTS`
+        if_not_exists: bool,
+        /// `BEFORE`, `AFTER`
+        place: NewLabelPlace,
+    },
+    /// `RENAME VALUE`
+    RenameValue {
+        /// The label as it is.
+        from: String,
+        /// The label as it shall be.
+        to: String,
+    },
+    /// `RENAME TO`
+    Rename(Name),
+    /// `SET SCHEMA`
+    SetSchema(Name),
+    /// `OWNER TO`
+    Owner(Role),
+    /// One that is not built: its name.
+    Unbuilt(&'static str),
+}
+
+/// The place of a new label among the others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NewLabelPlace {
+    /// Behind all others.
+    Last,
+    /// Right before another.
+    Before(String),
+    /// Right behind another.
+    After(String),
 }
 
 /// A part of a table's definition.
@@ -644,6 +704,8 @@ pub enum DropKind {
     Extension,
     /// `VIEW`
     View,
+    /// `TYPE`
+    Type,
 }
 
 /// `DROP`

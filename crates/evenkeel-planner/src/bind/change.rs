@@ -347,7 +347,7 @@ impl Binder<'_> {
         };
         let parsed = parser::parse_expr(text)?;
         self.scopes.push(Scope::default());
-        let bound = self.bind_expr(&parsed);
+        let bound = self.of_kept(relation, |binder| binder.bind_expr(&parsed));
         self.scopes.pop();
         let value = self.coerce_to_target(bound?, column.ty, CastContext::Assignment, Pos::NONE)?;
         value.map(Some).ok_or_else(broken)

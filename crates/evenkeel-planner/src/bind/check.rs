@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::Binder;
 use super::params::Params;
 use super::returning::entry_of;
 use super::scope::{EntryInfo, Place};
 use super::walk::{self, Enter};
+use super::{Binder, Home};
 use crate::ast;
 use crate::bound::{Expr, ExprKind};
 use crate::catalog::Catalog;
@@ -38,12 +38,12 @@ pub fn bind_check(
     catalog: &dyn Catalog,
     session: &dyn Session,
 ) -> PlanResult<BoundCheck> {
-    let bound = bind_over(written, relation, catalog, session)?;
+    let bound = bind_over(written, relation, Origin::Written, (catalog, session))?;
     let columns = columns_of(&bound, relation, "a CHECK constraint on")?;
     let text = deparse::over(relation, &bound, false);
     // The text is stored: it must mean what was written.
     let again = parser::parse_expr(&text)
-        .and_then(|written| bind_over(&written, relation, catalog, session));
+        .and_then(|written| bind_over(&written, relation, Origin::Kept, (catalog, session)));
     if !again.is_ok_and(|again| deparse::over(relation, &again, false) == text) {
         let message = "a CHECK constraint with this expression is not supported";
         return Err(PlanError::unsupported(message).at(written.at));
@@ -68,7 +68,7 @@ pub fn rename_check(
     session: &dyn Session,
 ) -> PlanResult<BoundCheck> {
     let written = parser::parse_expr(text)?;
-    let bound = bind_over(&written, relation, catalog, session)?;
+    let bound = bind_over(&written, relation, Origin::Kept, (catalog, session))?;
     Ok(BoundCheck {
         text: deparse::over(renamed, &bound, false),
         pretty: deparse::over(renamed, &bound, true),
@@ -76,14 +76,26 @@ pub fn rename_check(
     })
 }
 
+/// Where an expression comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// A command.
+    Written,
+    /// The catalog, which keeps it for its table: the types that it names may be off the path.
+    Kept,
+}
+
 /// A binder of expressions over a row of a table, which is the entry of its range table that the
 /// answer names.
 pub(super) fn row_binder<'a>(
     relation: &Arc<Relation>,
-    catalog: &'a dyn Catalog,
-    session: &'a dyn Session,
+    origin: Origin,
+    (catalog, session): (&'a dyn Catalog, &'a dyn Session),
 ) -> (Binder<'a>, usize) {
     let mut binder = Binder::new(catalog, session, Params::new(&[]));
+    if origin == Origin::Kept {
+        binder.home = Some(Home::of(relation));
+    }
     let info = EntryInfo {
         aliased: false,
         relation: Some((Arc::clone(&relation.name), relation.oid)),
@@ -97,10 +109,10 @@ pub(super) fn row_binder<'a>(
 fn bind_over(
     written: &ast::Expr,
     relation: &Arc<Relation>,
-    catalog: &dyn Catalog,
-    session: &dyn Session,
+    origin: Origin,
+    names: (&dyn Catalog, &dyn Session),
 ) -> PlanResult<Expr> {
-    let (mut binder, rel) = row_binder(relation, catalog, session);
+    let (mut binder, rel) = row_binder(relation, origin, names);
     let bound = binder.bind_check_condition(written, relation, rel)?;
     binder.refuse_parameters()?;
     Ok(bound)
@@ -138,7 +150,9 @@ impl Binder<'_> {
         let mut bound = Vec::with_capacity(relation.checks.len());
         for check in &relation.checks {
             let written = parser::parse_expr(&check.text)?;
-            let condition = self.bind_check_condition(&written, relation, rel)?;
+            let condition = self.of_kept(relation, |binder| {
+                binder.bind_check_condition(&written, relation, rel)
+            })?;
             bound.push((Arc::clone(&check.name), condition));
         }
         Ok(bound)

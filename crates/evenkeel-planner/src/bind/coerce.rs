@@ -120,6 +120,7 @@ impl Binder<'_> {
             },
             other => other,
         };
+        self.note_value(&value, target, at);
         Ok(Expr {
             kind: ExprKind::Const(value),
             ty: target,

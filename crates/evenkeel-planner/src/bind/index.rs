@@ -8,7 +8,7 @@ use evenkeel_expr::program::Program;
 use evenkeel_types::{SqlState, SqlType};
 
 use super::Binder;
-use super::check::{columns_of, row_binder};
+use super::check::{Origin, columns_of, row_binder};
 use super::from::item_of;
 use super::scope::Place;
 use super::targets::given_name;
@@ -91,17 +91,22 @@ pub fn rename_index_expr(
         false => Place::IndexExpression,
     };
     let written = parser::parse_expr(text)?;
-    let bound = bind_over(&written, place, relation, (catalog, session))?;
+    let bound = bind_over(
+        &written,
+        (place, Origin::Kept),
+        relation,
+        (catalog, session),
+    )?;
     Ok(deparse::over(renamed, &bound, false))
 }
 
 fn bind_over(
     written: &ast::Expr,
-    place: Place,
+    (place, origin): (Place, Origin),
     relation: &Arc<Relation>,
     (catalog, session): (&dyn Catalog, &dyn Session),
 ) -> PlanResult<Expr> {
-    let (mut binder, rel) = row_binder(relation, catalog, session);
+    let (mut binder, rel) = row_binder(relation, origin, (catalog, session));
     let bound = binder.bind_of_index(written, place, relation, rel)?;
     binder.refuse_parameters()?;
     Ok(bound)
@@ -117,8 +122,10 @@ fn bind_stored(
         Place::IndexPredicate => ("an index predicate", "predicate"),
         _ => ("an index expression", "expression"),
     };
-    let bind = |written: &ast::Expr| bind_over(written, place, relation, (catalog, session));
-    let bound = bind(written)?;
+    let bind = |written: &ast::Expr, origin: Origin| {
+        bind_over(written, (place, origin), relation, (catalog, session))
+    };
+    let bound = bind(written, Origin::Written)?;
     if changes(&bound) {
         let message = format!("functions in index {marked} must be marked IMMUTABLE");
         return Err(PlanError::new(SqlState::INVALID_OBJECT_DEFINITION, message));
@@ -126,7 +133,7 @@ fn bind_stored(
     let columns = columns_of(&bound, relation, &format!("{words} on"))?;
     let text = deparse::over(relation, &bound, false);
     // The text is stored: it must mean what was written.
-    let again = parser::parse_expr(&text).and_then(|written| bind(&written));
+    let again = parser::parse_expr(&text).and_then(|written| bind(&written, Origin::Kept));
     if !again.is_ok_and(|again| deparse::over(relation, &again, false) == text) {
         let message = format!("{words} of this form is not supported");
         return Err(PlanError::unsupported(message).at(written.at));
@@ -184,6 +191,10 @@ fn is_steady_cast(from: SqlType, to: SqlType) -> bool {
     };
     if from.oid() == to.oid() {
         return true;
+    }
+    // A label may get another text.
+    if from.enumerated().is_some() || to.enumerated().is_some() {
+        return false;
     }
     match (temporal(from), temporal(to)) {
         (true, true) => !zoned(from) && !zoned(to),
@@ -247,19 +258,19 @@ impl Binder<'_> {
         rel: usize,
         (number, index): (usize, &Index),
     ) -> PlanResult<IndexExprs> {
+        let mut kept = |text: &str, place| {
+            let written = parser::parse_expr(text)?;
+            self.of_kept(relation, |binder| {
+                binder.bind_of_index(&written, place, relation, rel)
+            })
+        };
         let mut expressions = Vec::with_capacity(index.expressions.len());
         for expression in &index.expressions {
-            let written = parser::parse_expr(&expression.text)?;
-            let bound = self.bind_of_index(&written, Place::IndexExpression, relation, rel)?;
-            expressions.push(bound);
+            expressions.push(kept(&expression.text, Place::IndexExpression)?);
         }
-        let predicate = match &index.predicate {
-            Some(text) => {
-                let written = parser::parse_expr(text)?;
-                Some(self.bind_of_index(&written, Place::IndexPredicate, relation, rel)?)
-            }
-            None => None,
-        };
+        let predicate = index.predicate.as_ref();
+        let predicate = predicate.map(|text| kept(text, Place::IndexPredicate));
+        let predicate = predicate.transpose()?;
         Ok(IndexExprs {
             index: number,
             expressions,

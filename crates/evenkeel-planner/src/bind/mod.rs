@@ -25,6 +25,7 @@ mod join;
 mod json;
 mod lists;
 mod locking;
+mod mentions;
 mod merge;
 mod missing;
 mod named;
@@ -60,12 +61,14 @@ use crate::ast::Statement;
 use crate::bound::{Bound, BoundStatement};
 use crate::catalog::Catalog;
 use crate::error::{PlanError, PlanResult};
+use crate::relation::Relation;
 use params::Params;
 use scope::Scope;
 
 pub use assigned::{AssignedTo, bind_assigned};
 pub use check::{BoundCheck, bind_check, rename_check};
 pub use index::{BoundIndexExpr, bind_index_expression, bind_index_predicate, rename_index_expr};
+pub use mentions::{MentionKind, TypeMention, type_mentions};
 pub use row_value::{BoundRowValue, RowValue, bind_row_value, rename_generated};
 pub use type_name::type_of;
 pub use view::{BoundView, Reference, bind_view};
@@ -89,6 +92,29 @@ struct Binder<'a> {
     begun: u32,
     /// The relations that names stand for, where somebody asks.
     references: Option<Vec<Reference>>,
+    /// The places of the text that hang on types, where somebody asks.
+    mentions: Option<Vec<TypeMention>>,
+    /// The relation whose kept text is being bound.
+    home: Option<Home>,
+}
+
+/// Where the types that a kept text names are looked for first.
+struct Home {
+    /// The types of the relation's columns that were created.
+    types: Vec<SqlType>,
+    /// The relation's schema.
+    schema: Arc<str>,
+}
+
+impl Home {
+    fn of(relation: &Relation) -> Home {
+        let types = relation.columns.iter().map(|column| column.ty);
+        let types = types.map(|ty| ty.element().unwrap_or(ty));
+        Home {
+            types: types.filter(|ty| ty.enumerated().is_some()).collect(),
+            schema: Arc::clone(&relation.schema),
+        }
+    }
 }
 
 /// Binds a statement. `given_params` are the types that the client declared for parameters; those
@@ -152,11 +178,25 @@ impl<'a> Binder<'a> {
             depth: 0,
             begun: 0,
             references: None,
+            mentions: None,
+            home: None,
         }
     }
 }
 
 impl Binder<'_> {
+    /// Binds a text that the catalog keeps for a relation: the types that it names may be off the
+    /// session's path.
+    fn of_kept<T>(&mut self, relation: &Relation, bind: impl FnOnce(&mut Self) -> T) -> T {
+        let before = self.home.replace(Home::of(relation));
+        // Places in it are none of the text that is bound.
+        let mentions = self.mentions.take();
+        let bound = bind(self);
+        self.mentions = mentions;
+        self.home = before;
+        bound
+    }
+
     /// Runs `f` one level deeper, with enough stack for it.
     fn deeper<T>(&mut self, f: impl FnOnce(&mut Self) -> PlanResult<T>) -> PlanResult<T> {
         if self.depth >= MAX_DEPTH {

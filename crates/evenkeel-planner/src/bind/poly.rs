@@ -30,6 +30,8 @@ struct Family {
     mentioned: bool,
     /// Whether the element type must be none of arrays.
     plain: bool,
+    /// Whether the element type must be an enumerated one.
+    labelled: bool,
 }
 
 impl Family {
@@ -40,6 +42,11 @@ impl Family {
                     "type matched to anynonarray is an array type: {}",
                     types::name(array)
                 );
+                Err(mismatch(message))
+            }
+            other if self.labelled && !matches!(other, Some(SqlType::Enum(_))) => {
+                let name = other.map_or("unknown", types::name);
+                let message = format!("type matched to anyenum is not an enum type: {name}");
                 Err(mismatch(message))
             }
             _ => Ok(()),
@@ -73,7 +80,7 @@ pub(super) fn resolve(
             ArgType::Is(ty) => Some(ty),
             ArgType::Record => Some(SqlType::Record),
             ArgType::Any => None,
-            ArgType::AnyElement | ArgType::AnyNonArray => element,
+            ArgType::AnyElement | ArgType::AnyNonArray | ArgType::AnyEnum => element,
             ArgType::AnyArray => element.map(array_type).transpose()?,
             ArgType::AnyCompatible => common,
             ArgType::AnyCompatibleArray => common.map(array_type).transpose()?,
@@ -104,16 +111,19 @@ fn mismatch(message: String) -> PlanError {
     PlanError::new(SqlState::DATATYPE_MISMATCH, message)
 }
 
-/// The element type of `anyelement`, `anyarray` and `anynonarray`, which must agree.
+/// The element type of `anyelement`, `anyarray`, `anynonarray` and `anyenum`, which must agree.
 fn exact_family(sources: &[SqlType], targets: &[ArgType]) -> PlanResult<Family> {
     let mut family = Family::default();
     for (source, target) in sources.iter().zip(targets) {
         let (slot, word) = match target {
-            ArgType::AnyElement | ArgType::AnyNonArray => (&mut family.element, "anyelement"),
+            ArgType::AnyElement | ArgType::AnyNonArray | ArgType::AnyEnum => {
+                (&mut family.element, "anyelement")
+            }
             ArgType::AnyArray => (&mut family.array, "anyarray"),
             _ => continue,
         };
         family.plain |= *target == ArgType::AnyNonArray;
+        family.labelled |= *target == ArgType::AnyEnum;
         family.mentioned = true;
         if *source == SqlType::Unknown {
             continue;

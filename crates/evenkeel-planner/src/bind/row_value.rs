@@ -7,7 +7,7 @@ use evenkeel_expr::call::Session;
 use evenkeel_expr::proc::{CastContext, Volatility};
 use evenkeel_types::{SqlState, SqlType};
 
-use super::check::{columns_of, row_binder};
+use super::check::{Origin, columns_of, row_binder};
 use super::from::item_of;
 use super::scope::Place;
 use super::walk::{self, Enter};
@@ -102,13 +102,13 @@ pub fn bind_row_value(
     relation: &Arc<Relation>,
     (catalog, session): (&dyn Catalog, &dyn Session),
 ) -> PlanResult<BoundRowValue> {
-    let expr = |written: &ast::Expr| -> PlanResult<_> {
-        let (mut binder, rel) = row_binder(relation, catalog, session);
+    let expr = |written: &ast::Expr, origin: Origin| -> PlanResult<_> {
+        let (mut binder, rel) = row_binder(relation, origin, (catalog, session));
         let expr = binder.bind_over_row(written, relation, rel, value.place())?;
         binder.refuse_parameters()?;
         Ok((expr, binder, rel))
     };
-    let (bound, mut binder, rel) = expr(written)?;
+    let (bound, mut binder, rel) = expr(written, Origin::Written)?;
     let columns = match value {
         RowValue::Generated(_) => {
             let columns = columns_of(&bound, relation, "a generated column over")?;
@@ -122,7 +122,8 @@ pub fn bind_row_value(
     let pretty = deparse::over(relation, &bound, true);
     if let RowValue::Generated(_) = value {
         // The text is stored: it must mean what was written.
-        let again = parser::parse_expr(&text).and_then(|written| Ok(expr(&written)?.0));
+        let again = parser::parse_expr(&text);
+        let again = again.and_then(|written| Ok(expr(&written, Origin::Kept)?.0));
         if !again.is_ok_and(|again| deparse::over(relation, &again, false) == text) {
             let message = "a generated column with this expression is not supported";
             return Err(PlanError::unsupported(message).at(written.at));
@@ -168,7 +169,7 @@ pub fn rename_generated(
     catalog: &dyn Catalog,
     session: &dyn Session,
 ) -> PlanResult<(String, String)> {
-    let (mut binder, rel) = row_binder(relation, catalog, session);
+    let (mut binder, rel) = row_binder(relation, Origin::Kept, (catalog, session));
     let bound = binder.bind_over_row(written, relation, rel, Place::Generated)?;
     let text = deparse::over(renamed, &bound, false);
     Ok((text, deparse::over(renamed, &bound, true)))
@@ -223,7 +224,9 @@ impl Binder<'_> {
                 continue;
             };
             let written = parser::parse_expr(text)?;
-            let value = self.bind_over_row(&written, relation, rel, Place::Generated)?;
+            let value = self.of_kept(relation, |binder| {
+                binder.bind_over_row(&written, relation, rel, Place::Generated)
+            })?;
             let from = value.ty;
             let context = CastContext::Assignment;
             let value = self.coerce_to_target(value, column.ty, context, Pos::NONE)?;

@@ -2,8 +2,9 @@
 
 use evenkeel_types::{IntervalMod, MAX_CHAR_LENGTH, NumericMod, SqlState, SqlType};
 
-use super::Binder;
+use super::{Binder, Home};
 use crate::ast::{self, ExprKind, Literal, Pos, TypeName};
+use crate::catalog::Catalog;
 use crate::error::{PlanError, PlanResult};
 
 /// The type of a name of `pg_type`, without modifier.
@@ -123,8 +124,18 @@ fn numeric(given: &[i64], at: Pos) -> PlanResult<NumericMod> {
 
 impl Binder<'_> {
     /// The type that a name means.
-    pub(super) fn bind_type(&self, ty: &TypeName) -> PlanResult<SqlType> {
-        type_of(ty, &|schema| self.catalog.schema_exists(schema))
+    pub(super) fn bind_type(&mut self, ty: &TypeName) -> PlanResult<SqlType> {
+        let named = type_named(ty, self.catalog, self.home.as_ref())?;
+        self.note_type(ty, named);
+        Ok(named)
+    }
+}
+
+impl Home {
+    /// The type of a column, or of the elements of one, by name.
+    fn named(&self, name: &str) -> Option<SqlType> {
+        let called = |ty: &&SqlType| ty.enumerated().is_some_and(|of| of.is_called(name));
+        self.types.iter().find(called).copied()
     }
 }
 
@@ -132,7 +143,12 @@ impl Binder<'_> {
 ///
 /// # Errors
 /// 42704 for a name that is none; those of its modifiers.
-pub fn type_of(ty: &TypeName, schema_exists: &dyn Fn(&str) -> bool) -> PlanResult<SqlType> {
+pub fn type_of(ty: &TypeName, types: &dyn Catalog) -> PlanResult<SqlType> {
+    type_named(ty, types, None)
+}
+
+/// As [`type_of`], in a text that is kept for a relation.
+fn type_named(ty: &TypeName, types: &dyn Catalog, home: Option<&Home>) -> PlanResult<SqlType> {
     let at = ty.at;
     let undefined = |name: String| {
         let message = format!("type \"{name}\" does not exist");
@@ -149,13 +165,18 @@ pub fn type_of(ty: &TypeName, schema_exists: &dyn Fn(&str) -> bool) -> PlanResul
         let message = "SETOF is not supported here";
         return Err(PlanError::unsupported(message).at(at));
     }
+    let name = ty.name.last();
     let named = match ty.name.schema() {
-        None | Some("pg_catalog") => by_name(ty.name.last()),
+        // The built-in ones come first, as `pg_catalog` does on the path.
+        None => by_name(name)
+            .or_else(|| home.and_then(|home| home.named(name)))
+            .or_else(|| types.type_named(None, name, home.map(|home| &*home.schema))),
+        Some("pg_catalog") => by_name(name),
         Some(schema) => {
-            if !schema_exists(schema) {
+            if !types.schema_exists(schema) {
                 return Err(super::names::no_schema(schema, at));
             }
-            None
+            types.type_named(Some(schema), name, None)
         }
     };
     let Some(named) = named else {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use evenkeel_expr::call::Session;
 
 use super::Binder;
+use super::mentions::TypeMention;
 use super::params::Params;
 use super::query::Unknowns;
 use super::walk::{self, Enter};
@@ -39,6 +40,8 @@ pub struct BoundView {
     pub query: Arc<Query>,
     /// The names in it that stand for relations, in the order of the text.
     pub references: Vec<Reference>,
+    /// The places in it that hang on types.
+    pub mentions: Vec<TypeMention>,
 }
 
 impl BoundView {
@@ -66,13 +69,16 @@ pub fn bind_view(
 ) -> PlanResult<BoundView> {
     let mut binder = Binder::new(catalog, session, Params::new(&[]));
     binder.references = Some(Vec::new());
+    binder.mentions = Some(Vec::new());
     let query = binder.bind_query(query, Unknowns::Text)?;
     binder.refuse_parameters()?;
+    let mentions = binder.take_mentions();
     let mut references = binder.references.unwrap_or_default();
     references.sort_by_key(|reference| reference.start);
     Ok(BoundView {
         query: Arc::new(query),
         references,
+        mentions,
     })
 }
 

@@ -27,7 +27,8 @@ impl Parser<'_> {
             | Kw::Column
             | Kw::Schema
             | Kw::Database
-            | Kw::Extension => true,
+            | Kw::Extension
+            | Kw::Type => true,
             _ => false,
         }
     }
@@ -60,6 +61,10 @@ impl Parser<'_> {
             Tok::Key(Kw::Extension) => {
                 self.bump();
                 Commented::Extension(self.col_id()?)
+            }
+            Tok::Key(Kw::Type) => {
+                self.bump();
+                Commented::Type(self.any_name()?)
             }
             _ => return Err(self.unexpected()),
         };

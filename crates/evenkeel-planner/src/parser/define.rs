@@ -23,13 +23,11 @@ impl Parser<'_> {
                 self.truncate().map(Some)
             }
             (Kw::Alter, Tok::Key(Kw::Table)) if self.peek_at(2) != Tok::Key(Kw::All) => {
-                self.bump();
-                self.bump();
+                self.skip(2);
                 self.alter_table().map(Some)
             }
             (Kw::Alter, Tok::Key(Kw::Index)) if self.is_index_renamed() => {
-                self.bump();
-                self.bump();
+                self.skip(2);
                 let if_exists = self.if_exists();
                 let name = self.qualified_name()?;
                 self.rename(DropKind::Index, name, if_exists).map(Some)
@@ -37,7 +35,13 @@ impl Parser<'_> {
             (
                 Kw::Drop,
                 Tok::Key(
-                    Kw::Table | Kw::Index | Kw::Sequence | Kw::Schema | Kw::Extension | Kw::View,
+                    Kw::Table
+                    | Kw::Index
+                    | Kw::Sequence
+                    | Kw::Schema
+                    | Kw::Extension
+                    | Kw::View
+                    | Kw::Type,
                 ),
             ) => {
                 self.bump();
@@ -48,13 +52,17 @@ impl Parser<'_> {
                 self.create_index().map(Some)
             }
             (Kw::Alter, Tok::Key(Kw::Sequence)) => {
-                self.bump();
-                self.bump();
+                self.skip(2);
                 self.alter_sequence().map(Some)
             }
             (Kw::Alter, Tok::Key(Kw::View)) => {
                 self.skip(2);
                 self.alter_view().map(Some)
+            }
+            (Kw::Create, Tok::Key(Kw::Type)) => self.create_enum_here(),
+            (Kw::Alter, Tok::Key(Kw::Type)) => {
+                self.skip(2);
+                self.alter_type().map(Some)
             }
             (Kw::Create, Tok::Key(Kw::Schema)) => {
                 self.skip(2);
@@ -65,8 +73,7 @@ impl Parser<'_> {
                 self.alter_schema().map(Some)
             }
             (Kw::Create, Tok::Key(Kw::Extension)) => {
-                self.bump();
-                self.bump();
+                self.skip(2);
                 self.create_extension().map(Some)
             }
             (Kw::Create, _) => self.create_relation(),
@@ -369,6 +376,7 @@ impl Parser<'_> {
             Tok::Key(Kw::Sequence) => DropKind::Sequence,
             Tok::Key(Kw::Schema) => DropKind::Schema,
             Tok::Key(Kw::View) => DropKind::View,
+            Tok::Key(Kw::Type) => DropKind::Type,
             _ => DropKind::Extension,
         };
         self.bump();

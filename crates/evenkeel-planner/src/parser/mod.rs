@@ -29,6 +29,7 @@ mod statement;
 mod strings;
 mod table;
 mod token;
+mod type_ddl;
 mod types;
 mod view;
 mod with;

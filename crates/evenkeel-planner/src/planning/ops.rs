@@ -88,7 +88,7 @@ fn operand_types(proc: &Proc, left: &Expr, right: &Expr) -> Option<(SqlType, Sql
     let [a, b] = proc.args else { return None };
     let of = |arg: &ArgType, expr: &Expr| match arg {
         ArgType::Is(ty) => Some(*ty),
-        ArgType::AnyElement | ArgType::AnyArray => Some(expr.ty),
+        ArgType::AnyElement | ArgType::AnyArray | ArgType::AnyEnum => Some(expr.ty),
         _ => None,
     };
     Some((of(a, left)?, of(b, right)?))

@@ -74,6 +74,10 @@ impl Catalog for Tables {
         Ok(found.cloned())
     }
 
+    fn type_named(&self, _: Option<&str>, _: &str, _: Option<&str>) -> Option<SqlType> {
+        None
+    }
+
     fn schema_exists(&self, schema: &str) -> bool {
         ["public", "other", "pg_catalog", "information_schema"].contains(&schema)
     }

@@ -7,8 +7,9 @@ use evenkeel_engine::{FileId, TableLockMode, Transaction};
 
 use super::create::second_primary_key;
 use super::parameters::StorageParameters;
+use super::parts::{TableParts, index_def};
 use super::state::CatalogChange;
-use super::system::{TableParts, index_class_row, index_def, table_row};
+use super::system::{index_class_row, table_row};
 use super::{
     Catalog, ConstraintKind, DdlLog, IndexInfo, NewConstraint, NewNotNull, NotNull, Oid,
     RelationStats, TableInfo,

@@ -6,7 +6,8 @@ use evenkeel_engine::{TableLockMode, Transaction};
 
 use super::NOWHERE;
 use super::not_null::constraint_exists;
-use super::system::{TableParts, check_row};
+use super::parts::TableParts;
+use super::system::check_row;
 use super::{Catalog, CheckInfo, DdlLog, Oid, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 

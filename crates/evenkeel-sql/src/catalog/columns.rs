@@ -9,7 +9,8 @@ use evenkeel_types::row::{MAX_COLUMNS, fixed_width};
 
 use super::create::check_column;
 use super::index_expr::key_type;
-use super::system::{TableParts, attribute_row, dropped_row, table_row};
+use super::parts::TableParts;
+use super::system::{attribute_row, dropped_row, table_row};
 use super::{
     Catalog, CheckInfo, ColumnInfo, ConstraintInfo, DdlLog, DroppedColumn, Generated, IndexInfo,
     LargeInfo, NOWHERE, NewColumn, NewNotNull, NewText, Oid, RelationStats, TableInfo,
@@ -52,6 +53,7 @@ impl Catalog {
         let mode = TableLockMode::AccessExclusive;
         let table = self.lock_table(txn, ddl, table, mode).await?;
         check_column(new)?;
+        self.keep_type(txn, ddl, new.ty).await?;
         let mut parts = TableParts::of(&table);
         let number = parts.columns.len() + parts.dropped.len() + 1;
         let attnum = i16::try_from(number).ok().filter(|_| number <= MAX_COLUMNS);
@@ -177,6 +179,7 @@ impl Catalog {
     ) -> SqlResult<Arc<TableInfo>> {
         let mode = TableLockMode::AccessExclusive;
         let table = self.lock_table(txn, ddl, table, mode).await?;
+        self.keep_type(txn, ddl, new.ty).await?;
         let mut parts = TableParts::of(&table);
         let column = parts.columns.get_mut(at);
         let column = column.ok_or_else(|| SqlError::internal("a column is not there"))?;

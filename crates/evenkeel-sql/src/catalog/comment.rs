@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_engine::{Tid, Transaction};
 
 use super::comment_info::{
-    CLASS, CONSTRAINTS, CommentInfo, EXTENSIONS, NAMESPACES, PLPGSQL, Subject,
+    CLASS, CONSTRAINTS, CommentInfo, EXTENSIONS, NAMESPACES, PLPGSQL, Subject, TYPES,
 };
 use super::fields::Fields;
 use super::state::{CatalogChange, CatalogState};
@@ -58,6 +58,7 @@ impl CatalogState {
             }
             CONSTRAINTS => self.tables().any(|table| has_constraint(table, object)),
             NAMESPACES => self.schema(object).is_some(),
+            TYPES => self.enum_type(object).is_some(),
             EXTENSIONS => object == PLPGSQL || self.extensions().any(|known| known.oid == object),
             _ => true,
         }

@@ -17,6 +17,9 @@ pub const DATABASES: Oid = 1262;
 /// `pg_extension`
 pub const EXTENSIONS: Oid = 3079;
 
+/// `pg_type`
+pub const TYPES: Oid = 1247;
+
 /// The extension that every database has.
 pub const PLPGSQL: Oid = 12_771;
 

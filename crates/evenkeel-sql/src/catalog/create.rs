@@ -7,10 +7,9 @@ use evenkeel_engine::{EngineError, TableLockMode, Transaction, WaitPolicy};
 use super::index::{IndexPlan, join_names, key_column};
 use super::index_expr::{computed, index_key};
 use super::names::{free_name, name_lock};
+use super::parts::{TableParts, index_def};
 use super::state::CatalogChange;
-use super::system::{
-    TableParts, attribute_row, constraint_row, index_class_row, index_def, index_row, table_row,
-};
+use super::system::{attribute_row, constraint_row, index_class_row, index_row, table_row};
 use super::{
     Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
     Generated, IndexInfo, NOWHERE, NewCheck, NewNotNull, Oid, OwnSequence, RelationStats,
@@ -213,20 +212,19 @@ impl Catalog {
         {
             return Ok(None);
         }
+        let types = create.columns.iter().map(|column| column.ty);
+        self.keep_types(txn, ddl, (schema_oid, &create.name), types)
+            .await?;
         let oid = self.new_oid()?;
-        txn.lock_table(
-            u64::from(oid),
-            TableLockMode::AccessExclusive,
-            WaitPolicy::Block,
-        )
-        .await?;
-        let columns = new_columns(create);
+        let mode = TableLockMode::AccessExclusive;
+        txn.lock_table(u64::from(oid), mode, WaitPolicy::Block)
+            .await?;
         let mut parts = TableParts {
             oid,
             name: create.name.as_str().into(),
             schema: create.schema.as_str().into(),
             schema_oid,
-            columns,
+            columns: new_columns(create),
             dropped: Vec::new(),
             indexes: Vec::new(),
             constraints: Vec::new(),

@@ -2,8 +2,8 @@
 
 use evenkeel_engine::{TableLockMode, Transaction};
 
+use super::parts::TableParts;
 use super::state::{CatalogChange, Relation};
-use super::system::TableParts;
 use super::{Catalog, DdlLog, Oid};
 use crate::error::{SqlError, SqlResult, SqlState};
 

@@ -6,7 +6,7 @@ use evenkeel_engine::{TableLockMode, Transaction};
 
 use super::foreign_key_row::foreign_key_row;
 use super::not_null::constraint_exists;
-use super::system::TableParts;
+use super::parts::TableParts;
 use super::{Catalog, DdlLog, ForeignKeyInfo, IndexInfo, Oid, TableInfo};
 use crate::error::{SqlError, SqlResult};
 

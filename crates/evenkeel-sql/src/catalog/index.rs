@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use evenkeel_engine::{TableLockMode, Transaction};
 use evenkeel_planner::bind;
+use evenkeel_planner::catalog::TypesOnly;
 
-use super::index_expr::{IndexExpr, NoNames, key_type, read_expr, row_of};
+use super::index_expr::{IndexExpr, key_type, read_expr, row_of, type_among};
 use super::names::free_name;
-use super::system::TableParts;
+use super::parts::TableParts;
 use super::{Catalog, ColumnInfo, ConstraintKind, DdlLog, IndexInfo, Oid, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState, planner_error};
 use crate::key::{INDEX_SESSION, KeyColumn};
@@ -139,8 +140,9 @@ impl TableParts {
             return Ok(text.to_owned());
         }
         let (old, new) = (Arc::new(row_of(before)), row_of(&self.columns));
+        let names = TypesOnly(|_: Option<&str>, name: &str| type_among(before, name));
         let renamed =
-            bind::rename_index_expr((text, predicate), &old, &new, &NoNames, &*INDEX_SESSION);
+            bind::rename_index_expr((text, predicate), &old, &new, &names, &*INDEX_SESSION);
         renamed.map_err(|error| planner_error(error, text))
     }
 }

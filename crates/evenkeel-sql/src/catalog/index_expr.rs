@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use evenkeel_planner::bind::{self, BoundIndexExpr};
-use evenkeel_planner::bound::Query;
-use evenkeel_planner::catalog::Catalog as PlannerCatalog;
+use evenkeel_planner::catalog::TypesOnly;
+use evenkeel_planner::parser;
 use evenkeel_planner::relation::{Column, Relation, RelationKind, RelationSize};
-use evenkeel_planner::{PlanError, PlanResult, parser};
 
 use super::ColumnInfo;
 use crate::error::{SqlError, SqlResult, SqlState, planner_error};
@@ -57,22 +56,13 @@ impl From<BoundIndexExpr> for IndexExpr {
     }
 }
 
-/// A catalog in which nothing has a name: for expressions that mention their table only.
-pub(super) struct NoNames;
-
-impl PlannerCatalog for NoNames {
-    fn relation(&self, _: Option<&str>, _: &str) -> PlanResult<Option<Arc<Relation>>> {
-        Ok(None)
-    }
-
-    fn schema_exists(&self, _: &str) -> bool {
-        false
-    }
-
-    fn view(&self, relation: &Relation) -> PlanResult<Arc<Query>> {
-        let message = format!("\"{}\" is not a view", relation.name);
-        Err(PlanError::new(SqlState::INTERNAL_ERROR, message))
-    }
+/// The types of a table's columns by name, for expressions that mention their table only.
+pub(super) fn type_among(columns: &[ColumnInfo], name: &str) -> Option<SqlType> {
+    let named = |ty: &SqlType| ty.enumerated().is_some_and(|of| of.is_called(name));
+    let mut types = columns
+        .iter()
+        .map(|column| column.ty.element().unwrap_or(column.ty));
+    types.find(named)
 }
 
 /// An expression of an index, or its predicate, from its text.
@@ -82,12 +72,13 @@ pub(super) fn read_expr(
     predicate: bool,
 ) -> SqlResult<IndexExpr> {
     let relation = Arc::new(row_of(columns));
+    let names = TypesOnly(|_: Option<&str>, name: &str| type_among(columns, name));
     let bind = match predicate {
         true => bind::bind_index_predicate,
         false => bind::bind_index_expression,
     };
     let written = parser::parse_expr(text);
-    let bound = written.and_then(|written| bind(&written, &relation, &NoNames, &*INDEX_SESSION));
+    let bound = written.and_then(|written| bind(&written, &relation, &names, &*INDEX_SESSION));
     bound
         .map(IndexExpr::from)
         .map_err(|error| planner_error(error, text))

@@ -6,7 +6,7 @@ use evenkeel_engine::table::Table;
 use evenkeel_engine::{Transaction, block_on};
 use evenkeel_types::row::{ROW_TARGET, Storage, fixed_width};
 
-use super::system::TableParts;
+use super::parts::TableParts;
 use super::{Catalog, ColumnInfo, LargeInfo, NOWHERE};
 use crate::error::SqlResult;
 use crate::types::SqlType;

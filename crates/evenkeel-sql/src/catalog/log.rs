@@ -1,12 +1,13 @@
 //! A transaction's own changes of the catalog, until its end.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use evenkeel_engine::Transaction;
 use parking_lot::Mutex;
 
-use super::Shared;
 use super::state::{CatalogChange, CatalogState};
+use super::{Oid, Shared};
 
 /// How many changes there were at a savepoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,6 +38,18 @@ impl DdlLog {
         let mut inner = self.0.lock();
         inner.changes.truncate(mark.0);
         inner.view = None;
+    }
+
+    /// The tables and views that the transaction has defined since the mark.
+    pub fn defined_since(&self, mark: DdlMark) -> BTreeSet<Oid> {
+        let inner = self.0.lock();
+        let changes = inner.changes.iter().skip(mark.0);
+        let defined = changes.filter_map(|change| match change {
+            CatalogChange::PutTable(table) => Some(table.oid),
+            CatalogChange::PutView(view) => Some(view.oid),
+            _ => None,
+        });
+        defined.collect()
     }
 
     /// Whether the transaction has changed nothing.

@@ -12,6 +12,8 @@ pub mod comment_info;
 mod counts;
 mod create;
 mod drop;
+mod enum_info;
+mod enums;
 mod fields;
 mod foreign_key;
 mod foreign_key_info;
@@ -24,6 +26,7 @@ mod log;
 mod names;
 mod not_null;
 mod parameters;
+mod parts;
 mod rename;
 mod schema;
 mod sequence;
@@ -35,6 +38,7 @@ mod statistics;
 mod system;
 #[cfg(test)]
 mod tests;
+mod type_names;
 mod view;
 mod view_info;
 
@@ -52,6 +56,8 @@ pub use columns::Retyped;
 pub use create::{
     CreateTable, NewColumn, NewConstraint, check_column_name, is_system_column, second_primary_key,
 };
+pub use enum_info::EnumInfo;
+pub use enums::{LabelPlace, gone_type, rename_label};
 pub use foreign_key::NewForeignKey;
 pub use foreign_key_info::{ForeignKeyInfo, action_code};
 pub use index::{NewIndex, NewIndexColumn, NewIndexKey};
@@ -333,6 +339,21 @@ impl TableInfo {
         let last = self.columns.last().map_or(0, |column| column.attnum);
         let dropped = self.dropped.iter().map(|column| column.attnum);
         dropped.fold(last, i16::max).saturating_add(1)
+    }
+
+    /// The same table with other types for its columns, whose values are stored alike.
+    fn with_types(&self, of: impl Fn(SqlType) -> SqlType) -> TableInfo {
+        let mut parts = parts::TableParts::of(self);
+        for column in &mut parts.columns {
+            column.ty = of(column.ty);
+        }
+        parts.renew_keys();
+        TableInfo {
+            layout: parts.layout(),
+            columns: parts.columns,
+            indexes: parts.indexes,
+            ..self.clone()
+        }
     }
 
     /// Whether it is gone with the session that made it.

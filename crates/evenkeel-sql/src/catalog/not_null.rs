@@ -6,7 +6,8 @@ use std::sync::Arc;
 use evenkeel_engine::Transaction;
 
 use super::names::free_name_among;
-use super::system::{TableParts, not_null_row};
+use super::parts::TableParts;
+use super::system::not_null_row;
 use super::{Catalog, DdlLog, NOWHERE, NotNull, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 

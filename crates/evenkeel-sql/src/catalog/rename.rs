@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use evenkeel_engine::{TableLockMode, Transaction};
 
+use super::index_expr::read_expr;
 use super::not_null::constraint_exists;
-use super::system::{TableParts, attribute_row, check_row, constraint_row, table_row};
+use super::parts::TableParts;
+use super::system::{attribute_row, check_row, constraint_row, table_row};
 use super::system::{index_class_row, index_row};
-use super::{Catalog, CheckInfo, ConstraintInfo, DdlLog, Generated, IndexInfo, Oid, TableInfo};
+use super::{
+    Catalog, CheckInfo, ColumnInfo, ConstraintInfo, DdlLog, Generated, IndexInfo, Oid, TableInfo,
+};
 use crate::error::{SqlError, SqlResult, SqlState};
 
 /// Owner of an expression over a table's columns.
@@ -17,11 +21,25 @@ pub enum TextOf {
     Check(Oid),
     /// A generated column, by its number.
     Generated(i16),
+    /// The column of this number, whose default it is.
+    Default(i16),
+    /// An index, by its oid: its expression of this number, from 0.
+    IndexExpression(Oid, usize),
+    /// An index whose predicate it is, by its oid.
+    IndexPredicate(Oid),
 }
 
 /// An expression over a table's columns, written anew, and the same with the parentheses that are
 /// needed.
 pub type NewText = (TextOf, String, String);
+
+fn numbered(parts: &TableParts, attnum: i16) -> SqlResult<usize> {
+    let at = parts
+        .columns
+        .iter()
+        .position(|column| column.attnum == attnum);
+    at.ok_or_else(|| SqlError::internal("a column is not there"))
+}
 
 impl Catalog {
     /// Gives a table another name.
@@ -192,10 +210,29 @@ impl Catalog {
                     })
                     .await?;
                 }
+                TextOf::Default(attnum) => {
+                    let at = numbered(parts, attnum)?;
+                    parts.columns[at].default = Some(text.into());
+                    self.put_column(txn, parts, at).await?;
+                }
+                TextOf::IndexExpression(index, number) => {
+                    self.put_index_text(txn, parts, index, |index, columns| {
+                        let missing = || SqlError::internal("an index lacks an expression");
+                        let part = index.expressions.get_mut(number).ok_or_else(missing)?;
+                        *part = read_expr(&text, columns, false)?;
+                        Ok(())
+                    })
+                    .await?;
+                }
+                TextOf::IndexPredicate(index) => {
+                    self.put_index_text(txn, parts, index, |index, columns| {
+                        index.predicate = Some(read_expr(&text, columns, true)?);
+                        Ok(())
+                    })
+                    .await?;
+                }
                 TextOf::Generated(attnum) => {
-                    let mut columns = parts.columns.iter();
-                    let at = columns.position(|column| column.attnum == attnum);
-                    let at = at.ok_or_else(|| SqlError::internal("a column is not there"))?;
+                    let at = numbered(parts, attnum)?;
                     let column = &mut parts.columns[at];
                     if let Some(generated) = &column.generated {
                         column.generated = Some(Arc::new(Generated {
@@ -208,6 +245,41 @@ impl Catalog {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Writes expressions of a table anew, for a type that they mention.
+    ///
+    /// # Errors
+    /// 42P01 if the table has gone meanwhile; the engine's.
+    pub async fn rewrite_texts(
+        &self,
+        txn: &mut Transaction,
+        ddl: &DdlLog,
+        table: Oid,
+        texts: Vec<NewText>,
+    ) -> SqlResult<()> {
+        let mode = TableLockMode::AccessExclusive;
+        let table = self.lock_table(txn, ddl, table, mode).await?;
+        let mut parts = TableParts::of(&table);
+        self.put_texts(txn, &mut parts, texts).await?;
+        self.finish(txn, ddl, parts)?;
+        Ok(())
+    }
+
+    async fn put_index_text(
+        &self,
+        txn: &mut Transaction,
+        parts: &mut TableParts,
+        index: Oid,
+        change: impl FnOnce(&mut IndexInfo, &[ColumnInfo]) -> SqlResult<()>,
+    ) -> SqlResult<()> {
+        let at = parts.indexes.iter().position(|known| known.oid == index);
+        let at = at.ok_or_else(|| SqlError::internal("an index is not in its table"))?;
+        let mut index = IndexInfo::clone(&parts.indexes[at]);
+        change(&mut index, &parts.columns)?;
+        self.put_index(txn, parts, &mut index).await?;
+        parts.indexes[at] = Arc::new(index);
         Ok(())
     }
 

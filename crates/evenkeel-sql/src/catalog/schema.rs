@@ -44,10 +44,11 @@ fn schema_exists(name: &str) -> SqlError {
 }
 
 impl CatalogState {
-    /// Whether there is any relation in a schema.
-    pub fn has_relations_in(&self, schema: Oid) -> bool {
+    /// Whether there is any relation or type in a schema.
+    pub fn has_content(&self, schema: Oid) -> bool {
         let mut tables = self.tables_in(schema);
         tables.next().is_some()
+            || self.types_in(schema).next().is_some()
             || self.sequences_in(schema).next().is_some()
             || self.views_in(schema).next().is_some()
     }

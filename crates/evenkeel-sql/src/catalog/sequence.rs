@@ -6,9 +6,10 @@ use evenkeel_engine::sequence::Rule;
 use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
 
 use super::names::free_name;
+use super::parts::TableParts;
 use super::sequence_info::default_text;
 use super::state::CatalogChange;
-use super::system::{TableParts, sequence_rows};
+use super::system::sequence_rows;
 use super::{
     Catalog, CatalogState, ColumnInfo, DdlLog, Identity, NOWHERE, Oid, SequenceInfo, TableInfo,
     gone,

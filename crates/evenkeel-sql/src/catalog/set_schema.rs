@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use evenkeel_engine::{TableLockMode, Transaction};
 
-use super::system::{TableParts, index_class_row, table_row};
+use super::parts::TableParts;
+use super::system::{index_class_row, table_row};
 use super::{Catalog, DdlLog, IndexInfo, Oid};
 use crate::error::{SqlError, SqlResult, SqlState};
 

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use evenkeel_engine::Transaction;
 
+use super::parts::TableParts;
 use super::state::CatalogChange;
 use super::statistics::{ColumnStats, RelationStats};
-use super::system::{TableParts, table_row};
+use super::system::table_row;
 use super::{Catalog, DdlLog, TableInfo};
 use crate::error::SqlResult;
 

@@ -7,8 +7,8 @@ use evenkeel_engine::Database;
 
 use super::comment_info::{CommentInfo, Subject};
 use super::{
-    ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID,
-    PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo, ViewInfo,
+    ColumnInfo, EnumInfo, ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid,
+    PG_CATALOG_OID, PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo, ViewInfo,
 };
 use crate::search_path::is_temporary;
 
@@ -71,6 +71,10 @@ pub(crate) enum CatalogChange {
     PutView(Arc<ViewInfo>),
     /// A view is gone.
     DropView(Oid),
+    /// A type is new, or has a new definition.
+    PutType(Arc<EnumInfo>),
+    /// A type is gone.
+    DropType(Oid),
     /// A schema is new, or has a new name.
     PutSchema(Arc<SchemaInfo>),
     /// A schema is gone.
@@ -99,6 +103,11 @@ pub struct CatalogState {
     tables: BTreeMap<Oid, Arc<TableInfo>>,
     sequences: BTreeMap<Oid, Arc<SequenceInfo>>,
     views: BTreeMap<Oid, Arc<ViewInfo>>,
+    pub(super) types: BTreeMap<Oid, Arc<EnumInfo>>,
+    /// Schema and name to oid: of enumerated types and of the types of their arrays.
+    pub(super) type_names: HashMap<(Oid, Arc<str>), Oid>,
+    /// The oid of a type of arrays to that of the elements' type.
+    pub(super) array_types: HashMap<Oid, Oid>,
     /// Oid of a relation (table or index) to the oid of its table.
     owners: HashMap<Oid, Oid>,
     /// Schema and name to oid.
@@ -137,6 +146,9 @@ impl CatalogState {
             tables: BTreeMap::new(),
             sequences: BTreeMap::new(),
             views: BTreeMap::new(),
+            types: BTreeMap::new(),
+            type_names: HashMap::new(),
+            array_types: HashMap::new(),
             owners: HashMap::new(),
             names: HashMap::new(),
             extensions: BTreeMap::new(),
@@ -199,6 +211,8 @@ impl CatalogState {
             CatalogChange::PutView(view) => Some(&view.schema),
             CatalogChange::DropView(oid) => view(oid),
             CatalogChange::PutSchema(schema) => Some(&schema.name),
+            CatalogChange::PutType(info) => Some(&info.schema),
+            CatalogChange::DropType(oid) => self.types.get(oid).map(|info| &info.schema),
             CatalogChange::DropSchema(_)
             | CatalogChange::PutExtension(_)
             | CatalogChange::DropExtension(_)
@@ -212,6 +226,7 @@ impl CatalogState {
         match change {
             CatalogChange::PutTable(table) => {
                 let table = &self.with_schema_of_table(table);
+                let table = &self.with_types_of_table(table);
                 self.forget_table(table.oid);
                 self.owners.insert(table.oid, table.oid);
                 self.names
@@ -244,6 +259,8 @@ impl CatalogState {
                 self.views.insert(view.oid, Arc::clone(view));
             }
             CatalogChange::DropView(oid) => self.forget_view(*oid),
+            CatalogChange::PutType(info) => self.put_type(info),
+            CatalogChange::DropType(oid) => self.forget_type(*oid),
             CatalogChange::PutSchema(schema) => self.put_schema(Arc::clone(schema)),
             CatalogChange::DropSchema(oid) => self.forget_schema(*oid),
             CatalogChange::PutExtension(extension) => {
@@ -283,6 +300,11 @@ impl CatalogState {
             let renamed = self.with_schema_of_sequence(&sequence);
             self.sequences.insert(sequence.oid, renamed);
         }
+        let types = self.types.values().filter(|info| info.schema_oid == oid);
+        let types: Vec<_> = types.cloned().collect();
+        for info in types {
+            self.put_type(&info);
+        }
         let views: Vec<_> = self.views_in(oid).cloned().collect();
         for view in views {
             let renamed = self.with_schema_of_view(&view);
@@ -321,6 +343,53 @@ impl CatalogState {
                 ..ViewInfo::clone(view)
             }),
             _ => Arc::clone(view),
+        }
+    }
+
+    /// The table with the labels that its columns' types have now: its definition may have been
+    /// made before a change of a type that another transaction committed first.
+    fn with_types_of_table(&self, table: &Arc<TableInfo>) -> Arc<TableInfo> {
+        let is_known = |column: &ColumnInfo| {
+            let of = column.ty.enumerated();
+            of.is_none_or(|of| self.has_type(of))
+        };
+        match table.columns.iter().all(is_known) {
+            true => Arc::clone(table),
+            false => Arc::new(table.with_types(|ty| self.type_now(ty))),
+        }
+    }
+
+    fn put_type(&mut self, info: &Arc<EnumInfo>) {
+        let oid = info.oid;
+        let schema = self.schema_name(info.schema_oid).cloned();
+        let info = Arc::new(EnumInfo {
+            schema: schema.unwrap_or_else(|| Arc::clone(&info.schema)),
+            ..EnumInfo::clone(info)
+        });
+        self.forget_type(oid);
+        let name = (info.schema_oid, Arc::clone(&info.name));
+        self.type_names.insert(name, oid);
+        let array = (info.schema_oid, Arc::from(info.array_name()));
+        self.type_names.insert(array, info.array_oid);
+        self.array_types.insert(info.array_oid, oid);
+        let concerned = self.columns_of_type(&info).map(|(table, _)| table.oid);
+        let concerned: BTreeSet<Oid> = concerned.collect();
+        self.types.insert(oid, info);
+        for table in concerned {
+            if let Some(table) = self.tables.get(&table).cloned() {
+                let table = self.with_types_of_table(&table);
+                self.tables.insert(table.oid, table);
+            }
+        }
+    }
+
+    fn forget_type(&mut self, oid: Oid) {
+        if let Some(old) = self.types.remove(&oid) {
+            let array = (old.schema_oid, Arc::from(old.array_name()));
+            self.type_names.remove(&array);
+            let name = (old.schema_oid, Arc::clone(&old.name));
+            self.type_names.remove(&name);
+            self.array_types.remove(&old.array_oid);
         }
     }
 

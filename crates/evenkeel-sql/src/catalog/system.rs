@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use evenkeel_engine::heap::{RowBatch, RowHandle};
 use evenkeel_engine::sequence::Rule;
-use evenkeel_engine::table::{IndexDef, Table, TableDef};
+use evenkeel_engine::table::{Table, TableDef};
 use evenkeel_engine::{Database, FileId, Isolation, Tid, Transaction};
 
 use super::comment::read_comment;
@@ -16,6 +16,7 @@ use super::fields::{Fields, damaged, texts, vector};
 use super::foreign_key_row::read_foreign_key;
 use super::index_expr::{IndexExpr, computed, index_key, read_expr};
 use super::parameters::StorageParameters;
+use super::parts::{TableParts, layout_of};
 use super::state::{CatalogChange, CatalogState};
 use super::statistics::{RelationStats, read_column_stats};
 use super::{
@@ -26,7 +27,7 @@ use super::{
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::KeyColumn;
 use crate::types::{Datum, SqlType};
-use evenkeel_types::row::{PhysicalColumn, RowLayout, fixed_width};
+use evenkeel_types::row::{RowLayout, fixed_width};
 
 const CLASS_OID: Oid = 1259;
 const DESCRIPTION_OID: Oid = 2609;
@@ -43,11 +44,11 @@ const CHECKS_OID: Oid = 9902;
 const FOREIGN_KEYS_OID: Oid = 9903;
 const LARGE_OID: Oid = 9907;
 const VIEWS_OID: Oid = 9908;
+const ENUMS_OID: Oid = 9909;
+const LABELS_OID: Oid = 3501;
 const CATALOG_FILLFACTOR: u8 = 100;
 /// Columns of `pg_class` as it is stored.
 const CLASS_COLUMNS: usize = 12;
-/// `fillfactor` of a table that declares none.
-pub(super) const DEFAULT_FILLFACTOR: u8 = 100;
 /// `contype` of NOT NULL.
 const NOT_NULL_CODE: &str = "n";
 const OPTION_DESCENDING: u32 = 1;
@@ -97,6 +98,10 @@ pub(super) struct SystemTables {
     pub description: SystemTable,
     /// The view, the number of a part of its definition, the part
     pub view: SystemTable,
+    /// oid, the oid of the type of its arrays, typname, typnamespace
+    pub enums: SystemTable,
+    /// oid, enumtypid, the label's place in the order, enumlabel
+    pub labels: SystemTable,
     /// The counters of tables, between a clean stop and the next start.
     pub counts: SystemTable,
 }
@@ -273,6 +278,7 @@ fn stored_width(width: Option<usize>) -> i32 {
 fn read_attribute(
     place: Tid,
     values: Vec<Datum>,
+    state: &CatalogState,
 ) -> SqlResult<(Oid, Result<ColumnInfo, DroppedColumn>)> {
     let mut fields = Fields::new(values, "pg_attribute");
     let (table, attnum) = (fields.oid()?, fields.int4()?);
@@ -291,7 +297,7 @@ fn read_attribute(
         };
         return Ok((table, Err(dropped)));
     }
-    let ty = SqlType::from_oid(type_oid, typmod);
+    let ty = state.column_type(type_oid, typmod);
     // Rows that another program wrote in another form are not read in this one.
     let ty = ty.filter(|ty| fixed_width(*ty) == width);
     let ty = ty.ok_or_else(|| damaged("pg_attribute"))?;
@@ -419,7 +425,6 @@ struct ClassEntry {
 /// The rows of all catalog tables, by what they belong to.
 #[derive(Default)]
 struct Loaded {
-    schemas: Vec<CatalogChange>,
     schema_names: HashMap<Oid, Arc<str>>,
     tables: BTreeMap<Oid, ClassEntry>,
     indexes: HashMap<Oid, ClassEntry>,
@@ -515,12 +520,14 @@ impl SystemTables {
             large: open(LARGE_OID, &[Oid, Oid, Oid, Int8, Int8])?,
             description: open(DESCRIPTION_OID, &[Oid, Oid, Int4, Text])?,
             view: open(VIEWS_OID, &[Oid, Int4, Text])?,
+            enums: open(ENUMS_OID, &[Oid, Oid, Name, Oid])?,
+            labels: open(LABELS_OID, &[Oid, Oid, Int8, Name])?,
             counts: open(COUNTS_OID, &[&[Oid][..], &[Int8; COUNTS_KEPT]].concat())?,
         })
     }
 
     /// The tables, with their names.
-    pub fn all(&self) -> [(&'static str, &Arc<Table>); 14] {
+    pub fn all(&self) -> [(&'static str, &Arc<Table>); 16] {
         [
             ("pg_class", &self.class.table),
             ("pg_attribute", &self.attribute.table),
@@ -535,6 +542,8 @@ impl SystemTables {
             ("evenkeel_large", &self.large.table),
             ("pg_description", &self.description.table),
             ("evenkeel_view", &self.view.table),
+            ("evenkeel_enum", &self.enums.table),
+            ("pg_enum", &self.labels.table),
             ("evenkeel_table_counts", &self.counts.table),
         ]
     }
@@ -543,15 +552,17 @@ impl SystemTables {
     pub fn load(&self, db: &Database) -> SqlResult<(CatalogState, Oid)> {
         let mut txn = db.begin(Isolation::RepeatableRead)?;
         txn.begin_statement()?;
-        let loaded = self.load_rows(&mut txn)?;
         let mut state = CatalogState::of(db, 1);
         let mut greatest = 0;
-        for change in &loaded.schemas {
-            if let CatalogChange::PutSchema(schema) = change {
+        for (place, values) in self.namespace.read(&mut txn)? {
+            let change = read_schema(place, values)?;
+            if let CatalogChange::PutSchema(schema) = &change {
                 greatest = greatest.max(schema.oid);
             }
-            state.apply(change);
+            state.apply(&change);
         }
+        greatest = greatest.max(self.load_enums(&mut txn, &mut state)?);
+        let loaded = self.load_rows(&mut txn, &state)?;
         for (oid, entry) in &loaded.tables {
             let table = loaded.table(db, *oid, entry)?;
             let parts = table.indexes.iter().map(|index| index.oid);
@@ -596,15 +607,10 @@ impl SystemTables {
         Ok((state, greatest.saturating_add(1)))
     }
 
-    fn load_rows(&self, txn: &mut Transaction) -> SqlResult<Loaded> {
+    /// The rows that are of relations, over a state that has the schemas and the types.
+    fn load_rows(&self, txn: &mut Transaction, state: &CatalogState) -> SqlResult<Loaded> {
         let mut loaded = Loaded::default();
-        let mut schemas = CatalogState::new(0);
-        for (place, values) in self.namespace.read(txn)? {
-            let change = read_schema(place, values)?;
-            schemas.apply(&change);
-            loaded.schemas.push(change);
-        }
-        let schemas = schemas.schemas();
+        let schemas = state.schemas();
         loaded.schema_names = schemas.map(|s| (s.oid, Arc::clone(&s.name))).collect();
         for (place, values) in self.class.read(txn)? {
             let mut fields = Fields::new(values, "pg_class");
@@ -619,7 +625,7 @@ impl SystemTables {
             };
         }
         for (place, values) in self.attribute.read(txn)? {
-            match read_attribute(place, values)? {
+            match read_attribute(place, values, state)? {
                 (table, Ok(column)) => loaded.columns.entry(table).or_default().push(column),
                 (table, Err(dropped)) => loaded.dropped.entry(table).or_default().push(dropped),
             }
@@ -1031,161 +1037,6 @@ impl Loaded {
             position: 0,
             usable_after,
             places: [entry.place, place],
-        })
-    }
-}
-
-/// The layout of rows of these columns, with the places of those that were dropped.
-pub(super) fn layout_of(columns: &[ColumnInfo], dropped: &[DroppedColumn]) -> RowLayout {
-    let live = columns.iter().map(|column| {
-        let physical = PhysicalColumn {
-            missing: column.missing.clone(),
-            ..PhysicalColumn::new(column.ty)
-        };
-        (column.attnum, physical)
-    });
-    let gone = dropped.iter().map(|column| {
-        let physical = PhysicalColumn {
-            ty: None,
-            width: column.width,
-            missing: None,
-        };
-        (column.attnum, physical)
-    });
-    let mut all: Vec<(i16, PhysicalColumn)> = live.chain(gone).collect();
-    all.sort_by_key(|(attnum, _)| *attnum);
-    let all: Vec<PhysicalColumn> = all.into_iter().map(|(_, physical)| physical).collect();
-    RowLayout::of(&all)
-}
-
-/// How the engine is to see an index.
-pub(super) fn index_def(index: &IndexInfo) -> IndexDef {
-    IndexDef {
-        file: index.file,
-        unique: index.unique,
-        name: Arc::clone(&index.name),
-        key: Arc::clone(&index.key) as _,
-        usable_after: index.usable_after,
-    }
-}
-
-/// A table's definition before it is opened.
-#[derive(Clone)]
-pub(super) struct TableParts {
-    pub oid: Oid,
-    pub name: Arc<str>,
-    pub schema: Arc<str>,
-    pub schema_oid: Oid,
-    pub columns: Vec<ColumnInfo>,
-    pub dropped: Vec<DroppedColumn>,
-    pub indexes: Vec<Arc<IndexInfo>>,
-    pub constraints: Vec<Arc<ConstraintInfo>>,
-    pub checks: Vec<Arc<CheckInfo>>,
-    pub foreign_keys: Vec<Arc<ForeignKeyInfo>>,
-    pub heap: FileId,
-    pub large: Option<Arc<LargeInfo>>,
-    pub fillfactor: Option<u8>,
-    pub parameters: Arc<StorageParameters>,
-    pub stats: Arc<RelationStats>,
-    pub place: Tid,
-}
-
-impl TableParts {
-    /// The parts of an open table.
-    pub fn of(table: &TableInfo) -> TableParts {
-        TableParts {
-            oid: table.oid,
-            name: Arc::clone(&table.name),
-            schema: Arc::clone(&table.schema),
-            schema_oid: table.schema_oid,
-            columns: table.columns.clone(),
-            dropped: table.dropped.clone(),
-            indexes: table.indexes.clone(),
-            constraints: table.constraints.clone(),
-            checks: table.checks.clone(),
-            foreign_keys: table.foreign_keys.clone(),
-            heap: table.heap,
-            large: table.large.clone(),
-            fillfactor: table.fillfactor_declared.then_some(table.fillfactor),
-            parameters: Arc::clone(&table.parameters),
-            stats: Arc::clone(&table.stats),
-            place: table.place,
-        }
-    }
-
-    /// Where its columns are in a row.
-    pub fn layout(&self) -> Arc<RowLayout> {
-        Arc::new(layout_of(&self.columns, &self.dropped))
-    }
-
-    /// Gives the indexes the keys of rows of the present layout.
-    pub fn renew_keys(&mut self) {
-        let layout = self.layout();
-        for index in &mut self.indexes {
-            let computed = computed(&index.expressions, index.predicate.as_ref());
-            let key = index_key(&layout, &index.columns, computed, index.nulls_not_distinct);
-            *index = Arc::new(IndexInfo {
-                key,
-                ..IndexInfo::clone(index)
-            });
-        }
-    }
-
-    /// How the engine is to see the table with its first `indexes` indexes.
-    pub fn def(&self, indexes: usize) -> TableDef {
-        TableDef {
-            id: u64::from(self.oid),
-            heap: self.heap,
-            fillfactor: self.fillfactor.unwrap_or(DEFAULT_FILLFACTOR),
-            indexes: self
-                .indexes
-                .iter()
-                .take(indexes)
-                .map(|index| index_def(index))
-                .collect(),
-        }
-    }
-
-    /// Opens the engine's table, with its large values.
-    pub fn open_table(&self, db: &Database, def: TableDef) -> SqlResult<Arc<Table>> {
-        Ok(match &self.large {
-            Some(large) => Table::open_with_large(db, def, &large.def(&self.layout()))?,
-            None => Table::open(db, def)?,
-        })
-    }
-
-    /// Opens the table; its indexes are numbered as they stand.
-    pub fn open(mut self, db: &Database) -> SqlResult<TableInfo> {
-        for (position, index) in self.indexes.iter_mut().enumerate() {
-            if index.position != position {
-                *index = Arc::new(IndexInfo {
-                    position,
-                    ..IndexInfo::clone(index)
-                });
-            }
-        }
-        let layout = self.layout();
-        let table = self.open_table(db, self.def(self.indexes.len()))?;
-        Ok(TableInfo {
-            oid: self.oid,
-            name: self.name,
-            schema: self.schema,
-            schema_oid: self.schema_oid,
-            columns: self.columns,
-            dropped: self.dropped,
-            indexes: self.indexes,
-            constraints: self.constraints,
-            checks: self.checks,
-            foreign_keys: self.foreign_keys,
-            layout,
-            table,
-            heap: self.heap,
-            large: self.large,
-            fillfactor: self.fillfactor.unwrap_or(DEFAULT_FILLFACTOR),
-            fillfactor_declared: self.fillfactor.is_some(),
-            parameters: self.parameters,
-            stats: self.stats,
-            place: self.place,
         })
     }
 }

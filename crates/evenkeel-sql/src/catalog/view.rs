@@ -75,7 +75,9 @@ impl SystemTables {
         }
         let mut greatest = 0;
         for (oid, (text, places)) in views {
-            let view = ViewInfo::decode(oid, &text, places).ok_or_else(|| damaged(TABLE))?;
+            let type_of = |oid, typmod| state.column_type(oid, typmod);
+            let view = ViewInfo::decode(oid, &text, places, &type_of);
+            let view = view.ok_or_else(|| damaged(TABLE))?;
             greatest = greatest.max(oid).max(view.rule);
             state.apply(&CatalogChange::PutView(Arc::new(view)));
         }
@@ -103,6 +105,9 @@ impl Catalog {
     ) -> SqlResult<()> {
         let schema_oid = self.schema_for_create(ddl, &new.schema)?;
         self.claim_name(txn, ddl, schema_oid, &new.name, false)
+            .await?;
+        let types = new.columns.iter().map(|column| column.ty);
+        self.keep_types(txn, ddl, (schema_oid, &new.name), types)
             .await?;
         let view = ViewInfo {
             oid: self.new_oid()?,

@@ -139,7 +139,12 @@ impl ViewInfo {
     }
 
     /// The view that a text describes, with no name of its schema yet; `None` if it makes no sense.
-    pub(super) fn decode(oid: Oid, text: &str, places: Vec<Tid>) -> Option<ViewInfo> {
+    pub(super) fn decode(
+        oid: Oid,
+        text: &str,
+        places: Vec<Tid>,
+        type_of: &dyn Fn(Oid, i32) -> Option<SqlType>,
+    ) -> Option<ViewInfo> {
         let mut from = Reader(text);
         let (rule, name) = (from.number()?, from.text()?.into());
         let (schema_oid, named) = (from.number()?, from.flag()?);
@@ -152,7 +157,7 @@ impl ViewInfo {
         };
         let columns = from.list(|from| {
             let (name, ty, typmod) = (from.text()?.into(), from.number()?, from.number()?);
-            let ty = SqlType::from_oid(ty, typmod)?;
+            let ty = type_of(ty, typmod)?;
             Some(ViewColumn { name, ty })
         })?;
         let references = from.list(|from| {
@@ -280,7 +285,8 @@ mod tests {
     #[test]
     fn a_view_is_read_as_it_was_written() {
         let view = view();
-        let read = ViewInfo::decode(view.oid, &view.encode(), Vec::new()).unwrap();
+        let read =
+            ViewInfo::decode(view.oid, &view.encode(), Vec::new(), &SqlType::from_oid).unwrap();
         assert_eq!(format!("{read:?}"), format!("{view:?}"));
         assert!(read.uses_column(19_000, 1) && !read.uses_column(19_000, 3));
     }
@@ -289,7 +295,7 @@ mod tests {
     fn a_damaged_definition_is_refused() {
         let whole = view().encode();
         for (end, _) in whole.char_indices() {
-            assert!(ViewInfo::decode(1, &whole[..end], Vec::new()).is_none());
+            assert!(ViewInfo::decode(1, &whole[..end], Vec::new(), &SqlType::from_oid).is_none());
         }
         for text in [
             "9999999999999999999:",
@@ -297,7 +303,10 @@ mod tests {
             "1:x1:y",
             &format!("{whole}1:x"),
         ] {
-            assert!(ViewInfo::decode(1, text, Vec::new()).is_none(), "{text}");
+            assert!(
+                ViewInfo::decode(1, text, Vec::new(), &SqlType::from_oid).is_none(),
+                "{text}"
+            );
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use evenkeel_planner::ast::{Command, Statement, TransactionCommand, TypeName};
 use evenkeel_planner::bind;
+use evenkeel_planner::catalog::{Catalog, TypesOnly};
 use evenkeel_planner::parser::{self, Measured};
 
 use crate::error::{SqlResult, planner_error};
@@ -55,21 +56,25 @@ pub fn ends_failure(statement: &Statement) -> bool {
 ///
 /// # Errors
 /// 42704 for a name that is none; those of its modifiers.
-pub fn type_of(
-    ty: &TypeName,
-    text: &str,
-    schema_exists: &dyn Fn(&str) -> bool,
-) -> SqlResult<SqlType> {
-    bind::type_of(ty, schema_exists).map_err(|error| planner_error(error, text))
+pub fn type_of(ty: &TypeName, text: &str, names: &dyn Catalog) -> SqlResult<SqlType> {
+    bind::type_of(ty, names).map_err(|error| planner_error(error, text))
 }
 
-/// The type that a text names.
+/// The built-in type that a text names.
 ///
 /// # Errors
 /// Those of [`type_of`] and of the grammar.
 pub fn type_named(text: &str) -> SqlResult<SqlType> {
+    type_among(text, &TypesOnly(|_: Option<&str>, _: &str| None))
+}
+
+/// The type that a text names, built-in or of these names.
+///
+/// # Errors
+/// As [`type_named`].
+pub fn type_among(text: &str, names: &dyn Catalog) -> SqlResult<SqlType> {
     let ty = parser::parse_type(text).map_err(|error| planner_error(error, text))?;
-    type_of(&ty, text, &|_| true)
+    type_of(&ty, text, names)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use parking_lot::Mutex;
 
+use super::type_texts::ShownTypes;
 use super::view::{
     CatalogView, Check, Column, Constraint, Extension, Index, KeyPart, KeySource, MadeRows, Sizes,
     Table,
@@ -23,9 +24,12 @@ type Objects = (
     Arc<MadeRows>,
 );
 
+/// A state, the path under which its types have their names, and its objects.
+type Conversion = (Weak<CatalogState>, Vec<String>, Objects);
+
 /// The snapshot of a session.
 pub fn of_session(vars: &SessionVars) -> CatalogView {
-    let (tables, sequences, views, extensions, made) = objects(&vars.catalog);
+    let (tables, sequences, views, extensions, made) = objects(&vars.catalog, &vars.search_path);
     let schemas = vars.catalog.schemas();
     CatalogView {
         user: vars.user.clone(),
@@ -48,20 +52,31 @@ pub fn of_session(vars: &SessionVars) -> CatalogView {
     }
 }
 
-/// The objects of a state. States never change, so the last few conversions are kept (PGC-3);
-/// the weak reference keeps an address from meaning another state.
-fn objects(state: &Arc<CatalogState>) -> Objects {
-    static CACHE: Mutex<Vec<(Weak<CatalogState>, Objects)>> = Mutex::new(Vec::new());
-    let found = |cache: &[(Weak<CatalogState>, Objects)]| {
-        let entry = cache
-            .iter()
-            .find(|(weak, _)| std::ptr::eq(weak.as_ptr(), Arc::as_ptr(state)));
-        entry.map(|(_, objects)| objects.clone())
+/// The objects of a state, as a session of this path sees them. States never change, so the last
+/// few conversions are kept (PGC-3); the weak reference keeps an address from meaning another
+/// state.
+fn objects(state: &Arc<CatalogState>, path: &[String]) -> Objects {
+    static CACHE: Mutex<Vec<Conversion>> = Mutex::new(Vec::new());
+    let has_types = state.enum_types().next().is_some();
+    // The path matters to the names of created types only.
+    let path = if has_types { path } else { &[] };
+    let found = |cache: &[Conversion]| {
+        let entry = cache.iter().find(|(weak, of, _)| {
+            std::ptr::eq(weak.as_ptr(), Arc::as_ptr(state)) && of.as_slice() == path
+        });
+        entry.map(|(.., objects)| objects.clone())
     };
     if let Some(objects) = found(&CACHE.lock()) {
         return objects;
     }
-    let tables = state.tables().map(|table| converted(table)).collect();
+    let tables = state.tables().map(|table| {
+        let mut table = converted(table);
+        if has_types {
+            ShownTypes { state, path }.table(&mut table);
+        }
+        table
+    });
+    let tables = tables.collect();
     let extensions = state.extensions().map(|extension| Extension {
         oid: extension.oid,
         name: Arc::clone(&extension.name),
@@ -72,11 +87,11 @@ fn objects(state: &Arc<CatalogState>) -> Objects {
     let views = state.views().cloned().collect();
     let objects: Objects = (tables, sequences, views, extensions, Arc::default());
     let mut cache = CACHE.lock();
-    cache.retain(|(weak, _)| weak.strong_count() > 0);
+    cache.retain(|(weak, ..)| weak.strong_count() > 0);
     if cache.len() >= KEPT {
         cache.remove(0);
     }
-    cache.push((Arc::downgrade(state), objects.clone()));
+    cache.push((Arc::downgrade(state), path.to_vec(), objects.clone()));
     objects
 }
 

@@ -1,12 +1,13 @@
 //! Objects as SQL spells them.
 
 use evenkeel_planner::ast::{ExprKind, Literal};
+use evenkeel_planner::catalog::TypesOnly;
 use evenkeel_planner::parser::parse_expr;
 
 use super::builtin;
-use super::quote::quote_ident;
 use super::view::{Constraint, Index, KeyPart, KeySource, Table};
 use crate::parser::parse::type_of;
+use crate::quote::quote_ident;
 use crate::types::SqlType;
 
 /// As `format_type`: of a type that is not known, `???`.
@@ -132,7 +133,10 @@ pub fn default(text: &str, ty: SqlType) -> String {
             format!("'{}'::{}", value.replace('\'', "''"), ty.base_name())
         }
         ExprKind::Literal(Literal::Bool(value)) => value.to_string(),
-        ExprKind::Cast { arg, ty } => match (&arg.kind, type_of(ty, text, &|_| true)) {
+        ExprKind::Cast { arg, ty } => match (
+            &arg.kind,
+            type_of(ty, text, &TypesOnly(|_: Option<&str>, _: &str| None)),
+        ) {
             (ExprKind::Literal(Literal::String(value)), Ok(ty)) => {
                 format!("'{}'::{}", value.replace('\'', "''"), ty.name())
             }

@@ -8,7 +8,9 @@ use evenkeel_exec::VirtualRows;
 use super::relations::{self, RelationDef};
 use super::rows::Rows;
 use super::view::CatalogView;
-use super::{foreign_keys, information, relation_rows, sequences, shared_rows, statistics, views};
+use super::{
+    enums, foreign_keys, information, relation_rows, sequences, shared_rows, statistics, views,
+};
 use crate::error::SqlResult;
 use crate::types::{Datum, SqlType, TypeContext};
 
@@ -138,6 +140,7 @@ fn catalogs() -> Vec<Generator> {
         session(PG, "pg_attrdef", relation_rows::defaults),
         state("pg_depend", |snapshot, rows| {
             sequences::dependencies(snapshot, rows)?;
+            enums::dependencies(snapshot, rows)?;
             views::dependencies(snapshot, rows)
         }),
         state("pg_rewrite", views::rules),
@@ -149,7 +152,8 @@ fn catalogs() -> Vec<Generator> {
         session(PG, "pg_tables", relation_rows::tables_view),
         session(PG, "pg_indexes", relation_rows::indexes_view),
         session(PG, "pg_stats", relation_rows::column_statistics),
-        fixed("pg_type", shared_rows::types),
+        both("pg_type", shared_rows::types, enums::types),
+        state("pg_enum", enums::labels),
         fixed("pg_proc", shared_rows::procs),
         fixed("pg_am", shared_rows::access_methods),
         fixed("pg_tablespace", shared_rows::tablespaces),

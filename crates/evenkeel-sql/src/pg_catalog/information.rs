@@ -2,6 +2,7 @@
 
 use super::builtin;
 use super::deparse::format_type;
+use super::enums;
 use super::foreign_keys;
 use super::relation_rows;
 use super::relations;
@@ -127,7 +128,14 @@ fn column_row(
     (column, not_null): (&Column, bool),
 ) -> Vec<Cell> {
     let ty = builtin::type_by_oid(column.ty.oid());
-    let is_array = ty.is_some_and(|ty| ty.get("typcategory") == "A");
+    let created = enums::find(snapshot, column.ty.oid());
+    let is_array =
+        column.ty.element().is_some() || ty.is_some_and(|ty| ty.get("typcategory") == "A");
+    let udt_name = match created {
+        Some((info, true)) => Some(info.array_name()),
+        Some((info, false)) => Some(info.name.to_string()),
+        None => ty.map(|ty| ty.name.to_owned()),
+    };
     let formatted = || format_type(column.ty.oid(), None);
     let default = column
         .default
@@ -143,15 +151,18 @@ fn column_row(
         ("is_nullable", yes_or_no(!not_null)),
         (
             "data_type",
-            text(if is_array {
-                "ARRAY".to_owned()
-            } else {
-                formatted()
+            text(match created {
+                _ if is_array => "ARRAY".to_owned(),
+                Some(_) => "USER-DEFINED".to_owned(),
+                None => formatted(),
             }),
         ),
         ("udt_catalog", text(&snapshot.database)),
-        ("udt_schema", text("pg_catalog")),
-        ("udt_name", maybe_text(ty.map(|ty| ty.name))),
+        (
+            "udt_schema",
+            text(created.map_or("pg_catalog", |(info, _)| &info.schema)),
+        ),
+        ("udt_name", maybe_text(udt_name)),
         ("dtd_identifier", text(column.attnum.to_string())),
         ("is_self_referencing", yes_or_no(false)),
         (

@@ -5,18 +5,19 @@
 mod builtin;
 mod context;
 mod deparse;
+mod enums;
 mod foreign_keys;
 pub mod functions;
 mod generate;
 mod information;
 mod keys;
-pub mod quote;
 mod relation_rows;
 mod relations;
 mod rows;
 mod sequences;
 mod shared_rows;
 mod statistics;
+mod type_texts;
 mod view;
 mod views;
 

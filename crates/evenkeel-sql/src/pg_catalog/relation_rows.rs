@@ -113,8 +113,17 @@ pub fn classes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
 
 /// Columns of a `pg_attribute` row that follow from the column's type.
 pub(super) fn attribute(relation: u32, name: &str, attnum: usize, ty: SqlType) -> Vec<Cell> {
-    let def = builtin::type_by_oid(ty.oid());
-    let get = |column| def.map_or("", |def| def.get(column));
+    // A created type is as some built-in one is stored.
+    let like = match ty {
+        SqlType::Enum(_) => SqlType::Int4,
+        SqlType::Array(SqlType::Enum(_)) => SqlType::TEXT_ARRAY,
+        other => other,
+    };
+    let def = builtin::type_by_oid(like.oid());
+    let get = |column| match column {
+        "typcollation" if like != ty => "0",
+        column => def.map_or("", |def| def.get(column)),
+    };
     vec![
         ("attrelid", oid(relation)),
         ("attname", text(name)),

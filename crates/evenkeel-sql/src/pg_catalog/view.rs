@@ -7,7 +7,6 @@ use std::sync::Arc;
 use evenkeel_exec::VirtualRows;
 use parking_lot::Mutex;
 
-use super::quote::quote_ident;
 use super::relations;
 use crate::catalog::{
     CatalogState, DroppedColumn, ForeignKeyInfo, Generated, Identity, IndexExpr, NotNull,
@@ -16,6 +15,7 @@ use crate::catalog::{
 use crate::error::SqlResult;
 use crate::functions::SettingsAccess;
 use crate::instance::Instance;
+use crate::quote::quote_ident;
 use crate::search_path::SearchPath;
 use crate::types::SqlType;
 

@@ -1,13 +1,13 @@
 //! Views: `pg_views`, `pg_rewrite`, `information_schema.views`, what hangs on them in `pg_class`,
 //! `pg_attribute` and `pg_depend`, and their definitions.
 
-use super::quote::quote_ident;
 use super::relation_rows::{attribute, class};
 use super::rows::{Rows, flag, number, oid, text};
 use super::sequences::depend;
 use super::view::{CatalogView, Relation};
 use crate::catalog::{ViewInfo, ViewReference};
 use crate::error::SqlResult;
+use crate::quote::quote_ident;
 use crate::types::Datum;
 
 /// Oid of `pg_class`.

@@ -158,11 +158,15 @@ pub fn define_tag(define: &Define) -> &'static str {
         Define::CreateSchema { .. } => "CREATE SCHEMA",
         Define::AlterSchema { .. } => "ALTER SCHEMA",
         Define::Comment(_) => "COMMENT",
+        Define::CreateEnum { .. } => "CREATE TYPE",
+        Define::AlterType(_) => "ALTER TYPE",
         Define::Rename(rename) => match rename.kind {
             DropKind::Index => "ALTER INDEX",
             DropKind::Sequence => "ALTER SEQUENCE",
             DropKind::View => "ALTER VIEW",
-            DropKind::Table | DropKind::Schema | DropKind::Extension => "ALTER TABLE",
+            DropKind::Table | DropKind::Schema | DropKind::Extension | DropKind::Type => {
+                "ALTER TABLE"
+            }
         },
         Define::SetSchema(set) if set.kind == DropKind::Sequence => "ALTER SEQUENCE",
         Define::SetSchema(set) if set.kind == DropKind::View => "ALTER VIEW",
@@ -174,6 +178,7 @@ pub fn define_tag(define: &Define) -> &'static str {
             DropKind::Schema => "DROP SCHEMA",
             DropKind::Extension => "DROP EXTENSION",
             DropKind::View => "DROP VIEW",
+            DropKind::Type => "DROP TYPE",
         },
         Define::Truncate { .. } => "TRUNCATE TABLE",
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use evenkeel_engine::{TableLockMode, WaitPolicy, block_on};
 use evenkeel_planner::ast::{
-    self, AlterAction, AlterTable, ColumnChange, Constraint, ConstraintKind, Name,
+    self, AlterAction, AlterTable, ColumnChange, Constraint, ConstraintKind, Name, Pos,
 };
 
 use super::Session;
@@ -542,6 +542,18 @@ impl Session {
         let value = values.first();
         let bytes = value.map(|value| evenkeel_types::row::stored(new.ty, value));
         Ok(bytes.transpose()?.flatten().map(Arc::from))
+    }
+
+    /// Drops a column with all that depends on it, for the drop of something that it needs.
+    pub(super) async fn drop_column_of(&mut self, table: Oid, column: &str) -> SqlResult<()> {
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        let mode = TableLockMode::AccessExclusive;
+        let table = catalog.lock_table(txn, ddl, table, mode).await?;
+        let name = Name {
+            text: column.to_owned(),
+            at: Pos::NONE,
+        };
+        self.drop_column(&table, &name, true, true).await
     }
 
     async fn drop_column(

@@ -195,10 +195,9 @@ impl Session {
                 format!("prepared statement \"{name}\" already exists"),
             ));
         }
-        let (text, view) = (self.current_text.clone(), self.view());
-        let schema_exists = |schema: &str| view.schema_oid(schema).is_some();
+        let (text, names) = (self.current_text.clone(), self.names());
         let types = prepare.types.iter();
-        let types = types.map(|ty| Ok(type_of(ty, &text, &schema_exists)?.oid()));
+        let types = types.map(|ty| Ok(type_of(ty, &text, &names)?.oid()));
         let oids = types.collect::<SqlResult<Vec<u32>>>()?;
         let body = text.get(prepare.body.0 as usize..).unwrap_or_default();
         let prepared = self.prepare_text(body, &oids).await?;
@@ -238,7 +237,8 @@ impl Session {
         command: &Arc<Deep<Command>>,
     ) -> SqlResult<Vec<Datum>> {
         let types = prepared.param_types.iter();
-        let types = types.map(|oid| SqlType::from_oid(*oid, -1).unwrap_or(SqlType::Text));
+        let view = self.view();
+        let types = types.map(|oid| view.column_type(*oid, -1).unwrap_or(SqlType::Text));
         let types: Vec<SqlType> = types.collect();
         check_number(name, types.len(), execute_args(command).len())?;
         if types.is_empty() {

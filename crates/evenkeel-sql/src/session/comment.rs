@@ -6,7 +6,7 @@ use evenkeel_planner::ast::{Comment, Commented, QualifiedName, RelationKind};
 use super::Session;
 use super::schemas::undefined_schema;
 use crate::catalog::comment_info::{
-    CLASS, CONSTRAINTS, DATABASES, EXTENSIONS, NAMESPACES, PLPGSQL, Subject,
+    CLASS, CONSTRAINTS, DATABASES, EXTENSIONS, NAMESPACES, PLPGSQL, Subject, TYPES,
 };
 use crate::catalog::{Relation, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState, lock_error};
@@ -52,6 +52,12 @@ impl Session {
                     return Ok(());
                 }
                 Subject::of(DATABASES, pg_catalog::DATABASE)
+            }
+            Commented::Type(name) => {
+                let info = self.named_enum(name)?;
+                let (catalog, txn, ddl) = self.ddl_parts()?;
+                catalog.keep_type(txn, ddl, info.ty()).await?;
+                Subject::of(TYPES, info.oid)
             }
             Commented::Extension(name) => Subject::of(EXTENSIONS, self.extension(&name.text)?),
         };

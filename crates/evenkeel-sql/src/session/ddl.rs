@@ -21,13 +21,15 @@ use crate::catalog::{
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::parse::type_of;
-use crate::planner::rows;
+use crate::planner::rows::{self, Names};
 use crate::types::SqlType;
 
 impl Session {
     /// Runs a definition within the current transaction.
     pub(super) async fn ddl(&mut self, define: &Define) -> SqlResult<()> {
+        let before = self.tx.ddl.mark();
         self.define_one(define).await?;
+        self.keep_mentioned_types(before).await?;
         if matches!(define, Define::Drop(_) | Define::AlterTable(_)) {
             let (catalog, txn, ddl) = self.ddl_parts()?;
             catalog.drop_comments(txn, ddl).await?;
@@ -42,6 +44,8 @@ impl Session {
             Define::CreateTableAs(_) => Err(SqlError::internal("CREATE TABLE AS is run elsewhere")),
             Define::CreateView(create) => self.create_view(create).await,
             Define::AlterView(alter) => self.alter_view(alter).await,
+            Define::CreateEnum { name, labels } => self.create_enum(name, labels).await,
+            Define::AlterType(alter) => self.alter_type(alter).await,
             Define::CreateIndex(create) => self.create_index(create).await,
             Define::AlterTable(alter) => self.alter_table(alter).await,
             Define::Rename(rename) => self.rename(rename).await,
@@ -395,10 +399,12 @@ impl Session {
 
     /// The type of a column.
     pub(super) fn column_type(&self, ty: &ast::TypeName) -> SqlResult<SqlType> {
-        let view = self.view();
-        type_of(ty, &self.current_text, &|schema| {
-            view.schema_oid(schema).is_some()
-        })
+        type_of(ty, &self.current_text, &self.names())
+    }
+
+    /// The names that a statement sees now.
+    pub(super) fn names(&self) -> Names {
+        Names::new(Arc::new(self.statement_cx(self.view())))
     }
 
     /// An error at a place of the command.
@@ -518,6 +524,7 @@ impl Session {
         match drop.kind {
             DropKind::Extension => return self.drop_extensions(drop).await,
             DropKind::Schema => return self.drop_schemas(drop).await,
+            DropKind::Type => return self.drop_types(drop).await,
             DropKind::Index if drop.concurrently => {
                 return Err(SqlError::unsupported("DROP INDEX CONCURRENTLY"));
             }
@@ -690,6 +697,7 @@ fn kind_name(kind: DropKind) -> &'static str {
         DropKind::Schema => "schema",
         DropKind::Extension => "extension",
         DropKind::View => "view",
+        DropKind::Type => "type",
     }
 }
 

@@ -17,6 +17,7 @@ mod cursors;
 mod ddl;
 mod deferral;
 mod engine;
+mod enums;
 mod explain;
 mod foreign_key_ddl;
 mod foreign_keys;
@@ -33,6 +34,7 @@ mod set_schema;
 mod simple;
 mod temporary;
 mod transaction;
+mod type_texts;
 mod views;
 
 use std::collections::HashMap;

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use super::api::Prepared;
 use super::transaction::in_failed_block;
 use super::{Block, Session, StatementResult, ends_failure};
+use crate::catalog::CatalogState;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::result::tag;
 use crate::exec::row::{self, Changed, PlanRows, RowSession};
@@ -210,9 +211,10 @@ impl Session {
         if shared && let Some(compiled) = self.engine.cache().get(&key, version) {
             return Ok(compiled);
         }
+        let state = self.view();
         let types = given
             .iter()
-            .map(|oid| given_type(*oid))
+            .map(|oid| given_type(&state, *oid))
             .collect::<SqlResult<Vec<_>>>()?;
         let compiled = self.compile_text(text, types).await?;
         if shared && compiled.keep && compiled.version == version {
@@ -464,11 +466,11 @@ fn changed_result(compiled: &Compiled, changed: Changed) -> StatementResult {
 }
 
 /// The type for an oid that a client gave; 0 and `unknown` leave it to the statement.
-fn given_type(oid: Oid) -> SqlResult<Option<SqlType>> {
+fn given_type(state: &CatalogState, oid: Oid) -> SqlResult<Option<SqlType>> {
     if oid == 0 || oid == SqlType::Unknown.oid() {
         return Ok(None);
     }
-    match SqlType::from_oid(oid, -1) {
+    match state.column_type(oid, -1) {
         Some(ty) => Ok(Some(ty)),
         None => Err(SqlError::new(
             SqlState::UNDEFINED_OBJECT,

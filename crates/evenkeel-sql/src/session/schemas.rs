@@ -11,7 +11,7 @@ use crate::catalog::{
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pg_catalog;
-use crate::pg_catalog::quote::quote_ident;
+use crate::quote::quote_ident;
 
 /// Objects that a message names at most.
 const REPORTED: usize = 100;
@@ -21,6 +21,7 @@ enum Dependent {
     Table(Oid),
     Sequence(Oid),
     View(Oid),
+    Type(Oid),
     /// The default of a column of a table that stays: the table's oid and the column's number.
     Default(Oid, i16),
     Extension(Arc<str>),
@@ -166,7 +167,9 @@ impl Session {
             let tables = view.tables_in(schema.oid).map(|table| table.oid);
             let sequences = view.sequences_in(schema.oid).map(|sequence| sequence.oid);
             let views = view.views_in(schema.oid).map(|view| view.oid);
-            let mut objects: Vec<Oid> = tables.chain(sequences).chain(views).collect();
+            let types = view.types_in(schema.oid).map(|info| info.oid);
+            let relations = tables.chain(sequences).chain(views);
+            let mut objects: Vec<Oid> = relations.chain(types).collect();
             if schema.oid == PUBLIC_OID {
                 objects.extend(view.extensions().map(|extension| extension.oid));
             }
@@ -181,6 +184,8 @@ impl Session {
             Dependent::Default(..) | Dependent::ForeignKey(..) => 1,
             Dependent::Table(_) | Dependent::Extension(_) => 2,
             Dependent::Sequence(_) => 3,
+            // Behind the tables whose columns have it.
+            Dependent::Type(_) => 4,
         });
         contents
     }
@@ -217,6 +222,18 @@ impl Session {
             contents.reported.push((described, schema.to_owned()));
             contents.objects.push(Dependent::View(oid));
             self.note_views(view, oid, goes, contents);
+        } else if let Some(info) = view.enum_type(oid) {
+            let described = format!("type {}", self.type_in_words(info));
+            contents
+                .reported
+                .push((described.clone(), schema.to_owned()));
+            contents.objects.push(Dependent::Type(oid));
+            for dependent in self.dependents_of_type(info) {
+                if !goes(dependent.schema) {
+                    let needs = dependent.needs.unwrap_or_else(|| described.clone());
+                    contents.reported.push((dependent.words, needs));
+                }
+            }
         } else if let Some(extension) = view.extensions().find(|e| e.oid == oid) {
             let described = format!("extension {}", extension.name);
             contents.reported.push((described, schema.to_owned()));
@@ -366,6 +383,15 @@ impl Session {
                 }
                 let (catalog, txn, ddl) = self.ddl_parts()?;
                 catalog.drop_view(txn, ddl, oid).await
+            }
+            Dependent::Type(oid) => {
+                let info = self.view().enum_type(oid).cloned();
+                let types: Vec<_> = info.into_iter().collect();
+                let told = self.notices.len();
+                self.drop_enums(&types, true).await?;
+                // The schema's command has said so.
+                self.notices.truncate(told);
+                Ok(())
             }
             Dependent::Default(oid, attnum) => {
                 if !self.lock_dependent(oid).await? {

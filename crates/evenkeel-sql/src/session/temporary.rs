@@ -219,7 +219,7 @@ impl Session {
         let Some(oid) = self.view().schema_oid(name) else {
             return Ok(());
         };
-        if !self.view().has_relations_in(oid) {
+        if !self.view().has_content(oid) {
             return Ok(());
         }
         let (catalog, txn, ddl) = self.ddl_parts()?;
@@ -300,7 +300,7 @@ impl SqlEngine {
     async fn empty_temporary(self: &Arc<Self>, schema: &str) -> SqlResult<()> {
         let state = self.catalog().current();
         let oid = state.schema_oid(schema);
-        if !oid.is_some_and(|oid| state.has_relations_in(oid)) {
+        if !oid.is_some_and(|oid| state.has_content(oid)) {
             return Ok(());
         }
         let mut session = self.session(SessionParams::default())?;

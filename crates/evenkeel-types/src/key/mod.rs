@@ -98,6 +98,9 @@ fn encode_value(value: &Datum, ty: SqlType, out: &mut Vec<u8>) -> TypeResult<()>
         Datum::Float8(v) => out.extend_from_slice(&ordered_bits(*v).to_be_bytes()),
         Datum::Numeric(v) => numeric::encode_key(v, out),
         Datum::Uuid(v) => out.extend_from_slice(v),
+        Datum::Enum(v) => {
+            out.extend_from_slice(&(v.position.cast_unsigned() ^ 1 << 63).to_be_bytes());
+        }
         Datum::Text(v) => encode_string(v, out)?,
         Datum::Char(v) => encode_string(without_blanks(v), out)?,
         Datum::Bytea(v) => {

@@ -25,6 +25,7 @@ use smallvec::SmallVec;
 
 use crate::context::TypeContext;
 use crate::datum::Datum;
+use crate::enums::EnumValue;
 use crate::error::{SqlState, TypeError, TypeResult};
 use crate::format::Format;
 use crate::identity::SqlType;
@@ -108,7 +109,8 @@ pub fn fixed_width(ty: SqlType) -> Option<usize> {
         | SqlType::Float8
         | SqlType::Time(_)
         | SqlType::Timestamp(_)
-        | SqlType::Timestamptz(_) => 8,
+        | SqlType::Timestamptz(_)
+        | SqlType::Enum(_) => 8,
         SqlType::Timetz(_) => 12,
         SqlType::Interval(_) | SqlType::Uuid => 16,
         _ if ty.is_oid() => 4,
@@ -651,6 +653,7 @@ fn encode_fixed(ty: SqlType, value: &Datum, to: &mut [u8]) -> TypeResult<()> {
         (SqlType::Float4, Datum::Float4(v)) => to.copy_from_slice(&v.to_le_bytes()),
         (SqlType::Float8, Datum::Float8(v)) => to.copy_from_slice(&v.to_le_bytes()),
         (SqlType::Uuid, Datum::Uuid(v)) => to.copy_from_slice(v),
+        (SqlType::Enum(_), Datum::Enum(v)) => to.copy_from_slice(&v.position.to_le_bytes()),
         (SqlType::Timetz(_), Datum::Timetz(v)) => {
             to[..8].copy_from_slice(&v.micros.to_le_bytes());
             to[8..].copy_from_slice(&v.west.to_le_bytes());
@@ -706,6 +709,10 @@ pub fn decode(ty: SqlType, bytes: &[u8]) -> TypeResult<Datum> {
         SqlType::Timestamp(_) => Datum::Timestamp(i64::from_le_bytes(array(bytes)?)),
         SqlType::Timestamptz(_) => Datum::Timestamptz(i64::from_le_bytes(array(bytes)?)),
         SqlType::Uuid => Datum::Uuid(array(bytes)?),
+        SqlType::Enum(ty) => Datum::Enum(EnumValue {
+            ty,
+            position: i64::from_le_bytes(array(bytes)?),
+        }),
         SqlType::Timetz(_) => {
             let all: [u8; 12] = array(bytes)?;
             Datum::Timetz(TimeTz {

@@ -5,9 +5,9 @@ use super::{Definition, arg, flag_arg, lax, number_arg, oid_arg, strict, text_ar
 use crate::catalog::comment_info::{CLASS, Subject};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pg_catalog::foreign_keys;
-use crate::pg_catalog::quote::quote_ident;
 use crate::pg_catalog::view::{CatalogView, Relation};
 use crate::pg_catalog::{builtin, deparse, relations, sequences, shared_rows, views};
+use crate::quote::quote_ident;
 use crate::search_path::is_temporary;
 use crate::types::Datum;
 

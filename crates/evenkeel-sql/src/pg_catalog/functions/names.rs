@@ -1,13 +1,15 @@
 //! Names of objects, whether they are visible, and the named forms of oids.
 
+use evenkeel_planner::catalog::TypesOnly;
+
 use super::{Definition, arg, lax, number_arg, oid_arg, strict, text_arg};
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::parser::parse::type_named;
+use crate::parser::parse::{type_among, type_named};
 use crate::pg_catalog::deparse::format_type;
-use crate::pg_catalog::quote::quote_ident;
 use crate::pg_catalog::view::{CatalogView, DATABASE_OWNER, DATABASE_OWNER_NAME, OWNER, Relation};
-use crate::pg_catalog::{builtin, shared_rows};
-use crate::types::Datum;
+use crate::pg_catalog::{builtin, enums, shared_rows};
+use crate::quote::quote_ident;
+use crate::types::{Datum, SqlType};
 
 pub(super) const FUNCTIONS: &[Definition] = &[
     lax("format_type", type_name),
@@ -17,8 +19,11 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     strict("pg_char_to_encoding", encoding_number),
     lax("getdatabaseencoding", |_, _| Ok(Datum::Text("UTF8".into()))),
     strict("pg_table_is_visible", table_is_visible),
-    strict("pg_type_is_visible", |_, args| {
+    strict("pg_type_is_visible", |snapshot, args| {
         let oid = oid_arg(args, 0)?;
+        if let Some((info, _)) = enums::find(snapshot, oid) {
+            return Ok(Datum::Bool(enums::is_visible(snapshot, info)));
+        }
         Ok(builtin::type_by_oid(oid).map_or(Datum::Null, |_| Datum::Bool(true)))
     }),
     strict("pg_function_is_visible", |_, args| {
@@ -38,8 +43,8 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     strict("to_regclass", |snapshot, args| {
         Ok(found(relation_oid(snapshot, text_arg(args, 0)?).ok()))
     }),
-    strict("to_regtype", |_, args| {
-        Ok(found(type_oid(text_arg(args, 0)?).ok()))
+    strict("to_regtype", |snapshot, args| {
+        Ok(found(type_oid(snapshot, text_arg(args, 0)?).ok()))
     }),
     strict("to_regproc", |_, args| {
         Ok(found(proc_oid(text_arg(args, 0)?).ok()))
@@ -53,7 +58,9 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     strict("regclassin", |snapshot, args| {
         input(args, |name| relation_oid(snapshot, name))
     }),
-    strict("regtypein", |_, args| input(args, type_oid)),
+    strict("regtypein", |snapshot, args| {
+        input(args, |name| type_oid(snapshot, name))
+    }),
     strict("regprocin", |_, args| input(args, proc_oid)),
     strict("regprocedurein", |_, args| input(args, procedure_oid)),
     strict("regprocedureout", |_, args| {
@@ -68,8 +75,8 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     strict("regclassout", |snapshot, args| {
         Ok(Datum::Text(snapshot.relation_text(oid_arg(args, 0)?)))
     }),
-    strict("regtypeout", |_, args| {
-        Ok(Datum::Text(format_type(oid_arg(args, 0)?, None)))
+    strict("regtypeout", |snapshot, args| {
+        Ok(Datum::Text(name_of_type(snapshot, oid_arg(args, 0)?, None)))
     }),
     strict("regprocout", |_, args| {
         let oid = oid_arg(args, 0)?;
@@ -118,7 +125,7 @@ fn input(args: &[Datum], lookup: impl Fn(&str) -> SqlResult<u32>) -> SqlResult<D
     }))
 }
 
-fn type_name(_: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
+fn type_name(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     if arg(args, 0).is_null() {
         return Ok(Datum::Null);
     }
@@ -126,7 +133,15 @@ fn type_name(_: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
         Datum::Null => None,
         _ => Some(i32::try_from(number_arg(args, 1)?).unwrap_or(-1)),
     };
-    Ok(Datum::Text(format_type(oid_arg(args, 0)?, typmod)))
+    Ok(Datum::Text(name_of_type(
+        snapshot,
+        oid_arg(args, 0)?,
+        typmod,
+    )))
+}
+
+fn name_of_type(snapshot: &CatalogView, oid: u32, typmod: Option<i32>) -> String {
+    enums::name(snapshot, oid).unwrap_or_else(|| format_type(oid, typmod))
 }
 
 /// The privileges that an object has when none were granted: those of its owner, and of all.
@@ -236,7 +251,18 @@ fn plain_oid(text: &str) -> Option<u32> {
     }
 }
 
-fn type_oid(text: &str) -> SqlResult<u32> {
+/// The type that a text names, one that was created among them.
+fn named_type(snapshot: &CatalogView, text: &str) -> SqlResult<SqlType> {
+    let path = &snapshot.search_path;
+    let created = |schema: Option<&str>, name: &str| {
+        let schema = schema.map(|schema| path.meant(schema));
+        let catalog = snapshot.catalog.as_ref()?;
+        catalog.type_named(schema, name, path)
+    };
+    type_among(text, &TypesOnly(created))
+}
+
+fn type_oid(snapshot: &CatalogView, text: &str) -> SqlResult<u32> {
     if let Some(oid) = plain_oid(text) {
         return Ok(oid);
     }
@@ -249,7 +275,7 @@ fn type_oid(text: &str) -> SqlResult<u32> {
     if let Some(oid) = named(text) {
         return Ok(oid);
     }
-    if let Ok(ty) = type_named(text) {
+    if let Ok(ty) = named_type(snapshot, text) {
         return Ok(ty.oid());
     }
     let name = system_name(text)?;
@@ -288,7 +314,7 @@ fn procedure_oid(text: &str) -> SqlResult<u32> {
     let name = system_name(name)?;
     let mut wanted = Vec::new();
     for ty in types.split(',').map(str::trim).filter(|ty| !ty.is_empty()) {
-        wanted.push(type_oid(ty)?.to_string());
+        wanted.push(type_named(ty)?.oid().to_string());
     }
     let wanted = wanted.join(" ");
     let mut procs = builtin::procs().iter();

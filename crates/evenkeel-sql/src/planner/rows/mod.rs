@@ -3,6 +3,7 @@
 
 pub mod checks;
 pub mod indexes;
+pub mod mentions;
 mod names;
 mod relations;
 pub mod views;
@@ -25,7 +26,7 @@ use crate::exec::row::RowSession;
 use crate::protocol::Column;
 use crate::types::SqlType;
 
-use names::Names;
+pub use names::Names;
 
 /// A planned query or change.
 #[derive(Debug)]

@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use evenkeel_planner::ast::Statement;
-use evenkeel_planner::bind::{self, BoundView};
+use evenkeel_planner::bind::{self, BoundView, TypeMention};
 use evenkeel_planner::bound::{Query, Target};
 use evenkeel_planner::catalog::Catalog;
 use evenkeel_planner::relation::Relation;
 use evenkeel_planner::{PlanError, PlanResult, parser};
-use evenkeel_types::{IntervalStyle, TimeZone, TypeContext};
+use evenkeel_types::{IntervalStyle, SqlType, TimeZone, TypeContext};
 use parking_lot::Mutex;
 
 use super::relations::{relation_of, sequence, view, virtual_relation};
@@ -108,6 +108,15 @@ impl Catalog for Names {
         self.cx.view.schema_oid(schema).is_some()
     }
 
+    fn type_named(&self, schema: Option<&str>, name: &str, home: Option<&str>) -> Option<SqlType> {
+        let path = &self.cx.seed.search_path;
+        let schema = schema.map(|schema| path.meant(schema));
+        match (schema, home) {
+            (None, Some(home)) => self.cx.view.type_kept(name, home, path),
+            _ => self.cx.view.type_named(schema, name, path),
+        }
+    }
+
     fn view(&self, relation: &Relation) -> PlanResult<Arc<Query>> {
         self.expand(relation, 0)
     }
@@ -181,6 +190,12 @@ impl Names {
         Ok(bound.query)
     }
 
+    /// The places of a view's text that hang on types.
+    pub(super) fn mentions_in(&self, info: &ViewInfo) -> PlanResult<Vec<TypeMention>> {
+        let relation = view(info);
+        Ok(self.bound_view(info, &relation, 0)?.mentions)
+    }
+
     /// The statement's session with the settings under which a view's constants are read.
     fn read_under(&self, read_under: &ReadUnder) -> Arc<StatementCx> {
         let cx = &self.cx;
@@ -250,6 +265,10 @@ impl Catalog for ViewNames<'_> {
 
     fn schema_exists(&self, schema: &str) -> bool {
         self.names.schema_exists(schema)
+    }
+
+    fn type_named(&self, schema: Option<&str>, name: &str, _: Option<&str>) -> Option<SqlType> {
+        self.names.type_named(schema, name, Some(&self.info.schema))
     }
 
     fn view(&self, relation: &Relation) -> PlanResult<Arc<Query>> {
