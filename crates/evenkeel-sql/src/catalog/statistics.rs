@@ -4,6 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use evenkeel_engine::{Tid, Xid};
 use evenkeel_planner::relation::ColumnStatistics;
+use evenkeel_types::ArrayValue;
+use evenkeel_types::enums::EnumValue;
 
 use super::fields::{Fields, damaged};
 use super::{NOWHERE, Oid};
@@ -102,8 +104,8 @@ impl ColumnStats {
 
     /// The most common values as the text of an array, or `None` if there are none.
     pub fn most_common_text(&self, ty: SqlType) -> Option<String> {
-        let values: Vec<&Datum> = self.most_common.iter().map(|(value, _)| value).collect();
-        (!values.is_empty()).then(|| values_text(ty, &values))
+        let values = self.most_common.iter().map(|(value, _)| value.clone());
+        shown(ty, values)
     }
 
     /// Their frequencies as the text of an array.
@@ -114,12 +116,16 @@ impl ColumnStats {
 
     /// The histogram's bounds as the text of an array.
     pub fn histogram_text(&self, ty: SqlType) -> Option<String> {
-        let values: Vec<&Datum> = self.histogram.iter().collect();
-        (!values.is_empty()).then(|| values_text(ty, &values))
+        shown(ty, self.histogram.iter().cloned())
     }
 
     pub(super) fn row(&self, table: Oid, attnum: i16, ty: SqlType) -> Vec<Datum> {
-        let stored = |text: Option<String>| Datum::Text(text.unwrap_or_else(|| "{}".into()));
+        let stored = |text: String| Datum::Text(text);
+        let values = |values: &mut dyn Iterator<Item = &Datum>| {
+            let values: Vec<Datum> = values.map(as_stored).collect();
+            values_text(stored_as(ty), &values.iter().collect::<Vec<_>>())
+        };
+        let shares = self.frequencies_text();
         vec![
             Datum::Oid(table),
             Datum::Int4(i32::from(attnum)),
@@ -127,9 +133,9 @@ impl ColumnStats {
             Datum::Int4(self.avg_width),
             Datum::Float4(self.n_distinct),
             Datum::Float4(self.correlation),
-            stored(self.most_common_text(ty)),
-            stored(self.frequencies_text()),
-            stored(self.histogram_text(ty)),
+            stored(values(&mut self.most_common.iter().map(|(value, _)| value))),
+            stored(shares.unwrap_or_else(|| "{}".into())),
+            stored(values(&mut self.histogram.iter())),
         ]
     }
 
@@ -144,7 +150,8 @@ impl ColumnStats {
         let parsed = |text: &str| -> Option<Vec<Datum>> {
             let items = array_items(text)?.into_iter();
             items
-                .map(|item| Datum::parse_text(ty, &item, &cx).ok())
+                .map(|item| Datum::parse_text(stored_as(ty), &item, &cx).ok())
+                .map(|value| Some(of_type(value?, ty)))
                 .collect()
         };
         let values = parsed(values)?;
@@ -166,6 +173,53 @@ impl ColumnStats {
             place,
         })
     }
+}
+
+/// The type that values are stored as: the places of labels, which get other texts.
+fn stored_as(ty: SqlType) -> SqlType {
+    match ty {
+        SqlType::Enum(_) => SqlType::Int8,
+        SqlType::Array(SqlType::Enum(_)) => SqlType::Array(&SqlType::Int8),
+        _ => ty,
+    }
+}
+
+/// The value as it is stored.
+fn as_stored(value: &Datum) -> Datum {
+    match value {
+        Datum::Enum(value) => Datum::Int8(value.position),
+        Datum::Array(array) => with_elements(array, as_stored).unwrap_or_else(|| value.clone()),
+        _ => value.clone(),
+    }
+}
+
+/// A value that was stored, or was gathered under an earlier definition of its type.
+fn of_type(value: Datum, ty: SqlType) -> Datum {
+    let Some(ty) = ty.enumerated() else {
+        return value;
+    };
+    let label = |position| Datum::Enum(EnumValue { ty, position });
+    match &value {
+        Datum::Int8(position) => label(*position),
+        Datum::Enum(value) => label(value.position),
+        Datum::Array(array) => {
+            let element = |element: &Datum| of_type(element.clone(), SqlType::Enum(ty));
+            with_elements(array, element).unwrap_or(value)
+        }
+        _ => value,
+    }
+}
+
+fn with_elements(array: &ArrayValue, f: impl Fn(&Datum) -> Datum) -> Option<Datum> {
+    let elements = array.elements().iter().map(f).collect();
+    let array = ArrayValue::new(array.dimensions(), elements).ok()?;
+    Some(Datum::Array(Arc::new(array)))
+}
+
+/// The text of an array of values, or `None` if there are none.
+fn shown(ty: SqlType, values: impl Iterator<Item = Datum>) -> Option<String> {
+    let values: Vec<Datum> = values.map(|value| of_type(value, ty)).collect();
+    (!values.is_empty()).then(|| values_text(ty, &values.iter().collect::<Vec<_>>()))
 }
 
 fn values_text(ty: SqlType, values: &[&Datum]) -> String {

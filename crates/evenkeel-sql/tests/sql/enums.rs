@@ -100,6 +100,33 @@ async fn values_are_sorted_and_grouped_beyond_memory() {
     assert_eq!(one(&mut s, &groups).await, "s|6667,m|6667,l|6666");
 }
 
+/// Statistics have places of labels, whatever those are called since.
+#[tokio::test]
+async fn statistics_outlive_the_names_of_labels() {
+    let disk = SimDisk::new(5);
+    let engine = open_on(&disk);
+    let mut s = session(&engine);
+    one(
+        &mut s,
+        "CREATE TYPE size AS ENUM ('s', 'm', 'l'); CREATE TABLE t (a size, b size[]); \
+         INSERT INTO t SELECT (ARRAY['l', 's', 'm']::size[])[1 + g % 3], '{s,NULL,m}' \
+         FROM generate_series(1, 300) g; ANALYZE t; \
+         ALTER TYPE size RENAME VALUE 's' TO 'small'; ALTER TYPE size ADD VALUE 'xs' BEFORE 'small'",
+    )
+    .await;
+    let stats =
+        "SELECT most_common_vals::text FROM pg_stats WHERE tablename = 't' ORDER BY attname";
+    let expected = "{l,m,small},{\"{small,NULL,m}\"}";
+    let sorted = |found: String| found.replace("{small,m,l}", "{l,m,small}");
+    assert_eq!(sorted(one(&mut s, stats).await), expected);
+    let engine = open_on(&disk.crash(1));
+    let mut s = session(&engine);
+    assert_eq!(sorted(one(&mut s, stats).await), expected);
+    one(&mut s, "DROP TYPE size CASCADE").await;
+    assert_eq!(one(&mut s, stats).await, "");
+    one(&mut s, "ANALYZE t").await;
+}
+
 /// A type is not dropped while a table that is being made has a column of it.
 #[tokio::test]
 async fn a_type_waits_for_what_is_made_of_it() {
