@@ -83,7 +83,7 @@ fn read_state(db: &Database) -> Result<State, String> {
 
 /// Numbers of the data files that there are. Names that no data file has are an error.
 pub fn list_files(db: &Database) -> Result<BTreeSet<u64>, String> {
-    const KNOWN: [&str; 11] = [
+    const KNOWN: [&str; 12] = [
         "base",
         "control",
         "damaged",
@@ -94,12 +94,16 @@ pub fn list_files(db: &Database) -> Result<BTreeSet<u64>, String> {
         "manifest.1",
         "reserve",
         "status",
+        "temp",
         "wal",
     ];
     let (disk, dir) = (db.store().disk(), db.store().dir());
     let list = |dir: &Path| disk.list(dir).map_err(|error| error.to_string());
     if let Some(name) = list(dir)?.iter().find(|name| !KNOWN.contains(&&***name)) {
         return Err(format!("a file called {name} was left behind"));
+    }
+    if let Some(name) = list(&dir.join("temp"))?.first() {
+        return Err(format!("a temporary file called {name} was left behind"));
     }
     let mut files = BTreeSet::new();
     for name in list(&dir.join("base"))? {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use evenkeel_engine::{TableLockMode, block_on};
+use evenkeel_engine::{FileId, TableLockMode, block_on};
 use evenkeel_planner::ast::{OnCommit, Persistence, QualifiedName};
 
 use super::api::SessionParams;
@@ -291,6 +291,9 @@ impl SqlEngine {
     /// Drops the temporary relations that sessions of an earlier process have left.
     pub(super) fn remove_left_temporary(self: &Arc<Self>) -> SqlResult<()> {
         let state = self.catalog().current();
+        for file in left_files(&state) {
+            self.database().store().pass_file_id(file);
+        }
         for schema in state.schemas().filter(|schema| is_temporary(&schema.name)) {
             block_on(self.empty_temporary(&schema.name))?;
         }
@@ -308,6 +311,21 @@ impl SqlEngine {
         session.empty_schema(schema).await?;
         session.commit().await
     }
+}
+
+/// The files of all temporary relations.
+fn left_files(state: &CatalogState) -> Vec<FileId> {
+    let mut files = Vec::new();
+    for table in state.tables().filter(|table| table.is_temporary()) {
+        files.push(table.heap);
+        files.extend(table.indexes.iter().map(|index| index.file));
+        let large = table.large.iter();
+        files.extend(large.flat_map(|large| [large.heap, large.tree]));
+    }
+    let sequences = state.sequences();
+    let sequences = sequences.filter(|sequence| is_temporary(&sequence.schema));
+    files.extend(sequences.map(|sequence| sequence.file));
+    files
 }
 
 impl Drop for Session {

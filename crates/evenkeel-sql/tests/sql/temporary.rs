@@ -161,6 +161,15 @@ async fn a_start_removes_the_temporary_relations_of_the_process_before() {
     )
     .await;
     let mut again = disk.process_crash();
+    // A file of a number that a dropped one had would go with that.
+    let file = |engine: &SqlEngine| {
+        let state = engine.catalog().current();
+        let mut tables = state.tables();
+        tables
+            .find(|table| &*table.name == "t")
+            .map(|table| table.heap)
+    };
+    let mut before = file(&engine);
     for round in 0..3 {
         let engine = engine_on(&again);
         let mut b = session(&engine);
@@ -173,6 +182,9 @@ async fn a_start_removes_the_temporary_relations_of_the_process_before() {
         )
         .await;
         assert_eq!(one(&mut b, "SELECT * FROM t").await, "1|x");
+        let now = file(&engine);
+        assert!(now > before, "round {round}: {now:?} after {before:?}");
+        before = now;
         let files = again.list(Path::new("/data/temp")).unwrap();
         assert!(!files.is_empty());
         again = again.crash(round);

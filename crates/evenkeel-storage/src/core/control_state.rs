@@ -91,6 +91,12 @@ impl ControlState {
         FileId(self.next_file.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Gives no file the number of this one, of which recovery may not have heard.
+    pub(crate) fn pass_file_id(&self, file: FileId) {
+        self.next_file
+            .fetch_max(file.number() + 1, Ordering::Relaxed);
+    }
+
     /// Speed of redo as measured, in bytes of log per second; 0 when it never was.
     pub(crate) fn redo_speed(&self) -> u64 {
         self.redo_speed.load(Ordering::Relaxed)

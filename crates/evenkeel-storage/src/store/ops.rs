@@ -76,6 +76,12 @@ impl Store {
         Ok(file)
     }
 
+    /// Gives no file to come the number of this one: a temporary file of an earlier process, which
+    /// the log does not have, and whose drop would take a new file of its number along.
+    pub fn pass_file_id(&self, file: FileId) {
+        self.core.control.pass_file_id(file);
+    }
+
     /// Creates a file under an id of the caller's choice: below
     /// [`FIRST_FREE_FILE`](crate::store::FIRST_FREE_FILE), or a status file.
     ///
