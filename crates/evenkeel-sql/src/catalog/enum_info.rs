@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use evenkeel_engine::Tid;
-use evenkeel_types::enums::{EnumLabel, EnumParts, EnumType};
+use evenkeel_types::ArrayValue;
+use evenkeel_types::enums::{EnumLabel, EnumParts, EnumType, EnumValue};
 
 use super::Oid;
 use super::fields::Fields;
@@ -28,6 +29,29 @@ pub struct EnumInfo {
     pub labels: Vec<EnumLabel>,
     /// Its rows in `evenkeel_enum` and `pg_enum`.
     pub(crate) places: Vec<Tid>,
+}
+
+/// A value of a type under this definition: one of an earlier definition, or a stored place.
+pub fn of_definition(value: Datum, ty: SqlType) -> Datum {
+    let Some(ty) = ty.enumerated() else {
+        return value;
+    };
+    let label = |position| Datum::Enum(EnumValue { ty, position });
+    match &value {
+        Datum::Int8(position) => label(*position),
+        Datum::Enum(value) => label(value.position),
+        Datum::Array(array) => {
+            let element = |element: &Datum| of_definition(element.clone(), SqlType::Enum(ty));
+            with_elements(array, element).unwrap_or(value)
+        }
+        _ => value,
+    }
+}
+
+pub(super) fn with_elements(array: &ArrayValue, f: impl Fn(&Datum) -> Datum) -> Option<Datum> {
+    let elements = array.elements().iter().map(f).collect();
+    let array = ArrayValue::new(array.dimensions(), elements).ok()?;
+    Some(Datum::Array(Arc::new(array)))
 }
 
 impl EnumInfo {

@@ -56,7 +56,7 @@ pub use columns::Retyped;
 pub use create::{
     CreateTable, NewColumn, NewConstraint, check_column_name, is_system_column, second_primary_key,
 };
-pub use enum_info::EnumInfo;
+pub use enum_info::{EnumInfo, of_definition};
 pub use enums::{LabelPlace, gone_type, rename_label};
 pub use foreign_key::NewForeignKey;
 pub use foreign_key_info::{ForeignKeyInfo, action_code};

@@ -4,9 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use evenkeel_engine::{Tid, Xid};
 use evenkeel_planner::relation::ColumnStatistics;
-use evenkeel_types::ArrayValue;
-use evenkeel_types::enums::EnumValue;
 
+use super::enum_info::{of_definition, with_elements};
 use super::fields::{Fields, damaged};
 use super::{NOWHERE, Oid};
 use crate::error::SqlResult;
@@ -151,7 +150,7 @@ impl ColumnStats {
             let items = array_items(text)?.into_iter();
             items
                 .map(|item| Datum::parse_text(stored_as(ty), &item, &cx).ok())
-                .map(|value| Some(of_type(value?, ty)))
+                .map(|value| Some(of_definition(value?, ty)))
                 .collect()
         };
         let values = parsed(values)?;
@@ -193,32 +192,9 @@ fn as_stored(value: &Datum) -> Datum {
     }
 }
 
-/// A value that was stored, or was gathered under an earlier definition of its type.
-fn of_type(value: Datum, ty: SqlType) -> Datum {
-    let Some(ty) = ty.enumerated() else {
-        return value;
-    };
-    let label = |position| Datum::Enum(EnumValue { ty, position });
-    match &value {
-        Datum::Int8(position) => label(*position),
-        Datum::Enum(value) => label(value.position),
-        Datum::Array(array) => {
-            let element = |element: &Datum| of_type(element.clone(), SqlType::Enum(ty));
-            with_elements(array, element).unwrap_or(value)
-        }
-        _ => value,
-    }
-}
-
-fn with_elements(array: &ArrayValue, f: impl Fn(&Datum) -> Datum) -> Option<Datum> {
-    let elements = array.elements().iter().map(f).collect();
-    let array = ArrayValue::new(array.dimensions(), elements).ok()?;
-    Some(Datum::Array(Arc::new(array)))
-}
-
 /// The text of an array of values, or `None` if there are none.
 fn shown(ty: SqlType, values: impl Iterator<Item = Datum>) -> Option<String> {
-    let values: Vec<Datum> = values.map(|value| of_type(value, ty)).collect();
+    let values: Vec<Datum> = values.map(|value| of_definition(value, ty)).collect();
     (!values.is_empty()).then(|| values_text(ty, &values.iter().collect::<Vec<_>>()))
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use evenkeel_types::enums::EnumType;
 
 use super::{CatalogState, EnumInfo, Oid};
+use crate::quote::quote_ident;
 use crate::types::SqlType;
 
 impl CatalogState {
@@ -59,6 +60,21 @@ impl CatalogState {
                 .iter()
                 .filter_map(|schema| self.schema_oid(schema))
                 .find_map(|oid| self.type_in(oid, name)),
+        }
+    }
+
+    /// Whether a type's name without a schema means it along the path.
+    pub fn is_type_visible(&self, info: &EnumInfo, path: &[String]) -> bool {
+        let found = self.type_named(None, &info.name, path);
+        found.is_some_and(|found| found.oid() == info.oid)
+    }
+
+    /// A type's name, with its schema unless the path has it.
+    pub fn shown_type(&self, info: &EnumInfo, path: &[String]) -> String {
+        let name = quote_ident(&info.name);
+        match self.is_type_visible(info, path) {
+            true => name,
+            false => format!("{}.{name}", quote_ident(&info.schema)),
         }
     }
 

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use super::rows::{Cell, Rows, flag, number, oid, text};
-use super::type_texts::ShownTypes;
 use super::view::{CatalogView, OWNER};
 use crate::catalog::EnumInfo;
 use crate::error::SqlResult;
@@ -27,18 +26,15 @@ pub fn find(snapshot: &CatalogView, wanted: u32) -> Option<(&EnumInfo, bool)> {
 
 /// Whether its name without a schema means it along the session's path.
 pub fn is_visible(snapshot: &CatalogView, info: &EnumInfo) -> bool {
-    let Some(catalog) = &snapshot.catalog else {
-        return false;
-    };
-    let found = catalog.type_named(None, &info.name, &snapshot.search_path);
-    found.is_some_and(|found| found.oid() == info.oid)
+    let catalog = snapshot.catalog.as_ref();
+    catalog.is_some_and(|catalog| catalog.is_type_visible(info, &snapshot.search_path))
 }
 
 /// As `format_type` names it, if it is one.
 pub fn name(snapshot: &CatalogView, wanted: u32) -> Option<String> {
     let (info, is_array) = find(snapshot, wanted)?;
-    let (state, path) = (snapshot.catalog.as_deref()?, &*snapshot.search_path);
-    let name = ShownTypes { state, path }.name(info);
+    let catalog = snapshot.catalog.as_ref()?;
+    let name = catalog.shown_type(info, &snapshot.search_path);
     Some(if is_array { format!("{name}[]") } else { name })
 }
 

@@ -9,7 +9,6 @@ use evenkeel_planner::parser::{parse_expr, parse_name, token_end};
 use super::view::{Column, KeySource, Table};
 use crate::catalog::{CatalogState, EnumInfo, Generated, IndexExpr};
 use crate::parser::parse::type_named;
-use crate::quote::quote_ident;
 use crate::types::SqlType;
 
 /// A session's view of types by name.
@@ -19,16 +18,6 @@ pub struct ShownTypes<'a> {
 }
 
 impl ShownTypes<'_> {
-    /// A type as the session has to name it.
-    pub fn name(&self, info: &EnumInfo) -> String {
-        let found = self.state.type_named(None, &info.name, self.path);
-        let name = quote_ident(&info.name);
-        match found.is_some_and(|found| found.oid() == info.oid) {
-            true => name,
-            false => format!("{}.{name}", quote_ident(&info.schema)),
-        }
-    }
-
     /// The type that a kept text means by a name.
     fn meant(&self, name: &str, home: (&[SqlType], &str)) -> Option<&EnumInfo> {
         let parts = parse_name(name).ok()?.parts;
@@ -49,6 +38,9 @@ impl ShownTypes<'_> {
 
     /// A text with the names of types behind `::` as the session has to write them.
     fn text(&self, text: &str, home: (&[SqlType], &str)) -> String {
+        if !text.contains("::") {
+            return text.to_owned();
+        }
         let mut out = String::with_capacity(text.len());
         let (mut at, mut is_cast) = (0, false);
         loop {
@@ -60,7 +52,7 @@ impl ShownTypes<'_> {
                 let end = self.end_of_name(text, end);
                 let name = text.get(at..end).unwrap_or_default();
                 match self.meant(name.trim(), home) {
-                    Some(info) => out.push_str(&self.name(info)),
+                    Some(info) => out.push_str(&self.state.shown_type(info, self.path)),
                     None => out.push_str(name),
                 }
                 (at, is_cast) = (end, false);

@@ -12,7 +12,6 @@ use super::schemas::{still_needed, undefined_schema};
 use crate::catalog::{EnumInfo, LabelPlace, Oid, gone_type, rename_label};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::parse::type_named;
-use crate::quote::quote_ident;
 
 fn undefined_type(name: &QualifiedName) -> SqlError {
     let message = format!("type \"{}\" does not exist", name.display());
@@ -225,11 +224,6 @@ impl Session {
     /// The type's name, with its schema unless the path has it.
     pub(super) fn type_in_words(&self, info: &EnumInfo) -> String {
         let path = &self.effective.search_path;
-        let found = self.view().type_named(None, &info.name, path);
-        let name = quote_ident(&info.name);
-        match found.is_some_and(|found| found.oid() == info.oid) {
-            true => name,
-            false => format!("{}.{name}", quote_ident(&info.schema)),
-        }
+        self.view().shown_type(info, path)
     }
 }

@@ -5,15 +5,16 @@ use std::sync::Arc;
 
 use evenkeel_planner::bind::{MentionKind, TypeMention};
 use evenkeel_planner::parser::token_end;
-use evenkeel_types::enums::EnumType;
-use evenkeel_types::{ArrayValue, TypeContext};
+use evenkeel_types::TypeContext;
 
 use super::Session;
-use crate::catalog::{CatalogState, DdlMark, EnumInfo, NewText, Oid, TableInfo, TextOf, ViewInfo};
+use crate::catalog::{
+    CatalogState, DdlMark, EnumInfo, NewText, Oid, TableInfo, TextOf, ViewInfo, of_definition,
+};
 use crate::error::{SqlError, SqlResult};
 use crate::planner::rows::mentions;
 use crate::quote::quote_ident;
-use crate::types::{Datum, SqlType};
+use crate::types::SqlType;
 
 /// An expression of a table.
 struct TableText {
@@ -100,25 +101,6 @@ fn moved(at: usize, edits: &[Edit]) -> usize {
     at + more - less
 }
 
-/// The value with the labels of another definition.
-fn relabelled(value: &Datum, now: &'static EnumType) -> Option<Datum> {
-    match value {
-        Datum::Enum(value) => {
-            let label = now.label(value.position)?;
-            now.value(&label.label).ok().map(Datum::Enum)
-        }
-        Datum::Array(array) => {
-            let elements = array.elements().iter();
-            let elements = elements.map(|element| relabelled(element, now));
-            let array =
-                ArrayValue::new(array.dimensions(), elements.collect::<Option<_>>()?).ok()?;
-            Some(Datum::Array(Arc::new(array)))
-        }
-        Datum::Null => Some(Datum::Null),
-        _ => None,
-    }
-}
-
 /// The contents of a place that hangs on a type, for its new definition; none if they stay.
 fn edit(
     text: &str,
@@ -138,10 +120,8 @@ fn edit(
         }
         MentionKind::Value(value) => {
             let cx = TypeContext::default();
-            let now = new.ty().enumerated();
-            let now = now.and_then(|now| relabelled(value, now));
-            let broken = || SqlError::internal("a value has no label");
-            let shown = now.ok_or_else(broken)?.to_text(mention.ty, &cx);
+            let now = of_definition(value.clone(), new.ty());
+            let shown = now.to_text(mention.ty, &cx);
             let is_other = shown != value.to_text(mention.ty, &cx);
             is_other.then(|| format!("'{}'", shown.replace('\'', "''")))
         }
