@@ -53,14 +53,43 @@ fn nightly() -> Command {
     command
 }
 
+/// Cargo with the target directory of Miri.
+fn cargo(arguments: &[&str]) -> Command {
+    let mut command = nightly();
+    command.env("CARGO_TARGET_DIR", run::target_dir().join("miri"));
+    command.arg("cargo").args(arguments);
+    command
+}
+
+/// Forgets what Miri made of the crates. A test is a file that names the directory that it was made
+/// in, and checkouts that share a target directory have it from each other.
+fn forget() -> Result<(), String> {
+    let target = run::target_dir().join("miri").join("miri");
+    let Ok(triples) = target.read_dir() else {
+        return Ok(());
+    };
+    for triple in triples.filter_map(Result::ok) {
+        let Ok(made) = triple.path().join("debug/deps").read_dir() else {
+            continue;
+        };
+        for file in made.filter_map(Result::ok) {
+            let name = file.file_name().to_string_lossy().replace('_', "-");
+            if PARTS.iter().any(|(package, _)| name.starts_with(package)) {
+                let path = file.path();
+                let removed = std::fs::remove_file(&path);
+                removed.map_err(|e| format!("miri: cannot remove {}: {e}", path.display()))?;
+            }
+        }
+    }
+    Ok(())
+}
+
 pub fn miri() -> Result<(), String> {
+    forget()?;
     for (package, tests) in PARTS {
         for filter in tests {
-            let mut command = nightly();
-            command.env("CARGO_TARGET_DIR", run::target_dir().join("miri"));
+            let mut command = cargo(&["miri", "test", "--lib", "-p", package, "--", filter]);
             command.env("MIRIFLAGS", "-Zmiri-disable-isolation");
-            command.args(["cargo", "miri", "test", "--lib"]);
-            command.args(["-p", package, "--", filter]);
             command.stderr(Stdio::inherit());
             let ran = command.output();
             let ran = ran.map_err(|e| format!("miri: cannot start {command:?}: {e}"))?;
