@@ -130,7 +130,7 @@ impl Cx {
             elements.push(row.first_mut().map_or(Datum::Null, take));
             Ok(true)
         })?;
-        if matches!(element, SqlType::Array(_)) {
+        if matches!(element, SqlType::Array(..)) {
             return array_of_arrays(&elements);
         }
         Ok(Datum::array(elements))

@@ -58,6 +58,12 @@ pub(crate) fn inner(program: &Program, each: &mut dyn FnMut(&Program)) {
             let ends = ranges.iter().flat_map(|(low, high)| [low, high]);
             ends.flatten().for_each(each);
         }
+        Program::AssignPart(assignment) => {
+            each(&assignment.array);
+            let ends = assignment.ranges.iter().flat_map(|(low, high)| [low, high]);
+            ends.flatten().for_each(&mut *each);
+            each(&assignment.value);
+        }
         Program::RowCompare { pairs, .. } => {
             for pair in pairs {
                 each(&pair.left);

@@ -149,6 +149,7 @@ impl<'a> Env<'a> {
             Program::Array { nested, items, .. } => self.array(*nested, items, row),
             Program::Subscript { array, indexes } => self.subscript(array, indexes, row),
             Program::Slice { array, ranges } => self.slice(array, ranges, row),
+            Program::AssignPart(assignment) => self.assign_part(assignment, row),
             Program::Row {
                 names,
                 types,

@@ -9,6 +9,19 @@ use crate::proc::Proc;
 /// A byte offset in the statement's text, for errors; `u32::MAX` where there is none.
 pub type Position = u32;
 
+/// `array[i] := value` or `array[l:u] := values`; an end that is not given is the array's own.
+#[derive(Debug, Clone)]
+pub struct PartAssignment {
+    /// The array, of which NULL is an empty one.
+    pub array: Program,
+    /// The ends of the part in each dimension; an element's subscript is the upper one.
+    pub ranges: Box<[(Option<Program>, Option<Program>)]>,
+    /// Whether the value is an array, whose elements come in the place of the part's.
+    pub slice: bool,
+    /// The value.
+    pub value: Program,
+}
+
 /// A program; built by the planner, immutable, shared by all executions of a plan.
 #[derive(Debug, Clone)]
 pub enum Program {
@@ -92,6 +105,8 @@ pub enum Program {
         array: Box<Program>,
         ranges: Box<[(Option<Program>, Option<Program>)]>,
     },
+    /// An array with a value in place of one of its parts.
+    AssignPart(Box<PartAssignment>),
     /// `ROW(…)`, with the fields' types, and their names if it is a row of a table or query.
     Row {
         names: Arc<[Arc<str>]>,

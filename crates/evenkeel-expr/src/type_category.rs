@@ -32,7 +32,7 @@ pub fn category(ty: SqlType) -> char {
         SqlType::Uuid | SqlType::Bytea | SqlType::Json | SqlType::Jsonb => 'U',
         SqlType::InternalChar => 'Z',
         SqlType::Enum(_) => 'E',
-        SqlType::Int2Vector | SqlType::OidVector | SqlType::Array(_) => 'A',
+        SqlType::Int2Vector | SqlType::OidVector | SqlType::Array(..) => 'A',
         SqlType::Record | SqlType::Void => 'P',
         SqlType::Unknown => 'X',
     }

@@ -287,7 +287,7 @@ fn answers_are_those_of_postgres() {
 fn type_named(name: &str) -> SqlType {
     let all = SqlType::all().iter().copied().chain(SqlType::arrays());
     match name {
-        "int4[]" => SqlType::Array(&SqlType::Int4),
+        "int4[]" => SqlType::array(&SqlType::Int4),
         "int4" => SqlType::Int4,
         "bool" => SqlType::Bool,
         "float8" => SqlType::Float8,

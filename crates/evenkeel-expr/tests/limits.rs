@@ -115,7 +115,7 @@ fn call(name: &str, types: &[SqlType], result: SqlType, args: Vec<Program>) -> P
 }
 
 const TEXT: SqlType = SqlType::Text;
-const INT4S: SqlType = SqlType::Array(&SqlType::Int4);
+const INT4S: SqlType = SqlType::array(&SqlType::Int4);
 const TEXTS: SqlType = SqlType::TEXT_ARRAY;
 const NUMERIC: SqlType = SqlType::Numeric(None);
 

@@ -179,7 +179,7 @@ fn a_set_is_made_as_it_is_asked_for() {
 #[test]
 fn a_shuffled_array_has_the_same_elements() {
     let session = Quiet::new();
-    let types = [SqlType::Array(&SqlType::Int4), SqlType::Int4];
+    let types = [SqlType::array(&SqlType::Int4), SqlType::Int4];
     let elements: Vec<Datum> = (0..100).map(Datum::Int4).collect();
     let args = [Datum::array(elements.clone()), Datum::Int4(30)];
     let sorted = |name, count: usize| {
@@ -199,7 +199,7 @@ fn a_shuffled_array_has_the_same_elements() {
 #[test]
 fn arrays_of_any_size_are_asked_for_before_they_are_made() {
     let session = Quiet::new();
-    let types = [SqlType::Int4, SqlType::Array(&SqlType::Int4)];
+    let types = [SqlType::Int4, SqlType::array(&SqlType::Int4)];
     let args = [
         Datum::Int4(1),
         Datum::array(vec![Datum::Int4(10_000), Datum::Int4(10_000)]),

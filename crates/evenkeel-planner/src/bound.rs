@@ -24,6 +24,37 @@ pub struct Expr {
     pub at: Pos,
 }
 
+/// `array[i] := value` or `array[l:u] := values`: the bounds of [`ExprKind::Slice`], or of an
+/// element the subscripts as upper ones.
+#[derive(Debug, Clone)]
+pub struct PartAssignment {
+    /// The array, of which NULL is an empty one.
+    pub array: Expr,
+    /// A range for each dimension that is given.
+    pub ranges: Vec<(Option<Expr>, Option<Expr>)>,
+    /// Whether the value is an array, whose elements come in the place of the part's.
+    pub slice: bool,
+    /// The value.
+    pub value: Expr,
+}
+
+impl PartAssignment {
+    /// The expressions directly in it.
+    pub fn iter(&self) -> impl Iterator<Item = &Expr> {
+        let ends = self.ranges.iter().flat_map(|(lower, upper)| [lower, upper]);
+        let array = std::iter::once(&self.array);
+        array.chain(ends.flatten()).chain([&self.value])
+    }
+
+    /// The same, to be changed.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut Expr> {
+        let ranges = self.ranges.iter_mut();
+        let ends = ranges.flat_map(|(lower, upper)| [lower, upper]);
+        let array = std::iter::once(&mut self.array);
+        array.chain(ends.flatten()).chain([&mut self.value])
+    }
+}
+
 /// The kinds of typed expression.
 #[derive(Debug, Clone)]
 pub enum ExprKind {
@@ -101,6 +132,8 @@ pub enum ExprKind {
         array: Box<Expr>,
         ranges: Vec<(Option<Expr>, Option<Expr>)>,
     },
+    /// An array with a value in place of one of its parts.
+    AssignPart(Box<PartAssignment>),
     /// `ROW(…)`
     Row(Vec<Expr>),
     /// A row of a table or query, with the names of its fields.

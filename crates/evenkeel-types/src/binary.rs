@@ -88,7 +88,7 @@ impl Datum {
                 text.into()
             }
             SqlType::Jsonb => jsonb_from(bytes)?,
-            SqlType::Array(element) => array::parse_binary(*element, bytes)?,
+            SqlType::Array(element, modifier) => array::parse_binary(modifier.on(*element), bytes)?,
             SqlType::Record => {
                 return Err(TypeError::new(
                     SqlState::FEATURE_NOT_SUPPORTED,
@@ -121,7 +121,7 @@ impl Datum {
             Datum::Text(value) => match ty {
                 SqlType::Int2Vector => write_vector(value, SqlType::Int2, out),
                 SqlType::OidVector => write_vector(value, SqlType::Oid, out),
-                SqlType::Array(element) => write_catalog_array(value, *element, out),
+                SqlType::Array(element, _) => write_catalog_array(value, *element, out),
                 SqlType::InternalChar => {
                     let byte = value.chars().next().map_or(0, u32::from);
                     out.put_u8(u8::try_from(byte).unwrap_or(0));

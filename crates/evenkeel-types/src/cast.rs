@@ -89,9 +89,9 @@ fn cast(
             Datum::Interval(interval) => Ok(Datum::Interval(interval.apply_modifier(modifier)?)),
             _ => Err(no_cast(from, to)),
         },
-        SqlType::Array(to_element) => match (&value, from.element()) {
+        SqlType::Array(element, modifier) => match (&value, from.element()) {
             (Datum::Array(array), Some(from_element)) => {
-                cast_elements(array, from_element, *to_element, cx, strictness)
+                cast_elements(array, from_element, modifier.on(*element), cx, strictness)
             }
             _ if from.oid() == to.oid() => Ok(value),
             _ => Err(no_cast(from, to)),

@@ -93,6 +93,27 @@ impl IntervalMod {
     }
 }
 
+/// The modifier of the elements of an array, as `pg_attribute.atttypmod` has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ElementModifier(i32);
+
+impl ElementModifier {
+    /// No modifier.
+    pub const NONE: ElementModifier = ElementModifier(-1);
+
+    fn kept(typmod: i32) -> ElementModifier {
+        ElementModifier(typmod.max(-1))
+    }
+
+    /// The element's type with it.
+    pub fn on(self, element: SqlType) -> SqlType {
+        match self {
+            ElementModifier::NONE => element,
+            ElementModifier(typmod) => SqlType::from_oid(element.oid(), typmod).unwrap_or(element),
+        }
+    }
+}
+
 /// A type with its modifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SqlType {
@@ -162,8 +183,8 @@ pub enum SqlType {
     Int2Vector,
     /// `oidvector`
     OidVector,
-    /// An array of values of this type, which has no modifier
-    Array(&'static SqlType),
+    /// An array of values of this type, which has no modifier but this one
+    Array(&'static SqlType, ElementModifier),
     /// An enumerated type
     Enum(&'static EnumType),
     /// `record`: a row whose fields its value knows
@@ -271,21 +292,38 @@ fn kept_enum(ty: &'static EnumType) -> &'static SqlType {
 
 impl SqlType {
     /// `text[]`
-    pub const TEXT_ARRAY: SqlType = SqlType::Array(&SqlType::Text);
+    pub const TEXT_ARRAY: SqlType = SqlType::array(&SqlType::Text);
+
+    /// Arrays of a type, without modifier.
+    pub const fn array(element: &'static SqlType) -> SqlType {
+        SqlType::Array(element, ElementModifier::NONE)
+    }
 
     /// The type of arrays of this type, whatever its modifier; `None` where there is none.
     pub fn array_of(self) -> Option<SqlType> {
         match self {
-            SqlType::Array(_) => None,
-            SqlType::Enum(ty) => Some(SqlType::Array(kept_enum(ty))),
-            element => array_row(element).map(|row| SqlType::Array(&row.0)),
+            SqlType::Array(..) => None,
+            SqlType::Enum(ty) => Some(SqlType::array(kept_enum(ty))),
+            element => array_row(element).map(|row| SqlType::array(&row.0)),
+        }
+    }
+
+    /// The type of arrays whose elements are of this type with its modifier; an array's own.
+    pub fn arrays_with_its_modifier(self) -> Option<SqlType> {
+        match (self, self.array_of()) {
+            (SqlType::Array(..), _) => Some(self),
+            (_, Some(SqlType::Array(element, _))) => Some(SqlType::Array(
+                element,
+                ElementModifier::kept(self.typmod()),
+            )),
+            _ => None,
         }
     }
 
     /// The type of an array's or vector's elements; `None` for a type that is neither.
     pub fn element(self) -> Option<SqlType> {
         match self {
-            SqlType::Array(element) => Some(*element),
+            SqlType::Array(element, modifier) => Some(modifier.on(*element)),
             SqlType::Int2Vector => Some(SqlType::Int2),
             SqlType::OidVector => Some(SqlType::Oid),
             _ => None,
@@ -296,7 +334,7 @@ impl SqlType {
     pub fn enumerated(self) -> Option<&'static EnumType> {
         match self {
             SqlType::Enum(of) => Some(of),
-            SqlType::Array(SqlType::Enum(of)) => Some(*of),
+            SqlType::Array(SqlType::Enum(of), _) => Some(*of),
             _ => None,
         }
     }
@@ -313,6 +351,7 @@ impl SqlType {
             SqlType::Timestamp(_) => SqlType::Timestamp(None),
             SqlType::Timestamptz(_) => SqlType::Timestamptz(None),
             SqlType::Interval(_) => SqlType::Interval(None),
+            SqlType::Array(element, _) => SqlType::array(element),
             other => other,
         }
     }
@@ -324,7 +363,7 @@ impl SqlType {
 
     /// The types of all arrays.
     pub fn arrays() -> impl Iterator<Item = SqlType> {
-        ARRAYS.iter().map(|row| SqlType::Array(&row.0))
+        ARRAYS.iter().map(|row| SqlType::array(&row.0))
     }
 
     /// The type's oid in `pg_type`.
@@ -345,8 +384,8 @@ impl SqlType {
             SqlType::Float4 => 700,
             SqlType::Float8 => 701,
             SqlType::Unknown => 705,
-            SqlType::Array(SqlType::Enum(ty)) => ty.array_oid(),
-            SqlType::Array(element) => array_row(*element).map_or(0, |row| row.1),
+            SqlType::Array(SqlType::Enum(ty), _) => ty.array_oid(),
+            SqlType::Array(element, _) => array_row(*element).map_or(0, |row| row.1),
             SqlType::Enum(ty) => ty.oid(),
             SqlType::Record => 2249,
             SqlType::Char(_) => 1042,
@@ -386,6 +425,7 @@ impl SqlType {
             | SqlType::Timestamp(Some(p))
             | SqlType::Timestamptz(Some(p)) => i32::from(p),
             SqlType::Interval(Some(modifier)) => modifier.typmod(),
+            SqlType::Array(_, modifier) => modifier.0,
             _ => -1,
         }
     }
@@ -436,7 +476,7 @@ impl SqlType {
                 return ARRAYS
                     .iter()
                     .find(|row| row.1 == oid)
-                    .map(|row| SqlType::Array(&row.0));
+                    .map(|row| SqlType::Array(&row.0, ElementModifier::kept(typmod)));
             }
         })
     }
@@ -497,8 +537,8 @@ impl SqlType {
             SqlType::Regrole => "regrole",
             SqlType::Int2Vector => "int2vector",
             SqlType::OidVector => "oidvector",
-            SqlType::Array(SqlType::Enum(ty)) => ty.array_name(),
-            SqlType::Array(element) => array_row(*element).map_or("anyarray", |row| row.2),
+            SqlType::Array(SqlType::Enum(ty), _) => ty.array_name(),
+            SqlType::Array(element, _) => array_row(*element).map_or("anyarray", |row| row.2),
             SqlType::Enum(ty) => ty.name(),
             SqlType::Record => "record",
             SqlType::Unknown => "unknown",
@@ -522,8 +562,8 @@ impl SqlType {
             SqlType::Timestamp(_) => "timestamp",
             SqlType::Timestamptz(_) => "timestamptz",
             SqlType::InternalChar => "char",
-            SqlType::Array(SqlType::Enum(ty)) => ty.array_name(),
-            SqlType::Array(element) => array_row(*element).map_or("anyarray", |row| row.3),
+            SqlType::Array(SqlType::Enum(ty), _) => ty.array_name(),
+            SqlType::Array(element, _) => array_row(*element).map_or("anyarray", |row| row.3),
             other => other.base_name(),
         }
     }
@@ -546,6 +586,9 @@ impl SqlType {
             }
             SqlType::Timestamp(Some(p)) => format!("timestamp({p}) without time zone"),
             SqlType::Timestamptz(Some(p)) => format!("timestamp({p}) with time zone"),
+            SqlType::Array(element, modifier) if modifier != ElementModifier::NONE => {
+                format!("{}[]", modifier.on(*element).name())
+            }
             other => other.base_name().to_owned(),
         }
     }
@@ -600,7 +643,7 @@ impl SqlType {
     pub fn is_storable(self) -> bool {
         match self {
             SqlType::Unknown | SqlType::Void | SqlType::Record => false,
-            SqlType::Array(element) => element.is_storable(),
+            SqlType::Array(element, _) => element.is_storable(),
             _ => true,
         }
     }

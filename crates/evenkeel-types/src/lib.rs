@@ -31,12 +31,13 @@ mod timetz;
 mod wire;
 mod zone;
 
+pub use array::AssignedPart;
 pub use calendar::{MICROS_PER_DAY, POSTGRES_EPOCH_DAYS, POSTGRES_EPOCH_MICROS};
 pub use context::{ByteaOutput, DateOrder, DateStyle, TypeContext};
 pub use datum::{ArrayValue, Datum, Dimension, MAX_ARRAY_SIZE, MAX_DIMENSIONS, RecordValue};
 pub use error::{Concerned, SqlState, TypeError, TypeResult};
 pub use format::Format;
-pub use identity::{IntervalMod, MAX_CHAR_LENGTH, NumericMod, SqlType};
+pub use identity::{ElementModifier, IntervalMod, MAX_CHAR_LENGTH, NumericMod, SqlType};
 pub use interval::{Interval, IntervalStyle};
 pub use json::{
     JsonEvent, JsonParser, JsonSpan, JsonText, JsonToken, Jsonb, JsonbArray, JsonbBuilder,

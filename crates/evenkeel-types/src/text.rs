@@ -37,7 +37,7 @@ impl Datum {
                 Datum::Numeric(Numeric::parse(text)?.apply_modifier(modifier)?)
             }
             SqlType::Text | SqlType::Unknown => without_zero(text)?.into(),
-            SqlType::Array(element) => array::parse(*element, text, cx)?,
+            SqlType::Array(element, modifier) => array::parse(modifier.on(*element), text, cx)?,
             _ if ty.is_string() => fit_string(without_zero(text)?, ty)?,
             SqlType::Date => Datum::Date(datetime::parse_date(text, cx)?),
             SqlType::Time(digits) => {

@@ -119,7 +119,7 @@ const ENUM_ARRAY: u32 = 1;
 fn type_words(ty: SqlType) -> (u32, i32) {
     match ty {
         SqlType::Enum(of) => (ENUM, of.number().cast_signed()),
-        SqlType::Array(SqlType::Enum(of)) => (ENUM_ARRAY, of.number().cast_signed()),
+        SqlType::Array(SqlType::Enum(of), _) => (ENUM_ARRAY, of.number().cast_signed()),
         other => (other.oid(), other.typmod()),
     }
 }

@@ -331,7 +331,7 @@ fn push_cases(
         ProcKind::OrderedSet(_, 0) => ordered(proc.name, types, &[], rows, random, out),
         ProcKind::OrderedSet(..) => {
             let direct = match proc.args[0] {
-                ArgType::Is(SqlType::Array(_)) => ("_float8", random.pick(PERCENTILE_ARRAYS)),
+                ArgType::Is(SqlType::Array(..)) => ("_float8", random.pick(PERCENTILE_ARRAYS)),
                 _ => ("float8", random.pick(PERCENTILES)),
             };
             let direct = [direct];

@@ -1,6 +1,8 @@
 //! Arrays in programs: constructors, subscripts, slices, `ANY` and `ALL`.
 
-use evenkeel_types::{ArrayValue, Datum, Dimension, MAX_DIMENSIONS};
+use evenkeel_types::{
+    ArrayValue, AssignedPart, Datum, Dimension, MAX_DIMENSIONS, SqlState, TypeError,
+};
 use smallvec::SmallVec;
 
 use super::Env;
@@ -9,7 +11,7 @@ use crate::error::{self, ExprResult};
 use crate::memory::{Charge, LARGE};
 use crate::pace::Pace;
 use crate::proc::Proc;
-use crate::program::Program;
+use crate::program::{PartAssignment, Program};
 
 /// Bytes of a `name`, those behind its end included.
 const NAME_LENGTH: i32 = 64;
@@ -150,6 +152,46 @@ impl Env<'_> {
                 "slices of fixed-length arrays not implemented",
             )),
         }
+    }
+
+    pub(super) fn assign_part(
+        &self,
+        assignment: &PartAssignment,
+        row: &[Datum],
+    ) -> ExprResult<Datum> {
+        let (mut space, mut value_space) = (self.space(), self.space());
+        let array = self.arg(&assignment.array, row, &mut space)?;
+        let empty = ArrayValue::default();
+        let array = array.as_array().unwrap_or(&empty);
+        let mut ends: SmallVec<[(Option<i32>, Option<i32>); MAX_DIMENSIONS]> = SmallVec::new();
+        for (low, high) in &assignment.ranges {
+            let end = |end: &Option<Program>| match end {
+                None => Ok(None),
+                Some(end) => self.index(end, row)?.map(Some).ok_or_else(|| {
+                    let message = "array subscript in assignment must not be null";
+                    TypeError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message)
+                }),
+            };
+            ends.push((end(low)?, end(high)?));
+        }
+        let value = self.arg(&assignment.value, row, &mut value_space)?;
+        let (part, values) = match (assignment.slice, value) {
+            (false, value) => {
+                let at = ends.iter().filter_map(|(_, at)| *at);
+                let at: SmallVec<[i32; MAX_DIMENSIONS]> = at.collect();
+                (
+                    AssignedPart::element(array, &at)?,
+                    std::slice::from_ref(value),
+                )
+            }
+            (true, Datum::Array(values)) => (AssignedPart::slice(array, &ends)?, values.elements()),
+            (true, _) => return Ok(Datum::Array(array.clone().into())),
+        };
+        let bytes = part.elements() * (size_of::<Datum>() + size_of::<usize>());
+        if bytes > LARGE {
+            self.session.reserve(bytes)?;
+        }
+        self.made(Ok(Datum::Array(part.assign(array, values)?.into())))
     }
 }
 

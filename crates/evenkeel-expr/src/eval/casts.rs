@@ -11,7 +11,7 @@ use crate::program::CastNode;
 /// Bytes that a value has as one of another type, at most.
 fn converted_bytes(value: &Datum, to: SqlType) -> usize {
     match (value, to) {
-        (Datum::Text(text), SqlType::Array(_)) => {
+        (Datum::Text(text), SqlType::Array(..)) => {
             let commas = memchr::memchr_iter(b',', text.as_bytes()).count();
             let elements = (commas + 1).saturating_mul(size_of::<Datum>());
             text.len().saturating_add(elements)

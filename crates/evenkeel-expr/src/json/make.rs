@@ -46,7 +46,7 @@ fn way(ty: SqlType) -> Way {
         _ if ty.is_number() => Way::Number,
         SqlType::Date | SqlType::Timestamp(_) | SqlType::Timestamptz(_) => Way::Moment,
         SqlType::Json | SqlType::Jsonb => Way::Json,
-        SqlType::Array(_) | SqlType::Int2Vector | SqlType::OidVector => Way::Array,
+        SqlType::Array(..) | SqlType::Int2Vector | SqlType::OidVector => Way::Array,
         SqlType::Record => Way::Record,
         _ => Way::Text,
     }

@@ -278,13 +278,13 @@ fn populate(
     let written = text.get(value.place.clone()).unwrap_or_default();
     match (value.token, ty) {
         (JsonToken::Null, _) => Ok(Datum::Null),
-        (JsonToken::String, SqlType::Array(_)) => {
+        (JsonToken::String, SqlType::Array(..)) => {
             Datum::parse_text(ty, &value.string, session.types())
         }
-        (JsonToken::ArrayStart, SqlType::Array(element)) => {
-            Elements::new(name, *element, session).read(written)
+        (JsonToken::ArrayStart, SqlType::Array(element, modifier)) => {
+            Elements::new(name, modifier.on(*element), session).read(written)
         }
-        (_, SqlType::Array(_)) => Err(no_array(name, &[])),
+        (_, SqlType::Array(..)) => Err(no_array(name, &[])),
         _ => scalar(value.token, written, &value.string, ty, session),
     }
 }

@@ -7,7 +7,7 @@ use evenkeel_types::{ArrayValue, Datum, SqlState, SqlType, TypeError, TypeResult
 use crate::call::{Call, Session};
 use crate::proc::{ArgType, Proc, ProcKind, Rows, RowsOf, Volatility};
 
-const INT2S: ArgType = ArgType::Is(SqlType::Array(&SqlType::Int2));
+const INT2S: ArgType = ArgType::Is(SqlType::array(&SqlType::Int2));
 const REGCLASS: ArgType = ArgType::Is(SqlType::Regclass);
 
 const fn stable(

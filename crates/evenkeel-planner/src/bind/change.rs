@@ -5,13 +5,13 @@ use std::sync::Arc;
 use evenkeel_expr::proc::CastContext;
 use evenkeel_types::{Datum, SqlState, SqlType};
 
-use super::columns::SYSTEM_COLUMNS;
 use super::from::{item_of, set_lateral};
 use super::query::{Unknowns, finish_ctes};
 use super::returning::entry_of;
 use super::scope::{EntryInfo, Place, Scope};
+use super::slots::Slot;
 use super::targets::shown;
-use super::{Binder, place, types};
+use super::{Binder, place};
 use crate::ast::{self, Assignment, ExprKind as K, Pos, QueryBody, SetTarget};
 use crate::bound::{
     Change, ChangeKind, Expr, ExprKind, FromNode, Query, RangeEntry, RangeKind, Target, Var,
@@ -19,13 +19,6 @@ use crate::bound::{
 use crate::error::{PlanError, PlanResult};
 use crate::parser;
 use crate::relation::{Column, Identity, Relation, RelationKind};
-
-/// A column that is given a value: its number, and where it is named.
-#[derive(Debug, Clone, Copy)]
-struct Slot {
-    column: usize,
-    at: Pos,
-}
 
 /// Source of a multi-column assignment.
 enum SetValues<'a> {
@@ -273,70 +266,32 @@ impl Binder<'_> {
     ) -> PlanResult<()> {
         let slot = self.set_slot(target, relation, rel)?;
         let is_default = matches!(value.kind, ExprKind::Default);
-        let value = self.assign(value, relation, slot)?;
+        let value = self.assign(value, relation, &slot)?;
         let column = &relation.columns[slot.column];
         let computed = column.generated.is_some() || column.identity == Some(Identity::Always);
         if computed && !is_default {
             let message = format!("column \"{}\" can only be updated to DEFAULT", column.name);
             return Err(generated_always(column, message));
         }
-        columns.push(slot.column);
-        let name = Arc::clone(&relation.columns[slot.column].name);
-        targets.push(shown(value, name));
+        let old = |ty| Expr {
+            kind: ExprKind::Var(Var {
+                depth: 0,
+                rel,
+                column: slot.column,
+            }),
+            ty,
+            at: Pos::NONE,
+        };
+        put_value(value, &slot, relation, old, (columns, targets));
         Ok(())
     }
 
-    fn set_slot(
-        &mut self,
-        target: &SetTarget,
-        relation: &Relation,
-        rel: usize,
-    ) -> PlanResult<Slot> {
-        let alias = Arc::clone(&self.scope().range_table[rel].alias);
-        if SYSTEM_COLUMNS.contains(&target.name.text.as_str()) {
-            let message = format!("cannot assign to system column \"{}\"", target.name.text);
-            return Err(PlanError::unsupported(message).at(target.name.at));
-        }
-        find_slot(target, relation).map_err(|error| {
-            let qualified = matches!(target.parts.first(), Some(ast::SetPart::Field(_)));
-            if qualified && *alias == *target.name.text {
-                error.hint("SET target columns cannot be qualified with the relation name.")
-            } else {
-                error
-            }
-        })
-    }
-
-    /// A value for a column.
-    fn assign(&mut self, value: Expr, relation: &Relation, slot: Slot) -> PlanResult<Expr> {
-        let column = &relation.columns[slot.column];
-        if matches!(value.kind, ExprKind::Default) {
-            let default = self.default_of(relation, slot.column)?;
-            return Ok(default.unwrap_or(Expr {
-                kind: ExprKind::Const(Datum::Null),
-                ty: column.ty,
-                ..value
-            }));
-        }
-        let (from, at) = (value.ty, place::of(&value));
-        match self.coerce_to_target(value, column.ty, CastContext::Assignment, Pos::NONE)? {
-            Some(value) => Ok(value),
-            None => {
-                let message = format!(
-                    "column \"{}\" is of type {} but expression is of type {}",
-                    column.name,
-                    types::name(column.ty),
-                    types::name(from)
-                );
-                let hint = "You will need to rewrite or cast the expression.";
-                let error = PlanError::new(SqlState::DATATYPE_MISMATCH, message);
-                Err(error.hint(hint).at(at))
-            }
-        }
-    }
-
     /// The DEFAULT of a column, if it has one: bound where no name means anything.
-    fn default_of(&mut self, relation: &Relation, column: usize) -> PlanResult<Option<Expr>> {
+    pub(super) fn default_of(
+        &mut self,
+        relation: &Relation,
+        column: usize,
+    ) -> PlanResult<Option<Expr>> {
         let column = &relation.columns[column];
         let Some(text) = &column.default else {
             return Ok(None);
@@ -359,7 +314,7 @@ impl Binder<'_> {
             self.bind_with(with)?;
         }
         let (relation, rel) = self.open_target(&insert.target)?;
-        let slots = insert_slots(&insert.columns, &relation)?;
+        let slots = self.insert_slots(&insert.columns, &relation)?;
         let listed = !insert.columns.is_empty();
         self.scope().overriding = insert.overriding;
         let (values, from) = match &insert.source {
@@ -393,11 +348,12 @@ impl Binder<'_> {
         let mut columns = Vec::with_capacity(values.len());
         let mut targets = Vec::with_capacity(values.len());
         for (value, slot) in values.into_iter().zip(slots) {
-            columns.push(slot.column);
-            targets.push(shown(
-                value,
-                Arc::clone(&relation.columns[slot.column].name),
-            ));
+            let nothing = |ty| Expr {
+                kind: ExprKind::Const(Datum::Null),
+                ty,
+                at: Pos::NONE,
+            };
+            put_value(value, slot, relation, nothing, (&mut columns, &mut targets));
         }
         for column in 0..relation.columns.len() {
             if !columns.contains(&column)
@@ -419,7 +375,7 @@ impl Binder<'_> {
         relation: &Relation,
     ) -> PlanResult<(Vec<usize>, Vec<Target>)> {
         self.scope().overriding = overriding;
-        let slots = insert_slots(columns, relation)?;
+        let slots = self.insert_slots(columns, relation)?;
         let row = match values {
             None => Vec::new(),
             Some(values) => {
@@ -499,17 +455,17 @@ impl Binder<'_> {
         let mut assigned = Vec::with_capacity(row.len());
         for (value, slot) in row.into_iter().zip(slots) {
             let is_default = matches!(value.kind, ExprKind::Default);
-            let value = self.assign(value, relation, *slot)?;
+            let value = self.assign(value, relation, slot)?;
             assigned.push(match is_default {
                 true => value,
-                false => self.given(value, relation, *slot)?,
+                false => self.given(value, relation, slot)?,
             });
         }
         Ok(assigned)
     }
 
     /// A value that an INSERT gives, unless the column's identity has the say.
-    fn given(&mut self, value: Expr, relation: &Relation, slot: Slot) -> PlanResult<Expr> {
+    fn given(&mut self, value: Expr, relation: &Relation, slot: &Slot) -> PlanResult<Expr> {
         let column = &relation.columns[slot.column];
         if column.generated.is_some() {
             let message = format!(
@@ -553,7 +509,7 @@ impl Binder<'_> {
         let column_types: Vec<SqlType> = slots
             .iter()
             .take(width)
-            .map(|slot| relation.columns[slot.column].ty)
+            .map(|slot| slot.ty(relation))
             .collect();
         let entry = RangeEntry {
             alias: "*VALUES*".into(),
@@ -640,6 +596,35 @@ impl Binder<'_> {
     }
 }
 
+/// Adds a value to the columns' values. One for a part of a column is put into the value that the
+/// column has from other parts, or into that of `before`.
+fn put_value(
+    value: Expr,
+    slot: &Slot,
+    relation: &Relation,
+    before: impl FnOnce(SqlType) -> Expr,
+    (columns, targets): (&mut Vec<usize>, &mut Vec<Target>),
+) {
+    let column = &relation.columns[slot.column];
+    let value = match &slot.part {
+        None => value,
+        Some(part) => {
+            let mut given = columns.iter().zip(targets.iter_mut());
+            let in_parts = |target: &Target| matches!(target.expr.kind, ExprKind::AssignPart(_));
+            if let Some((_, target)) =
+                given.find(|(column, target)| **column == slot.column && in_parts(target))
+            {
+                let array = std::mem::replace(&mut target.expr, default_value(Pos::NONE));
+                target.expr = part.assigned(array, value);
+                return;
+            }
+            part.assigned(before(column.ty), value)
+        }
+    };
+    columns.push(slot.column);
+    targets.push(shown(value, Arc::clone(&column.name)));
+}
+
 /// 428C9
 fn generated_always(column: &Column, message: String) -> PlanError {
     let kind = match column.generated {
@@ -657,43 +642,4 @@ fn default_value(at: Pos) -> Expr {
         ty: SqlType::Unknown,
         at,
     }
-}
-
-/// The column that an assignment names.
-fn find_slot(target: &SetTarget, relation: &Relation) -> PlanResult<Slot> {
-    let at = target.name.at;
-    let mut columns = relation.columns.iter();
-    let Some(column) = columns.position(|column| *column.name == *target.name.text) else {
-        let message = format!(
-            "column \"{}\" of relation \"{}\" does not exist",
-            target.name.text, relation.name
-        );
-        return Err(PlanError::new(SqlState::UNDEFINED_COLUMN, message).at(at));
-    };
-    if !target.parts.is_empty() {
-        let message = "assigning a part of a column is not supported";
-        return Err(PlanError::unsupported(message).at(at));
-    }
-    Ok(Slot { column, at })
-}
-
-/// The columns of INSERT: those listed, or all.
-fn insert_slots(listed: &[SetTarget], relation: &Relation) -> PlanResult<Vec<Slot>> {
-    if listed.is_empty() {
-        let all = (0..relation.columns.len()).map(|column| Slot {
-            column,
-            at: Pos::NONE,
-        });
-        return Ok(all.collect());
-    }
-    let mut slots: Vec<Slot> = Vec::with_capacity(listed.len());
-    for target in listed {
-        let slot = find_slot(target, relation)?;
-        if slots.iter().any(|other| other.column == slot.column) {
-            let message = format!("column \"{}\" specified more than once", target.name.text);
-            return Err(PlanError::new(SqlState::DUPLICATE_COLUMN, message).at(slot.at));
-        }
-        slots.push(slot);
-    }
-    Ok(slots)
 }

@@ -41,6 +41,7 @@ mod row_value;
 mod scope;
 mod setops;
 mod simple;
+mod slots;
 mod sort;
 mod star;
 mod sublink;

@@ -95,7 +95,7 @@ pub(super) fn resolve(
 
 fn array_type(element: SqlType) -> PlanResult<SqlType> {
     // An array of arrays is no type of its own.
-    if let SqlType::Array(_) = element {
+    if let SqlType::Array(..) = element {
         return Ok(element);
     }
     element.array_of().ok_or_else(|| {

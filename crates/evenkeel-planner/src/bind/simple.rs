@@ -13,6 +13,18 @@ use crate::error::{PlanError, PlanResult};
 /// Most dimensions of an array.
 const MAX_DIMENSIONS: usize = 6;
 
+/// The ends of a subscript, as far as they are given; an index is an upper end.
+pub(super) type Range = (Option<Expr>, Option<Expr>);
+
+/// 42804: a value of this type has no parts by subscripts.
+pub(super) fn no_subscripts(ty: SqlType) -> PlanError {
+    let message = format!(
+        "cannot subscript type {} because it does not support subscripting",
+        types::name(ty)
+    );
+    PlanError::new(SqlState::DATATYPE_MISMATCH, message)
+}
+
 impl Binder<'_> {
     pub(super) fn bind_is_bool(
         &mut self,
@@ -176,6 +188,14 @@ impl Binder<'_> {
                 self.coerce_to_common(value, item, "ARRAY")?
             });
         }
+        // As `exprTypmod`: a modifier that all items have is the array's.
+        let first = coerced.first().map(|item| item.ty);
+        let array = match first {
+            Some(ty) if coerced.iter().all(|item| item.ty == ty) && types::same(ty, item) => {
+                ty.arrays_with_its_modifier().unwrap_or(array)
+            }
+            _ => array,
+        };
         let kind = ExprKind::Array {
             nested,
             items: coerced,
@@ -241,29 +261,9 @@ impl Binder<'_> {
             other => other.element(),
         };
         let Some(element) = element else {
-            let message = format!(
-                "cannot subscript type {} because it does not support subscripting",
-                types::name(array.ty)
-            );
-            let at = place::of(&array);
-            return Err(PlanError::new(SqlState::DATATYPE_MISMATCH, message).at(at));
+            return Err(no_subscripts(array.ty).at(place::of(&array)));
         };
-        let mut ranges = Vec::with_capacity(subscripts.len());
-        for subscript in subscripts {
-            let mut lower = self.subscript_value(subscript.lower.as_ref())?;
-            let upper = self.subscript_value(subscript.upper.as_ref())?;
-            if slice && !subscript.slice {
-                lower = Some(constant(Datum::Int4(1), SqlType::Int4, Pos::NONE));
-            }
-            ranges.push((lower, upper));
-        }
-        if ranges.len() > MAX_DIMENSIONS {
-            let message = format!(
-                "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
-                ranges.len()
-            );
-            return Err(PlanError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-        }
+        let ranges = self.bind_ranges(&subscripts.iter().collect::<Vec<_>>())?;
         // The parts of a vector are an array.
         let ty = match array.ty.is_vector() {
             true => element.array_of().unwrap_or(array.ty),
@@ -281,6 +281,28 @@ impl Binder<'_> {
                 at,
             }
         })
+    }
+
+    /// Subscripts, of which each is a slice if one is.
+    pub(super) fn bind_ranges(&mut self, subscripts: &[&ast::Subscript]) -> PlanResult<Vec<Range>> {
+        let slice = subscripts.iter().any(|subscript| subscript.slice);
+        let mut ranges = Vec::with_capacity(subscripts.len());
+        for subscript in subscripts {
+            let mut lower = self.subscript_value(subscript.lower.as_ref())?;
+            let upper = self.subscript_value(subscript.upper.as_ref())?;
+            if slice && !subscript.slice {
+                lower = Some(constant(Datum::Int4(1), SqlType::Int4, Pos::NONE));
+            }
+            ranges.push((lower, upper));
+        }
+        if ranges.len() > MAX_DIMENSIONS {
+            let message = format!(
+                "number of array dimensions ({}) exceeds the maximum allowed ({MAX_DIMENSIONS})",
+                ranges.len()
+            );
+            return Err(PlanError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        Ok(ranges)
     }
 
     /// `jsonb[…]`, which is `#>`: each subscript is a name or an index.

@@ -34,7 +34,7 @@ fn can_compare(symbol: &str, ty: SqlType) -> bool {
     match ty {
         SqlType::Void => false,
         SqlType::Record => true,
-        SqlType::Array(element) => can_compare(symbol, *element),
+        SqlType::Array(element, _) => can_compare(symbol, *element),
         other => operators::for_type(symbol, other).is_some(),
     }
 }

@@ -112,7 +112,7 @@ impl Binder<'_> {
             ast::SublinkKind::Array => match columns(&query).as_slice() {
                 [element] => {
                     let array = match element {
-                        SqlType::Array(_) => Some(*element),
+                        SqlType::Array(..) => Some(*element),
                         _ => element.array_of(),
                     };
                     let Some(array) = array else {

@@ -194,16 +194,9 @@ fn type_named(ty: &TypeName, types: &dyn Catalog, home: Option<&Home>) -> PlanRe
     if ty.dimensions.is_empty() {
         return Ok(named);
     }
-    if named != named.without_modifier() {
-        let message = "arrays of a type with a modifier are not supported";
-        return Err(PlanError::unsupported(message).at(at));
-    }
-    match named {
-        SqlType::Array(_) => Ok(named),
-        _ => named
-            .array_of()
-            .ok_or_else(|| undefined(format!("{}[]", ty.name.display()))),
-    }
+    named
+        .arrays_with_its_modifier()
+        .ok_or_else(|| undefined(format!("{}[]", ty.name.display())))
 }
 
 fn with_modifiers(named: SqlType, ty: &TypeName) -> PlanResult<SqlType> {

@@ -57,6 +57,7 @@ macro_rules! children_of {
                         upper.$each().for_each(&mut *f);
                     }
                 }
+                ExprKind::AssignPart(part) => part.$each().for_each(f),
                 ExprKind::RowCompare { pairs, .. } => {
                     for (left, right, _, _) in pairs.$each() {
                         f(left);

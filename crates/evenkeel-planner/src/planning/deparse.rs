@@ -2,7 +2,7 @@
 
 use evenkeel_types::{Datum, SqlType, TypeContext};
 
-use crate::bound::{CallExpr, Expr, ExprKind, SublinkKind, Var};
+use crate::bound::{CallExpr, Expr, ExprKind, PartAssignment, SublinkKind, Var};
 
 use super::number::NUMBERED;
 use super::ops;
@@ -106,6 +106,17 @@ impl<'s, 'a> Deparser<'s, 'a> {
         }
     }
 
+    fn assigned(&self, part: &PartAssignment) -> String {
+        let end = |end: &Option<Expr>| end.as_ref().map_or(String::new(), |e| self.expr(e));
+        let ranges = part.ranges.iter();
+        let ranges = ranges.map(|(low, high)| match part.slice {
+            true => format!("[{}:{}]", end(low), end(high)),
+            false => format!("[{}]", end(high)),
+        });
+        let (array, value) = (self.expr(&part.array), self.expr(&part.value));
+        format!("{array}{} := {value}", ranges.collect::<String>())
+    }
+
     fn composed(&self, expr: &Expr) -> String {
         match &expr.kind {
             ExprKind::Case {
@@ -133,6 +144,7 @@ impl<'s, 'a> Deparser<'s, 'a> {
                 let ranges = ranges.map(|(low, high)| format!("[{}:{}]", end(low), end(high)));
                 format!("({}){}", self.expr(array), ranges.collect::<String>())
             }
+            ExprKind::AssignPart(part) => self.assigned(part),
             ExprKind::Row(fields) | ExprKind::NamedRow(_, fields) => {
                 format!("ROW({})", self.list(fields))
             }

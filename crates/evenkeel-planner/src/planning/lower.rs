@@ -3,7 +3,9 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use evenkeel_expr::program::{CallNode, CastNode, Program, RowPair, SubplanKind, SubplanNode};
+use evenkeel_expr::program::{
+    CallNode, CastNode, PartAssignment, Program, RowPair, SubplanKind, SubplanNode,
+};
 use evenkeel_types::{Datum, SqlState, SqlType};
 
 use crate::bound::{CallExpr, Expr, ExprKind, Query, Sublink, SublinkKind};
@@ -94,6 +96,23 @@ impl Statement<'_> {
         env: &mut Env,
     ) -> PlanResult<Box<[Program]>> {
         Ok(self.programs(exprs, layout, env)?.into())
+    }
+
+    fn ranges(
+        &mut self,
+        ranges: &[(Option<Expr>, Option<Expr>)],
+        layout: &Layout,
+        env: &mut Env,
+    ) -> PlanResult<Box<[(Option<Program>, Option<Program>)]>> {
+        let mut made = Vec::with_capacity(ranges.len());
+        for (low, high) in ranges {
+            let mut end = |end: &Option<Expr>| match end {
+                Some(end) => self.program(end, layout, env).map(Some),
+                None => Ok(None),
+            };
+            made.push((end(low)?, end(high)?));
+        }
+        Ok(made.into())
     }
 
     fn row(
@@ -266,7 +285,7 @@ impl Statement<'_> {
             },
             ExprKind::Array { nested, items } => Program::Array {
                 element: match expr.ty {
-                    SqlType::Array(element) => *element,
+                    SqlType::Array(element, _) => *element,
                     other => other,
                 },
                 nested: *nested,
@@ -278,19 +297,15 @@ impl Statement<'_> {
             },
             ExprKind::Slice { array, ranges } => {
                 let array = self.boxed(array, layout, env)?;
-                let mut made = Vec::with_capacity(ranges.len());
-                for (low, high) in ranges {
-                    let mut end = |end: &Option<Expr>| match end {
-                        Some(end) => self.program(end, layout, env).map(Some),
-                        None => Ok(None),
-                    };
-                    made.push((end(low)?, end(high)?));
-                }
-                Program::Slice {
-                    array,
-                    ranges: made.into(),
-                }
+                let ranges = self.ranges(ranges, layout, env)?;
+                Program::Slice { array, ranges }
             }
+            ExprKind::AssignPart(part) => Program::AssignPart(Box::new(PartAssignment {
+                array: self.program(&part.array, layout, env)?,
+                ranges: self.ranges(&part.ranges, layout, env)?,
+                slice: part.slice,
+                value: self.program(&part.value, layout, env)?,
+            })),
             ExprKind::Row(fields) => self.row(fields, Arc::default(), layout, env)?,
             ExprKind::NamedRow(names, fields) => {
                 self.row(fields, Arc::clone(names), layout, env)?

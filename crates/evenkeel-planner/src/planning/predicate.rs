@@ -56,7 +56,7 @@ fn arms(expr: &Expr) -> Option<Vec<Expr>> {
             all: false,
             op,
         } => {
-            let SqlType::Array(element) = array.ty else {
+            let SqlType::Array(element, _) = array.ty else {
                 return None;
             };
             let values: Vec<Datum> = match &stripped(array).kind {

@@ -499,7 +499,7 @@ fn on_key<'e>(expr: &'e Expr, rel: usize, key: &Expr) -> Option<Found<'e>> {
         } if is_key(left, key) && steady(array) => {
             let operator = evenkeel_expr::operator_by_oid(op.oid)?;
             let element = match ops::stripped(array).ty {
-                SqlType::Array(element) => *element,
+                SqlType::Array(element, _) => *element,
                 _ => return None,
             };
             (operator.name == "=" && key_type_fits(element, ty)).then_some(Found {

@@ -63,6 +63,7 @@ macro_rules! each_part {
                     lower.$iter().chain(upper).for_each(&mut *$f);
                 }
             }
+            ExprKind::AssignPart(part) => part.$iter().for_each($f),
             ExprKind::RowCompare { pairs, .. } => {
                 for (left, right, ..) in pairs {
                     $f(left);

@@ -132,9 +132,6 @@ pub(super) fn computed(expressions: &[IndexExpr], predicate: Option<&IndexExpr>)
 /// # Errors
 /// 42704, 0A000
 pub(super) fn key_type(ty: SqlType) -> SqlResult<()> {
-    if ty.element().is_some() {
-        return Err(SqlError::unsupported("an index on an array"));
-    }
     if !is_indexable(ty) {
         let message = format!(
             "data type {} has no default operator class for access method \"btree\"",

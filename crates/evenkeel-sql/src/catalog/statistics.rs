@@ -178,7 +178,7 @@ impl ColumnStats {
 fn stored_as(ty: SqlType) -> SqlType {
     match ty {
         SqlType::Enum(_) => SqlType::Int8,
-        SqlType::Array(SqlType::Enum(_)) => SqlType::Array(&SqlType::Int8),
+        SqlType::Array(SqlType::Enum(_), _) => SqlType::array(&SqlType::Int8),
         _ => ty,
     }
 }

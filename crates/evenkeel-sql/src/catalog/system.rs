@@ -446,7 +446,7 @@ struct Loaded {
 /// The columns of a row of `pg_index`.
 fn index_columns() -> [SqlType; 10] {
     use SqlType::{Bool, Int2Vector, Int8, Oid, Text};
-    let texts = SqlType::Array(&Text);
+    let texts = SqlType::TEXT_ARRAY;
     [
         Oid, Oid, Bool, Bool, Bool, Int2Vector, Int2Vector, Int8, texts, Text,
     ]

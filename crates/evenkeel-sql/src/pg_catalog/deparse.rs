@@ -18,7 +18,7 @@ pub fn format_type(oid: u32, typmod: Option<i32>) -> String {
     let known = typmod.and_then(|typmod| SqlType::from_oid(oid, typmod));
     let typmod = typmod.filter(|typmod| *typmod >= 0);
     let element = match known {
-        Some(SqlType::Array(element)) => element.oid(),
+        Some(SqlType::Array(element, _)) => element.oid(),
         _ => oid,
     };
     match (known, typmod, builtin::type_by_oid(oid)) {
@@ -29,7 +29,7 @@ pub fn format_type(oid: u32, typmod: Option<i32>) -> String {
                 None => format!("{}({typmod})", ty.formatted),
             }
         }
-        (Some(SqlType::Array(_)), Some(typmod), Some(ty)) => {
+        (Some(SqlType::Array(..)), Some(typmod), Some(ty)) => {
             match SqlType::from_oid(element, typmod) {
                 Some(element) => format!("{}[]", element.name()),
                 None => ty.formatted.to_owned(),

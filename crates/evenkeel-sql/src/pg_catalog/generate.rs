@@ -263,7 +263,7 @@ pub fn rows(def: &'static RelationDef, snapshot: &CatalogView) -> SqlResult<Vec<
 /// The generators write arrays in their text form.
 fn with_arrays(def: &RelationDef, mut rows: Vec<Row>) -> SqlResult<VirtualRows> {
     let arrays = def.columns.iter().enumerate();
-    let arrays = arrays.filter(|(_, column)| matches!(column.ty, SqlType::Array(_)));
+    let arrays = arrays.filter(|(_, column)| matches!(column.ty, SqlType::Array(..)));
     let cx = TypeContext::default();
     for (at, column) in arrays {
         for value in rows.iter_mut().filter_map(|row| row.get_mut(at)) {

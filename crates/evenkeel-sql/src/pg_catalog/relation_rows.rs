@@ -116,7 +116,7 @@ pub(super) fn attribute(relation: u32, name: &str, attnum: usize, ty: SqlType) -
     // A created type is as some built-in one is stored.
     let like = match ty {
         SqlType::Enum(_) => SqlType::Int4,
-        SqlType::Array(SqlType::Enum(_)) => SqlType::TEXT_ARRAY,
+        SqlType::Array(SqlType::Enum(_), _) => SqlType::TEXT_ARRAY,
         other => other,
     };
     let def = builtin::type_by_oid(like.oid());

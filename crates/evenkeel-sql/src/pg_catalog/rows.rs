@@ -89,7 +89,7 @@ fn absent(ty: SqlType) -> Datum {
         SqlType::Int2 => Datum::Int2(0),
         SqlType::Int4 => Datum::Int4(0),
         SqlType::Int8 => Datum::Int8(0),
-        SqlType::Array(_) => Datum::Text("{}".to_owned()),
+        SqlType::Array(..) => Datum::Text("{}".to_owned()),
         _ => Datum::Text(String::new()),
     }
 }

@@ -1,5 +1,6 @@
 //! Arrays: up to six dimensions with lower bounds, elements row by row, NULLs among them.
 
+mod assign;
 mod forms;
 mod input;
 #[cfg(test)]
@@ -9,6 +10,7 @@ use smallvec::SmallVec;
 
 use crate::datum::{ArrayValue, Datum, Dimension, MAX_DIMENSIONS};
 
+pub use assign::AssignedPart;
 pub use forms::{parse_binary, put_value, write, write_binary};
 pub use input::parse;
 

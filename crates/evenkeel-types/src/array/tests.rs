@@ -166,10 +166,70 @@ fn equal_values_hash_alike() {
         (SqlType::Numeric(None), "0.000", "0"),
         (SqlType::Interval(None), "1 mon", "30 days"),
         (SqlType::Char(None), "a ", "a"),
-        (SqlType::Array(&SqlType::Float8), "{0,NULL}", "{-0,NULL}"),
+        (SqlType::array(&SqlType::Float8), "{0,NULL}", "{-0,NULL}"),
     ] {
         let read = |text| Datum::parse_text(ty, text, &cx).unwrap();
         assert!(read(a).equals(&read(b)), "{a} {b}");
         assert_eq!(hash(&read(a)), hash(&read(b)), "{a} {b}");
+    }
+}
+
+#[test]
+fn assignments_make_the_arrays_that_postgres_makes() {
+    let cx = TypeContext::default();
+    type Ranges = &'static [(Option<i32>, Option<i32>)];
+    let cases: [(&str, Ranges, &str, &str); 9] = [
+        ("{}", &[(Some(3), Some(4))], "{7,8}", "[3:4]={7,8}"),
+        ("{1}", &[(Some(3), Some(3))], "{7}", "{1,NULL,7}"),
+        (
+            "{1,2}",
+            &[(Some(-1), Some(1))],
+            "{7,8,9}",
+            "[-1:2]={7,8,9,2}",
+        ),
+        ("{1,2,3}", &[(None, Some(2))], "{7,8,9}", "{7,8,3}"),
+        (
+            "{1,2,3}",
+            &[(Some(1), Some(3))],
+            "{7,8}",
+            "!source array too small",
+        ),
+        (
+            "{1}",
+            &[(Some(2), Some(1))],
+            "{7}",
+            "!upper bound cannot be less than lower bound",
+        ),
+        (
+            "{{1,2},{3,4}}",
+            &[(None, None), (Some(2), Some(2))],
+            "{7,8}",
+            "{{1,7},{3,8}}",
+        ),
+        (
+            "{{1,2},{3,4}}",
+            &[(Some(2), Some(2))],
+            "{7,8}",
+            "{{1,2},{7,8}}",
+        ),
+        (
+            "{{1,2},{3,4}}",
+            &[(Some(3), Some(3))],
+            "{7,8}",
+            "!array subscript out of range",
+        ),
+    ];
+    let ty = SqlType::array(&SqlType::Int4);
+    for (array, ranges, values, expected) in cases {
+        let array = parsed(SqlType::Int4, array);
+        let values = parsed(SqlType::Int4, values);
+        let array = array.as_array().unwrap();
+        let made = AssignedPart::slice(array, ranges)
+            .and_then(|part| part.assign(array, values.as_array().unwrap().elements()));
+        let answer = match made {
+            Ok(made) => Datum::Array(made.into()).to_text(ty, &cx),
+            Err(error) => format!("!{}", error.message),
+        };
+        assert_eq!(answer, expected, "{ranges:?}");
     }
 }

@@ -5,7 +5,7 @@
 //! prefix of every key that begins with those values. A descending column has its value bytes
 //! inverted.
 
-use crate::datum::Datum;
+use crate::datum::{ArrayValue, Datum};
 use crate::error::{TypeError, TypeResult};
 use crate::identity::SqlType;
 use crate::json;
@@ -16,6 +16,8 @@ use crate::text::without_zero;
 const NULL_FIRST: u8 = 0x01;
 const VALUE: u8 = 0x02;
 const NULL_LAST: u8 = 0x03;
+/// Ends an array's elements; below the marker of each.
+const ARRAY_END: u8 = 0x00;
 /// Ends a string; no stored string contains it.
 const STRING_END: u8 = 0x00;
 /// In a `bytea` a zero byte is followed by this, so that zero-zero is its end.
@@ -67,11 +69,11 @@ impl KeyColumn {
 
 /// Whether an index can have a column of this type.
 pub fn is_indexable(ty: SqlType) -> bool {
-    let without_key = matches!(
-        ty,
-        SqlType::Int2Vector | SqlType::OidVector | SqlType::Array(_) | SqlType::Json
-    );
-    ty.is_storable() && !without_key
+    match ty {
+        SqlType::Array(element, _) => is_indexable(*element),
+        SqlType::Int2Vector | SqlType::OidVector | SqlType::Json => false,
+        _ => ty.is_storable(),
+    }
 }
 
 fn encode_value(value: &Datum, ty: SqlType, out: &mut Vec<u8>) -> TypeResult<()> {
@@ -113,12 +115,35 @@ fn encode_value(value: &Datum, ty: SqlType, out: &mut Vec<u8>) -> TypeResult<()>
             out.extend_from_slice(&[0, 0]);
         }
         Datum::Jsonb(v) => json::encode_key(v.root(), out),
-        Datum::Array(_) | Datum::Record(_) | Datum::Null => {
+        Datum::Array(v) => encode_array(v, ty.element().unwrap_or(ty), out)?,
+        Datum::Record(_) | Datum::Null => {
             return Err(TypeError::unsupported(format!(
                 "an index on type {}",
                 ty.base_name()
             )));
         }
+    }
+    Ok(())
+}
+
+/// Arrays are ordered by their elements, NULLs last, then by their number, then by dimensions.
+fn encode_array(array: &ArrayValue, element: SqlType, out: &mut Vec<u8>) -> TypeResult<()> {
+    for value in array.elements() {
+        if value.is_null() {
+            out.push(NULL_LAST);
+        } else {
+            out.push(VALUE);
+            encode_value(value, element, out)?;
+        }
+    }
+    out.push(ARRAY_END);
+    let dimensions = array.dimensions();
+    // At most 6 of them.
+    out.push(dimensions.len() as u8);
+    let lengths = dimensions.iter().map(|dimension| dimension.length);
+    let lowers = dimensions.iter().map(|dimension| dimension.lower);
+    for number in lengths.chain(lowers) {
+        out.extend_from_slice(&(number.cast_unsigned() ^ 1 << 31).to_be_bytes());
     }
     Ok(())
 }

@@ -3,6 +3,8 @@ use std::cmp::Ordering;
 use proptest::prelude::*;
 
 use super::*;
+use crate::context::TypeContext;
+use crate::datum::Dimension;
 use crate::numeric::Numeric;
 use crate::testing::{any_datum, any_type};
 
@@ -35,6 +37,51 @@ fn any_column() -> impl Strategy<Value = KeyColumn> {
 
 fn any_column_and_values() -> impl Strategy<Value = (KeyColumn, Datum, Datum)> {
     any_column().prop_flat_map(|c| (Just(c), any_datum(c.ty), any_datum(c.ty)))
+}
+
+/// An array of up to two dimensions, among them equal ones of other shapes.
+fn any_array(element: SqlType) -> impl Strategy<Value = Datum> {
+    let values = proptest::collection::vec(any_datum(element), 4);
+    (values, 0..5usize, -1..2i32, any::<bool>()).prop_map(|(values, length, lower, square)| {
+        let one = |length: usize| Dimension {
+            length: i32::try_from(length).unwrap(),
+            lower,
+        };
+        let dimensions = match (square, length) {
+            (true, _) => vec![one(2), one(2)],
+            (false, length) => vec![one(length)],
+        };
+        let count = if square { 4 } else { length };
+        let array = ArrayValue::new(&dimensions, values[..count].to_vec()).unwrap();
+        Datum::Array(array.into())
+    })
+}
+
+#[test]
+fn arrays_are_ordered_by_elements_then_by_shape() {
+    let column = KeyColumn::ascending(0, SqlType::array(&SqlType::Text));
+    let cx = TypeContext::default();
+    let ordered = [
+        "{}",
+        "{a}",
+        "{a,b}",
+        "[0:1]={a,c}",
+        "{a,c}",
+        "{a,c,a}",
+        "{{a,c,a}}",
+        "{{a},{c},{a}}",
+        "{a,NULL}",
+        "{ab}",
+        "{NULL}",
+    ];
+    let parse = |text: &&str| Datum::parse_text(column.ty, text, &cx).unwrap();
+    let keys: Vec<_> = ordered
+        .iter()
+        .map(|text| encoded(column, &parse(text)))
+        .collect();
+    assert!(keys.is_sorted_by(|a, b| a < b), "{keys:?}");
+    let values: Vec<_> = ordered.iter().map(parse).collect();
+    assert!(values.is_sorted_by(|a, b| a.compare(b) == Ordering::Less));
 }
 
 #[test]
@@ -86,6 +133,17 @@ fn successor_is_above_every_key_with_the_prefix() {
 }
 
 proptest! {
+    #[test]
+    fn key_order_of_arrays_is_their_order(
+        (ty, a, b) in prop_oneof![Just(&SqlType::Int2), Just(&SqlType::Bool), Just(&SqlType::Text)]
+            .prop_flat_map(|ty| (Just(ty), any_array(*ty), any_array(*ty))),
+    ) {
+        let column = KeyColumn::ascending(0, SqlType::array(ty));
+        let (first, second) = (encoded(column, &a), encoded(column, &b));
+        prop_assert_eq!(first.cmp(&second), a.compare(&b));
+        prop_assert!(first == second || !second.starts_with(&first));
+    }
+
     #[test]
     fn key_order_is_value_order(
         (column, a, b) in any_column_and_values(),

@@ -676,7 +676,7 @@ fn encode_variable(ty: SqlType, value: &Datum, out: &mut Vec<u8>) -> TypeResult<
         (SqlType::Bytea, Datum::Bytea(v)) => out.extend_from_slice(v),
         (SqlType::Jsonb, Datum::Jsonb(v)) => out.extend_from_slice(v.bytes()),
         (SqlType::Numeric(_) | SqlType::Bytea | SqlType::Jsonb, _) => return Err(wrong_type(ty)),
-        (SqlType::Array(element), Datum::Array(v)) => arrays::encode(*element, v, out)?,
+        (SqlType::Array(element, _), Datum::Array(v)) => arrays::encode(*element, v, out)?,
         (_, Datum::Array(_)) if ty.is_vector() => {
             value.write_text(ty, &TypeContext::default(), out);
         }
@@ -735,7 +735,7 @@ pub fn decode(ty: SqlType, bytes: &[u8]) -> TypeResult<Datum> {
         SqlType::Jsonb => Datum::Jsonb(Jsonb::from_bytes(bytes.into())),
         SqlType::Char(Some(length)) => Datum::Char(padded(str_of(bytes)?, length)),
         SqlType::Char(None) => Datum::Char(str_of(bytes)?.to_owned()),
-        SqlType::Array(element) => arrays::decode(*element, bytes)?,
+        SqlType::Array(element, _) => arrays::decode(*element, bytes)?,
         _ if ty.is_oid() => Datum::Oid(u32::from_le_bytes(array(bytes)?)),
         _ if ty.is_vector() => Datum::parse_text(ty, str_of(bytes)?, &TypeContext::default())
             .map_err(|_| damaged("a bad vector"))?,

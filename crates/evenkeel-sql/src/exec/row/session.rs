@@ -176,7 +176,7 @@ impl Session for RowSession {
         let value = answered.map_err(TypeError::from)?;
         match (value, result_type(oid)) {
             // The catalog has arrays in their text form.
-            (Datum::Text(text), Some(array @ SqlType::Array(_))) => {
+            (Datum::Text(text), Some(array @ SqlType::Array(..))) => {
                 Datum::parse_text(array, &text, self.types())
             }
             (value, _) => Ok(value),
