@@ -134,6 +134,8 @@ impl KeyHasher {
             Datum::Char(v) => self.write(without_blanks(v).as_bytes()),
             Datum::Bytea(v) => self.write(v),
             Datum::Uuid(v) => self.write(v),
+            Datum::Tid(v) => self.word(u64::from(v.block) << 16 | u64::from(v.slot)),
+            Datum::Xid8(v) => self.word(*v),
             Datum::Enum(v) => self.word(v.position.cast_unsigned()),
             Datum::Null => self.word(0x6e75_6c6c),
             Datum::Bool(v) => self.word(u64::from(*v)),

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use evenkeel_engine::Tid;
-use evenkeel_engine::heap::rows::RowBatch;
+use evenkeel_engine::heap::rows::{RowBatch, RowHandle};
 use evenkeel_engine::memory::Reservation;
-use evenkeel_engine::table::{Scan, Table};
+use evenkeel_engine::table::{Scan, Table, VersionMarks};
+use evenkeel_engine::{Tid, Xid};
 use evenkeel_planner::plan::Node;
-use evenkeel_planner::relation::Relation;
+use evenkeel_planner::relation::{Relation, SystemColumn};
 use evenkeel_storage::BlockNumber;
-use evenkeel_types::Datum;
 use evenkeel_types::row::RowLayout;
+use evenkeel_types::{Datum, TupleId};
 
 use crate::batch::Batch;
 use crate::context::Cx;
@@ -40,6 +40,10 @@ pub(crate) struct ScannedTable {
     charge: Reservation,
     /// Whether the row ends with its place.
     placed: bool,
+    /// The slots of system columns.
+    system: Vec<(usize, SystemColumn)>,
+    /// Whether the filter looks at one.
+    system_first: bool,
 }
 
 /// Columns of a row that are decoded together.
@@ -49,6 +53,50 @@ enum Wanted {
     By(usize),
     /// Those that only rows that pass are asked for.
     Late,
+}
+
+/// The values of a version's system columns.
+pub(crate) struct SystemValues<'t> {
+    table: &'t Table,
+    at: Tid,
+    marks: Option<VersionMarks>,
+}
+
+impl<'t> SystemValues<'t> {
+    /// Those of the version at a place, which the snapshot or a lock holds.
+    pub fn new(table: &'t Table, at: Tid) -> SystemValues<'t> {
+        let marks = None;
+        SystemValues { table, at, marks }
+    }
+
+    /// One of them.
+    pub fn get(&mut self, column: SystemColumn, cx: &Cx) -> ExecResult<Datum> {
+        if column == SystemColumn::Ctid {
+            return Ok(Datum::Tid(TupleId {
+                block: self.at.block.0,
+                slot: self.at.slot,
+            }));
+        }
+        let marks = match self.marks {
+            Some(marks) => marks,
+            None => {
+                let row = RowHandle::known(&cx.env.snapshot, self.at);
+                let marks = self.table.version_marks(row)?;
+                let gone = || ExecError::plan("a row that is no longer in its place");
+                *self.marks.insert(marks.ok_or_else(gone)?)
+            }
+        };
+        // A number is shown by its last 32 bits, as PostgreSQL stores it.
+        let shown = |xid: Xid| Datum::Oid(xid.get() as u32);
+        Ok(match column {
+            SystemColumn::Xmin => shown(marks.xmin),
+            SystemColumn::Xmax => shown(marks.xmax),
+            SystemColumn::Cmin | SystemColumn::Cmax => Datum::Oid(marks.command),
+            SystemColumn::Ctid | SystemColumn::TableOid => {
+                return Err(ExecError::plan("a system column that no row has"));
+            }
+        })
+    }
 }
 
 /// A row's place as a value.
@@ -78,10 +126,16 @@ impl ScannedTable {
     ) -> ExecResult<ScannedTable> {
         let (table, layout) = cx.env.relations.table(relation)?;
         let mut late: Vec<(usize, usize)> = columns.iter().copied().enumerate().collect();
+        let system = late.iter();
+        let system = system.filter_map(|(slot, column)| Some((*slot, SystemColumn::at(*column)?)));
+        let system: Vec<(usize, SystemColumn)> = system.collect();
+        late.retain(|(_, column)| SystemColumn::at(*column).is_none());
         let mut early = Vec::with_capacity(node.filter.len());
+        let mut system_first = false;
         for program in &node.filter {
             let mut used = vec![false; columns.len()];
             slots(program, &mut used);
+            system_first |= system.iter().any(|(slot, _)| used[*slot]);
             let (first, rest) = late.into_iter().partition(|(slot, _)| used[*slot]);
             early.push(first);
             late = rest;
@@ -92,7 +146,8 @@ impl ScannedTable {
             .iter()
             .map_while(|program| RawTest::of(program, &layout, columns, &cx.params))
             .collect();
-        let direct = !placed && node.project.is_none() && tests.len() == node.filter.len();
+        let plain = !placed && system.is_empty();
+        let direct = plain && node.project.is_none() && tests.len() == node.filter.len();
         let fixed = |column: &usize| layout.fixed_slot(*column).is_some();
         let prefix = !placed && columns.iter().all(fixed);
         Ok(ScannedTable {
@@ -106,6 +161,8 @@ impl ScannedTable {
             late,
             scratch: vec![Datum::Null; columns.len() + usize::from(placed)],
             placed,
+            system,
+            system_first,
         })
     }
 
@@ -132,6 +189,15 @@ impl ScannedTable {
         };
         cx.count_removed(node, seen.saturating_sub(page.len() as u64));
         Ok(true)
+    }
+
+    /// Fills in the system columns of the version at a place.
+    fn fill_system(&mut self, place: Tid, cx: &Cx) -> ExecResult<()> {
+        let mut values = SystemValues::new(&self.table, place);
+        for (slot, column) in &self.system {
+            self.scratch[*slot] = values.get(*column, cx)?;
+        }
+        Ok(())
     }
 
     fn decode(&mut self, row: &[u8], wanted: Wanted, cx: &Cx) -> ExecResult<()> {
@@ -215,8 +281,14 @@ impl ScannedTable {
             {
                 *last = datum_of(place);
             }
+            if self.system_first {
+                self.fill_system(place, cx)?;
+            }
             if !self.passes(row, (node, cx))? {
                 continue;
+            }
+            if !self.system_first && !self.system.is_empty() {
+                self.fill_system(place, cx)?;
             }
             self.decode(row, Wanted::Late, cx)?;
             match &node.project {

@@ -133,6 +133,8 @@ fn prefix_of(value: &Datum, key: &SortColumn) -> u64 {
         Datum::Char(v) => bytes(without_blanks(v).as_bytes()),
         Datum::Bytea(v) => bytes(v),
         Datum::Uuid(v) => bytes(v),
+        Datum::Tid(v) => u64::from(v.block) << 16 | u64::from(v.slot),
+        Datum::Xid8(v) => v >> 2,
         // Ordered by a look at the whole value.
         Datum::Numeric(_)
         | Datum::Interval(_)

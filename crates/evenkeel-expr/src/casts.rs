@@ -185,6 +185,7 @@ casts! {
     Regprocedure => Regproc: Implicit Binary;
     Regoper => Regoperator: Implicit Binary;
     Regoperator => Regoper: Implicit Binary;
+    Xid8 => Xid: Explicit Convert;
 }
 
 /// The cast from one type to another, whatever their modifiers; also from a type to itself, which

@@ -57,6 +57,23 @@ macro_rules! comparisons {
     };
 }
 
+fn same_bits(call: &Call<'_>) -> ExprResult<bool> {
+    match (call.arg(0), call.arg(1)) {
+        (Datum::Oid(a), Datum::Int4(b)) => Ok(*a == b.cast_unsigned()),
+        _ => Err(crate::error::internal("a comparison of other types")),
+    }
+}
+
+/// `xid = integer`, of the same bits.
+pub fn xid_is_int4(call: &Call<'_>) -> Answer {
+    Ok(Datum::Bool(same_bits(call)?))
+}
+
+/// `xid <> integer`
+pub fn xid_is_not_int4(call: &Call<'_>) -> Answer {
+    Ok(Datum::Bool(!same_bits(call)?))
+}
+
 comparisons! {
     /// Of two values of one type.
     [cmp] same, call => match call.args {

@@ -29,7 +29,14 @@ pub fn category(ty: SqlType) -> char {
         | SqlType::Timestamp(_)
         | SqlType::Timestamptz(_) => 'D',
         SqlType::Interval(_) => 'T',
-        SqlType::Uuid | SqlType::Bytea | SqlType::Json | SqlType::Jsonb => 'U',
+        SqlType::Uuid
+        | SqlType::Bytea
+        | SqlType::Json
+        | SqlType::Jsonb
+        | SqlType::Tid
+        | SqlType::Xid
+        | SqlType::Cid
+        | SqlType::Xid8 => 'U',
         SqlType::InternalChar => 'Z',
         SqlType::Enum(_) => 'E',
         SqlType::Int2Vector | SqlType::OidVector | SqlType::Array(..) => 'A',

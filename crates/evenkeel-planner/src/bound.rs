@@ -168,15 +168,13 @@ pub struct Var {
     pub depth: usize,
     /// Its entry in that query's range table.
     pub rel: usize,
-    /// The column, from 0; [`WHOLE_ROW`] for the whole row, [`TABLE_OID`] for its relation's oid.
+    /// The column, from 0; [`WHOLE_ROW`] for the whole row, or the
+    /// position of a [`SystemColumn`].
     pub column: usize,
 }
 
 /// [`Var::column`] of a whole row.
 pub const WHOLE_ROW: usize = usize::MAX;
-
-/// [`Var::column`] of `tableoid`.
-pub const TABLE_OID: usize = usize::MAX - 2;
 
 /// An operator that was resolved: what runs it, and which it is (0 for a function that no operator
 /// stands for).

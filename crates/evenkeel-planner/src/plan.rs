@@ -11,7 +11,7 @@ use evenkeel_expr::program::Program;
 use evenkeel_types::SqlType;
 
 use crate::ast::{FrameExclude, FrameUnit, LockStrength, LockWait, MergeWhen};
-use crate::relation::{Oid, Relation};
+use crate::relation::{Oid, Relation, SystemColumn};
 
 /// A statement's plan.
 #[derive(Debug)]
@@ -340,7 +340,19 @@ pub enum NodeKind {
         held: Vec<HeldRow>,
         generated: Vec<(usize, Program)>,
         checks: Vec<Check>,
+        /// System columns that the raw row ends with, of the version before or after the change;
+        /// NULL where there is none.
+        system: Vec<(Side, SystemColumn)>,
     },
+}
+
+/// A row's version before or after a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Before it.
+    Old,
+    /// After it.
+    New,
 }
 
 /// A CHECK constraint of a table whose rows are changed.

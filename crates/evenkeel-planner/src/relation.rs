@@ -82,6 +82,75 @@ pub enum Identity {
     ByDefault,
 }
 
+/// A column that every table has and that no list of columns shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SystemColumn {
+    /// `ctid`: the place of the row's version.
+    Ctid,
+    /// `xmin`: the transaction that made it.
+    Xmin,
+    /// `cmin`: the command that made it.
+    Cmin,
+    /// `xmax`: the transaction that deleted or replaced it, or tried to.
+    Xmax,
+    /// `cmax`: the command that did.
+    Cmax,
+    /// `tableoid`: its table.
+    TableOid,
+}
+
+impl SystemColumn {
+    /// All, in the order of PostgreSQL's numbers (-1 to -6).
+    pub const ALL: [SystemColumn; 6] = [
+        SystemColumn::Ctid,
+        SystemColumn::Xmin,
+        SystemColumn::Cmin,
+        SystemColumn::Xmax,
+        SystemColumn::Cmax,
+        SystemColumn::TableOid,
+    ];
+    /// The first of their numbers, which are those of no column of a table.
+    const FIRST: usize = usize::MAX - 16;
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            SystemColumn::Ctid => "ctid",
+            SystemColumn::Xmin => "xmin",
+            SystemColumn::Cmin => "cmin",
+            SystemColumn::Xmax => "xmax",
+            SystemColumn::Cmax => "cmax",
+            SystemColumn::TableOid => "tableoid",
+        }
+    }
+
+    /// Its type.
+    pub fn ty(self) -> SqlType {
+        match self {
+            SystemColumn::Ctid => SqlType::Tid,
+            SystemColumn::Xmin | SystemColumn::Xmax => SqlType::Xid,
+            SystemColumn::Cmin | SystemColumn::Cmax => SqlType::Cid,
+            SystemColumn::TableOid => SqlType::Oid,
+        }
+    }
+
+    /// The one of this name.
+    pub fn named(name: &str) -> Option<SystemColumn> {
+        SystemColumn::ALL.into_iter().find(|of| of.name() == name)
+    }
+
+    /// The number that stands for it among the positions of a table's columns.
+    pub fn position(self) -> usize {
+        SystemColumn::FIRST + self as usize
+    }
+
+    /// The one whose number this is.
+    pub fn at(position: usize) -> Option<SystemColumn> {
+        let place = position.checked_sub(SystemColumn::FIRST)?;
+        SystemColumn::ALL.get(place).copied()
+    }
+}
+
 /// A column.
 #[derive(Debug, Clone)]
 pub struct Column {

@@ -14,6 +14,7 @@ use crate::interval::Interval;
 use crate::json::{check_json, parse_jsonb, write_jsonb};
 use crate::numeric::{Numeric, NumericSign};
 use crate::record;
+use crate::system_columns::TupleId;
 use crate::text::{fit_string, text_from_bytes};
 use crate::timetz::TimeTz;
 use crate::wire::write_string;
@@ -80,6 +81,8 @@ impl Datum {
                 Datum::Interval(interval_from(ty, bytes)?.apply_modifier(modifier)?)
             }
             SqlType::Uuid => Datum::Uuid(fixed(ty, bytes)?),
+            SqlType::Tid => Datum::Tid(tuple_id_from(ty, bytes)?),
+            SqlType::Xid8 => Datum::Xid8(u64::from_be_bytes(fixed(ty, bytes)?)),
             SqlType::Enum(ty) => Datum::Enum(ty.value(text_from_bytes(bytes)?)?),
             SqlType::Bytea => Datum::Bytea(bytes.to_vec()),
             SqlType::Json => {
@@ -147,6 +150,11 @@ impl Datum {
                 out.put_i32(interval.days);
                 out.put_i32(interval.months);
             }
+            Datum::Tid(value) => {
+                out.put_u32(value.block);
+                out.put_u16(value.slot);
+            }
+            Datum::Xid8(value) => out.put_u64(*value),
             Datum::Uuid(value) => out.put_slice(value),
             Datum::Enum(value) => out.put_slice(value.text().as_bytes()),
             Datum::Bytea(value) => out.put_slice(value),
@@ -190,6 +198,15 @@ fn clock_from(micros: i64) -> TypeResult<i64> {
     let refused = || TypeError::new(SqlState::DATETIME_FIELD_OVERFLOW, message);
     let within = (0..=MICROS_PER_DAY).contains(&micros);
     within.then_some(micros).ok_or_else(refused)
+}
+
+fn tuple_id_from(ty: SqlType, bytes: &[u8]) -> TypeResult<TupleId> {
+    let all: [u8; 6] = fixed(ty, bytes)?;
+    let (block, slot) = all.split_at(4);
+    Ok(TupleId {
+        block: u32::from_be_bytes(fixed(ty, block)?),
+        slot: u16::from_be_bytes(fixed(ty, slot)?),
+    })
 }
 
 fn timetz_from(ty: SqlType, bytes: &[u8]) -> TypeResult<TimeTz> {

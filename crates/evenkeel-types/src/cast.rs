@@ -61,6 +61,11 @@ fn cast(
         SqlType::Jsonb if from == SqlType::Json => {
             Datum::parse_text(to, value.as_str().unwrap_or_default(), cx)
         }
+        SqlType::Xid => match value {
+            Datum::Xid8(number) => Ok(Datum::Oid(number as u32)),
+            Datum::Oid(_) => Ok(value),
+            _ => Err(no_cast(from, to)),
+        },
         SqlType::Int2 => Ok(Datum::Int2(narrow(to_integer(&value, from, to)?, to)?)),
         SqlType::Int4 if matches!(value, Datum::Oid(_)) => {
             // The same bits.

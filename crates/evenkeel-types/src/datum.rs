@@ -13,6 +13,7 @@ use crate::interval::Interval;
 use crate::json::{Jsonb, encode_key};
 use crate::numeric::Numeric;
 use crate::padding::without_blanks;
+use crate::system_columns::TupleId;
 use crate::timetz::TimeTz;
 
 /// One value, of a type that is known from the context.
@@ -53,6 +54,10 @@ pub enum Datum {
     Timestamptz(i64),
     /// `interval`
     Interval(Interval),
+    /// `tid`
+    Tid(TupleId),
+    /// `xid8`
+    Xid8(u64),
     /// `uuid`
     Uuid([u8; 16]),
     /// `bytea`
@@ -111,6 +116,8 @@ impl Datum {
             (Datum::Interval(a), Datum::Interval(b)) => {
                 a.comparison_micros().cmp(&b.comparison_micros())
             }
+            (Datum::Tid(a), Datum::Tid(b)) => a.cmp(b),
+            (Datum::Xid8(a), Datum::Xid8(b)) => a.cmp(b),
             (Datum::Uuid(a), Datum::Uuid(b)) => a.cmp(b),
             (Datum::Bytea(a), Datum::Bytea(b)) => a.cmp(b),
             (Datum::Oid(a), Datum::Oid(b)) => a.cmp(b),
@@ -146,7 +153,9 @@ impl Datum {
             Datum::Timetz(_) => 19,
             Datum::Jsonb(_) => 20,
             Datum::Enum(_) => 21,
-            Datum::Null => 22,
+            Datum::Tid(_) => 22,
+            Datum::Xid8(_) => 23,
+            Datum::Null => 24,
         }
     }
 
@@ -198,6 +207,8 @@ impl Datum {
             Datum::Text(value) => value.hash(state),
             Datum::Char(value) => without_blanks(value).hash(state),
             Datum::Interval(value) => value.comparison_micros().hash(state),
+            Datum::Tid(value) => value.hash(state),
+            Datum::Xid8(value) => value.hash(state),
             Datum::Uuid(value) => value.hash(state),
             Datum::Bytea(value) => value.hash(state),
             Datum::Oid(value) => value.hash(state),

@@ -179,6 +179,14 @@ pub enum SqlType {
     Regnamespace,
     /// `regrole`
     Regrole,
+    /// `tid`: a row's place in its table
+    Tid,
+    /// `xid`: the last 32 bits of a transaction's number
+    Xid,
+    /// `cid`: the number of a command in its transaction
+    Cid,
+    /// `xid8`: a transaction's number
+    Xid8,
     /// `int2vector`
     Int2Vector,
     /// `oidvector`
@@ -204,7 +212,7 @@ pub const MAX_CHAR_LENGTH: i32 = 10_485_760;
 type ArrayRow = (SqlType, u32, &'static str, &'static str);
 
 /// The array types of `pg_type`.
-static ARRAYS: [ArrayRow; 34] = [
+static ARRAYS: [ArrayRow; 38] = [
     (SqlType::Json, 199, "json[]", "_json"),
     (SqlType::Jsonb, 3807, "jsonb[]", "_jsonb"),
     (SqlType::Bool, 1000, "boolean[]", "_bool"),
@@ -214,6 +222,10 @@ static ARRAYS: [ArrayRow; 34] = [
     (SqlType::Int2, 1005, "smallint[]", "_int2"),
     (SqlType::Int2Vector, 1006, "int2vector[]", "_int2vector"),
     (SqlType::Int4, 1007, "integer[]", "_int4"),
+    (SqlType::Tid, 1010, "tid[]", "_tid"),
+    (SqlType::Xid, 1011, "xid[]", "_xid"),
+    (SqlType::Cid, 1012, "cid[]", "_cid"),
+    (SqlType::Xid8, 271, "xid8[]", "_xid8"),
     (SqlType::Regproc, 1008, "regproc[]", "_regproc"),
     (SqlType::Text, 1009, "text[]", "_text"),
     (SqlType::OidVector, 1013, "oidvector[]", "_oidvector"),
@@ -380,6 +392,10 @@ impl SqlType {
             SqlType::Regproc => 24,
             SqlType::Text => 25,
             SqlType::Oid => 26,
+            SqlType::Tid => 27,
+            SqlType::Xid => 28,
+            SqlType::Cid => 29,
+            SqlType::Xid8 => 5069,
             SqlType::OidVector => 30,
             SqlType::Float4 => 700,
             SqlType::Float8 => 701,
@@ -447,6 +463,10 @@ impl SqlType {
             24 => SqlType::Regproc,
             25 => SqlType::Text,
             26 => SqlType::Oid,
+            27 => SqlType::Tid,
+            28 => SqlType::Xid,
+            29 => SqlType::Cid,
+            5069 => SqlType::Xid8,
             30 => SqlType::OidVector,
             700 => SqlType::Float4,
             701 => SqlType::Float8,
@@ -486,9 +506,17 @@ impl SqlType {
         match self {
             SqlType::Bool | SqlType::InternalChar => 1,
             SqlType::Int2 => 2,
-            SqlType::Int4 | SqlType::Float4 | SqlType::Date | SqlType::Void | SqlType::Enum(_) => 4,
+            SqlType::Int4
+            | SqlType::Float4
+            | SqlType::Date
+            | SqlType::Void
+            | SqlType::Enum(_)
+            | SqlType::Xid
+            | SqlType::Cid => 4,
+            SqlType::Tid => 6,
             _ if self.is_oid() => 4,
             SqlType::Int8
+            | SqlType::Xid8
             | SqlType::Float8
             | SqlType::Time(_)
             | SqlType::Timestamp(_)
@@ -535,6 +563,10 @@ impl SqlType {
             SqlType::Regoperator => "regoperator",
             SqlType::Regnamespace => "regnamespace",
             SqlType::Regrole => "regrole",
+            SqlType::Tid => "tid",
+            SqlType::Xid => "xid",
+            SqlType::Cid => "cid",
+            SqlType::Xid8 => "xid8",
             SqlType::Int2Vector => "int2vector",
             SqlType::OidVector => "oidvector",
             SqlType::Array(SqlType::Enum(ty), _) => ty.array_name(),
@@ -663,6 +695,10 @@ impl SqlType {
             SqlType::Text,
             SqlType::Oid,
             SqlType::OidVector,
+            SqlType::Tid,
+            SqlType::Xid,
+            SqlType::Cid,
+            SqlType::Xid8,
             SqlType::Float4,
             SqlType::Float8,
             SqlType::Unknown,

@@ -24,6 +24,7 @@ mod posix;
 mod record;
 pub mod row;
 mod shortest;
+mod system_columns;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod text;
@@ -46,6 +47,7 @@ pub use json::{
 };
 pub use numeric::{Numeric, NumericSign, NumericSum, Work};
 pub use padding::without_blanks;
+pub use system_columns::TupleId;
 pub use text::{invalid_encoding, text_from_bytes, without_zero};
 pub use timetz::TimeTz;
 pub use wire::{put_integer, put_with_length, uuid_text, write_string};

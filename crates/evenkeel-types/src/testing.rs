@@ -8,6 +8,7 @@ use crate::interval::Interval;
 use crate::json::parse_jsonb;
 use crate::numeric::Numeric;
 use crate::padding::padded;
+use crate::system_columns::TupleId;
 use crate::timetz::TimeTz;
 
 /// A type that a column may have.
@@ -34,6 +35,8 @@ pub fn any_type() -> impl Strategy<Value = SqlType> {
         Just(SqlType::Timestamp(None)),
         Just(SqlType::Timestamptz(None)),
         Just(SqlType::Uuid),
+        Just(SqlType::Tid),
+        Just(SqlType::Xid8),
         Just(SqlType::Oid),
         Just(SqlType::Bytea),
         Just(SqlType::Json),
@@ -122,6 +125,10 @@ pub fn any_datum(ty: SqlType) -> BoxedStrategy<Datum> {
             .boxed(),
         SqlType::Timestamp(_) => any::<i64>().prop_map(Datum::Timestamp).boxed(),
         SqlType::Timestamptz(_) => any::<i64>().prop_map(Datum::Timestamptz).boxed(),
+        SqlType::Tid => any::<(u32, u16)>()
+            .prop_map(|(block, slot)| Datum::Tid(TupleId { block, slot }))
+            .boxed(),
+        SqlType::Xid8 => any::<u64>().prop_map(Datum::Xid8).boxed(),
         SqlType::Uuid => any::<[u8; 16]>().prop_map(Datum::Uuid).boxed(),
         SqlType::Oid => any::<u32>().prop_map(Datum::Oid).boxed(),
         SqlType::Bytea => proptest::collection::vec(any::<u8>(), 0..8)

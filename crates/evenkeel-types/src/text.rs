@@ -15,6 +15,7 @@ use crate::numeric::Numeric;
 use crate::padding::padded;
 use crate::record;
 use crate::shortest;
+use crate::system_columns::{TupleId, parse_number};
 use crate::wire::{hex_digit, put_integer, put_with_length, uuid_text, write_string};
 
 /// Bytes of the longest identifier.
@@ -56,6 +57,9 @@ impl Datum {
                 Datum::Timestamptz(datetime::round_seconds(micros, digits))
             }
             SqlType::Uuid => Datum::Uuid(parse_uuid(text)?),
+            SqlType::Tid => Datum::Tid(TupleId::parse(text).ok_or_else(|| invalid_text(ty, text))?),
+            SqlType::Xid | SqlType::Cid => Datum::Oid(parse_bits(text, ty, 32)? as u32),
+            SqlType::Xid8 => Datum::Xid8(parse_bits(text, ty, 64)?),
             SqlType::Enum(ty) => Datum::Enum(ty.value(text)?),
             SqlType::Bytea => Datum::Bytea(parse_bytea(text)?),
             SqlType::Json => {
@@ -103,6 +107,8 @@ impl Datum {
             Datum::Numeric(value) => out.put_slice(value.to_string().as_bytes()),
             Datum::Text(value) => write_string(value, ty, out),
             Datum::Char(value) => out.put_slice(value.as_bytes()),
+            Datum::Tid(value) => out.put_slice(value.to_string().as_bytes()),
+            Datum::Xid8(value) => out.put_slice(value.to_string().as_bytes()),
             Datum::Uuid(value) => out.put_slice(&uuid_text(value)),
             Datum::Enum(value) => out.put_slice(value.text().as_bytes()),
             Datum::Bytea(value) => match cx.bytea_output {
@@ -259,15 +265,13 @@ fn parse_int<T: TryFrom<i128>>(text: &str, ty: SqlType) -> TypeResult<T> {
     };
     let value = digits_value(rest, radix, radix != 10).ok_or_else(|| invalid_text(ty, text))?;
     let value = if body.starts_with('-') { -value } else { value };
-    T::try_from(value).map_err(|_| {
-        TypeError::new(
-            SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-            format!(
-                "value \"{text}\" is out of range for type {}",
-                ty.base_name()
-            ),
-        )
-    })
+    T::try_from(value).map_err(|_| out_of_range(ty, text))
+}
+
+fn out_of_range(ty: SqlType, text: &str) -> TypeError {
+    let ty = ty.base_name();
+    let message = format!("value \"{text}\" is out of range for type {ty}");
+    TypeError::new(SqlState::NUMERIC_VALUE_OUT_OF_RANGE, message)
 }
 
 fn parse_oid(text: &str) -> TypeResult<u32> {
@@ -281,12 +285,12 @@ fn parse_oid(text: &str) -> TypeResult<u32> {
     // A negative number means its 32 bits, as PostgreSQL has always read it.
     u32::try_from(value)
         .or_else(|_| i32::try_from(value).map(i32::cast_unsigned))
-        .map_err(|_| {
-            TypeError::new(
-                SqlState::NUMERIC_VALUE_OUT_OF_RANGE,
-                format!("value \"{text}\" is out of range for type oid"),
-            )
-        })
+        .map_err(|_| out_of_range(SqlType::Oid, text))
+}
+
+fn parse_bits(text: &str, ty: SqlType, bits: u32) -> TypeResult<u64> {
+    let value = parse_number(text, bits).ok_or_else(|| invalid_text(ty, text))?;
+    value.ok_or_else(|| out_of_range(ty, text))
 }
 
 fn float_syntax(text: &str, ty: SqlType) -> TypeResult<&str> {

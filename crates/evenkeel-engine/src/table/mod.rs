@@ -34,7 +34,7 @@ pub use def::{
     KeyRange, Modified, ReplicaIdentity, TableDef,
 };
 pub use large::{CHUNK_BYTES, LONGEST_KEY, LONGEST_ROW, LargeDef, LargeRef, NamesLarge};
-pub use read::{IndexScan, Scan};
+pub use read::{IndexScan, Scan, VersionMarks};
 pub use sample::{Sample, SampleOptions};
 
 use self::large::Large;

@@ -18,7 +18,7 @@ use crate::heap::rows::{Row, RowBatch, RowHandle};
 use crate::heap::visibility::VisibilityChecker;
 use crate::ticket::CancelFlag;
 use crate::txn::Snapshot;
-use crate::types::Tid;
+use crate::types::{Tid, Xid};
 
 /// A scan prunes pages that have less contiguous space than this, in bytes.
 const SHORT_OF_SPACE: usize = PAGE_CAPACITY / 10;
@@ -445,4 +445,37 @@ impl Table {
             bytes: guard.row(offset, length).to_vec(),
         }))
     }
+
+    /// Which transactions and commands made and ended the version, as it is now; none if it is not
+    /// there.
+    ///
+    /// # Errors
+    /// Damage; storage failures.
+    pub fn version_marks(&self, row: RowHandle<'_>) -> EngineResult<Option<VersionMarks>> {
+        let tid = row.place()?;
+        if tid.block.0 >= self.blocks() {
+            return Ok(None);
+        }
+        let guard = self.heap().read(tid.block)?;
+        let found = guard.is_heap().then(|| guard.tuple_at(tid.slot)).flatten();
+        Ok(found.map(|(offset, _)| {
+            let header = guard.header(offset);
+            VersionMarks {
+                xmin: header.xmin,
+                xmax: header.xmax,
+                command: header.cid,
+            }
+        }))
+    }
+}
+
+/// The marks of a version's header, whatever became of the transactions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VersionMarks {
+    /// The transaction that made it.
+    pub xmin: Xid,
+    /// The one that deleted or replaced it, or tried to; 0 if none did.
+    pub xmax: Xid,
+    /// The number of the command that made it, or of the one that ended it; or of both.
+    pub command: u32,
 }

@@ -114,6 +114,16 @@ impl Database {
     }
 }
 
+/// A transaction's own id, which it gets on first use.
+fn top_of(db: &Database, shared: &TxnShared) -> EngineResult<Xid> {
+    let core = &db.system().core;
+    shared.own().top_or(|| {
+        let xid = core.assign_xid()?;
+        core.locks.start_xid(xid, shared.locks());
+        Ok(xid)
+    })
+}
+
 impl Transaction {
     fn new(db: &Database, isolation: Isolation) -> EngineResult<Transaction> {
         check_supported(isolation)?;
@@ -309,12 +319,7 @@ impl Transaction {
 
     /// The transaction's own id, whatever subtransaction it is in.
     fn assign_top(&self) -> EngineResult<Xid> {
-        let core = &self.db.system().core;
-        self.shared.own().top_or(|| {
-            let xid = core.assign_xid()?;
-            core.locks.start_xid(xid, self.shared.locks());
-            Ok(xid)
-        })
+        top_of(&self.db, &self.shared)
     }
 
     /// The transaction's id, if it has one.

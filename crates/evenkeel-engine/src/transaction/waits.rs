@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use evenkeel_storage::FileId;
 
-use super::Transaction;
+use super::{Transaction, top_of};
 use crate::database::Database;
 use crate::error::EngineResult;
 use crate::lock::{
@@ -33,8 +33,8 @@ impl RowVersion {
     }
 }
 
-/// Waits on behalf of a transaction, where that itself is not at hand: as in its own waits, the
-/// search for deadlocks sees them, and its limits of time and its cancel flag end them.
+/// Acts for a transaction where that itself is not at hand. Of its waits, as of the transaction's
+/// own, the search for deadlocks knows, and its limits of time and its cancel flag end them.
 #[derive(Clone)]
 pub struct Waiter {
     db: Database,
@@ -45,6 +45,20 @@ pub struct Waiter {
 }
 
 impl Waiter {
+    /// The transaction's id, which it gets if it has none; none if it has ended.
+    ///
+    /// # Errors
+    /// If ids are used up, or the window's spill file cannot grow.
+    pub fn own_xid(&self) -> EngineResult<Option<Xid>> {
+        let shared = self.shared.upgrade();
+        shared.map(|shared| top_of(&self.db, &shared)).transpose()
+    }
+
+    /// The transaction's id, if it has one.
+    pub fn own_xid_if_any(&self) -> Option<Xid> {
+        self.shared.upgrade()?.own().top()
+    }
+
     /// As [`Transaction::wait_for_xid`]. A transaction that has ended waits for nobody.
     ///
     /// # Errors

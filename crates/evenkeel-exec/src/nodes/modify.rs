@@ -3,8 +3,8 @@
 
 use evenkeel_engine::table::Arbiter;
 use evenkeel_engine::{RowLockMode, Tid, WaitPolicy};
-use evenkeel_planner::plan::{HeldRow, Merge, Node, OnConflict, RowChange};
-use evenkeel_planner::relation::{Index, Relation};
+use evenkeel_planner::plan::{HeldRow, Merge, Node, OnConflict, RowChange, Side};
+use evenkeel_planner::relation::{Index, Relation, SystemColumn};
 use evenkeel_types::row::Kept;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
@@ -14,7 +14,7 @@ use crate::batch::Batch;
 use crate::context::{ALL, Child, Cx, Operator, Step};
 use crate::error::{ExecError, ExecResult};
 use crate::new_row::{Rules, Stored, refused};
-use crate::rows::tid_of;
+use crate::rows::{SystemValues, tid_of};
 use crate::writer::{Write, Written};
 
 /// A row of the child on its way into the table.
@@ -352,6 +352,35 @@ impl Current {
         })
     }
 
+    /// Adds to a row of RETURNING the system columns that it looks at, as the change leaves them.
+    fn give_system(
+        &self,
+        (system, deleted): (&[(Side, SystemColumn)], bool),
+        stored: &Stored,
+        cx: &Cx,
+        out: &mut Batch,
+    ) -> ExecResult<()> {
+        for (side, column) in system {
+            let at = match side {
+                Side::Old => self.at,
+                Side::New => self.placed.filter(|_| !deleted),
+            };
+            let column = match (column, side) {
+                // The row in the way was locked before it was updated, and PostgreSQL keeps the
+                // lock with the new version: its `xmax` tells an update from an insert.
+                (SystemColumn::Xmax, Side::New) if self.step == ConflictStep::Update => {
+                    SystemColumn::Xmin
+                }
+                (column, _) => *column,
+            };
+            out.push_value(match at {
+                Some(at) => SystemValues::new(&stored.table, at).get(column, cx)?,
+                None => Datum::Null,
+            });
+        }
+        Ok(())
+    }
+
     /// Notes the change, which is done, for the foreign keys that it concerns.
     fn note(
         &self,
@@ -467,7 +496,14 @@ impl Modify {
         most: usize,
         out: &mut Batch,
     ) -> ExecResult<bool> {
-        kind!(node, ModifyTable { relation, change });
+        kind!(
+            node,
+            ModifyTable {
+                relation,
+                change,
+                system
+            }
+        );
         let stored = match &self.stored {
             Some(stored) => stored.clone(),
             None => self.stored.insert(Stored::open(relation, cx)?).clone(),
@@ -489,14 +525,14 @@ impl Modify {
                     cx.count_change(node);
                     current.note(change, relation, &stored, cx)?;
                     if node.project.is_some() {
-                        let before = there(current.at.is_some());
-                        let after = there(!matches!(change, RowChange::Delete { .. }));
-                        let columns = [current.row, current.old, current.new];
+                        let deleted = matches!(change, RowChange::Delete { .. });
+                        let (before, after) = (there(current.at.is_some()), there(!deleted));
+                        let columns = [&mut current.row, &mut current.old, &mut current.new];
+                        let columns = columns.into_iter().flat_map(std::mem::take);
                         columns
-                            .into_iter()
-                            .flatten()
                             .chain([before, after])
                             .for_each(|v| out.push_value(v));
+                        current.give_system((system, deleted), &stored, cx, out)?;
                         out.end_row();
                     }
                 }
@@ -513,14 +549,15 @@ impl Operator for Modify {
             ModifyTable {
                 child,
                 relation,
-                change
+                change,
+                system
             }
         );
         let columns = relation.columns.len();
         out.reset(match (&node.project, change) {
             (None, _) => 0,
             (Some(_), RowChange::Merge(_)) => child.width + 3 * columns + 3,
-            (Some(_), _) => child.width + 2 * columns + 2,
+            (Some(_), _) => child.width + 2 * columns + 2 + system.len(),
         });
         let most = cx.most(want);
         loop {

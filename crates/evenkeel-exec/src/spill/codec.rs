@@ -6,7 +6,7 @@ use std::sync::Arc;
 use evenkeel_types::enums::{EnumType, EnumValue};
 use evenkeel_types::{
     ArrayValue, Datum, Dimension, Interval, Jsonb, Numeric, NumericSign, RecordValue, SqlState,
-    SqlType, TimeTz,
+    SqlType, TimeTz, TupleId,
 };
 
 use crate::error::{ExecError, ExecResult};
@@ -79,6 +79,11 @@ fn put(value: &Datum, out: &mut Vec<u8>) {
             out.extend_from_slice(&v.micros.to_le_bytes());
         }
         Datum::Uuid(v) => put_tagged(14, v, out),
+        Datum::Tid(v) => {
+            put_tagged(23, &v.block.to_le_bytes(), out);
+            out.extend_from_slice(&v.slot.to_le_bytes());
+        }
+        Datum::Xid8(v) => put_tagged(24, &v.to_le_bytes(), out),
         Datum::Bytea(v) => {
             out.push(15);
             put_bytes(v, out);
@@ -265,6 +270,11 @@ impl<'a> Reader<'a> {
                     position: i64::from_le_bytes(self.array()?),
                 })
             }
+            23 => Datum::Tid(TupleId {
+                block: u32::from_le_bytes(self.array()?),
+                slot: u16::from_le_bytes(self.array()?),
+            }),
+            24 => Datum::Xid8(u64::from_le_bytes(self.array()?)),
             21 => Datum::Jsonb(Jsonb::from_bytes(self.long()?.into())),
             _ => return Err(damaged()),
         })

@@ -33,6 +33,8 @@ const INTERVAL: ArgType = ArgType::Is(SqlType::Interval(None));
 const INTERVAL_ARRAY: ArgType = ArgType::Is(SqlType::array(&SqlType::Interval(None)));
 const NUMERIC: ArgType = ArgType::Is(SqlType::Numeric(None));
 const OID: ArgType = ArgType::Is(SqlType::Oid);
+const TID: ArgType = ArgType::Is(SqlType::Tid);
+const XID8: ArgType = ArgType::Is(SqlType::Xid8);
 const TEXT: ArgType = ArgType::Is(SqlType::Text);
 const TIME: ArgType = ArgType::Is(SqlType::Time(None));
 const TIMETZ: ArgType = ArgType::Is(SqlType::Timetz(None));
@@ -150,7 +152,7 @@ pub(super) static SPREADS: [Proc; 36] = spreads! {
     "stddev", STDDEV_SAMP: 2154 2155 2156 2157 2158 2159;
 };
 
-pub(super) static PLAIN: [Proc; 83] = [
+pub(super) static PLAIN: [Proc; 87] = [
     aggregate(2803, "count", &[], INT8, |_| Box::new(CountRows::default())),
     aggregate(2147, "count", &[ArgType::Any], INT8, |_| {
         Box::new(Count::default())
@@ -240,6 +242,8 @@ pub(super) static PLAIN: [Proc; 83] = [
     max(2116, &[INT4]),
     max(2117, &[INT2]),
     max(2118, &[OID]),
+    max(2797, &[TID]),
+    max(5099, &[XID8]),
     max(2119, &[FLOAT4]),
     max(2120, &[FLOAT8]),
     max(2122, &[DATE]),
@@ -256,6 +260,8 @@ pub(super) static PLAIN: [Proc; 83] = [
     min(2132, &[INT4]),
     min(2133, &[INT2]),
     min(2134, &[OID]),
+    min(2798, &[TID]),
+    min(5100, &[XID8]),
     min(2135, &[FLOAT4]),
     min(2136, &[FLOAT8]),
     min(2138, &[DATE]),

@@ -3,7 +3,7 @@
 use super::procs;
 use super::types::{
     BOOL, BPCHAR, BYTEA, CHAR, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, INTERVAL, NAME, NUMERIC,
-    OID, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, VARCHAR,
+    OID, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, VARCHAR, XID, XID8,
 };
 use crate::casts;
 
@@ -74,4 +74,5 @@ procs! {
     1388 stable timetz(TIMESTAMPTZ) -> TIMETZ = casts::apply;
     2047 stable timetz(TIME) -> TIMETZ = casts::apply;
     1401 pure varchar(NAME) -> VARCHAR = casts::apply;
+    5071 pure xid(XID8) -> XID = casts::apply;
 }

@@ -2,8 +2,9 @@
 
 use super::procs;
 use super::types::{
-    ANY, ANYARRAY, BOOL, BPCHAR, BYTEA, CHAR, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8, INTERVAL,
-    NAME, NUMERIC, OID, OIDVECTOR, RECORD, TEXT, TIME, TIMESTAMP, TIMESTAMPTZ, TIMETZ, UUID,
+    ANY, ANYARRAY, BOOL, BPCHAR, BYTEA, CHAR, CID, DATE, FLOAT4, FLOAT8, INT2, INT4, INT8,
+    INTERVAL, NAME, NUMERIC, OID, OIDVECTOR, RECORD, TEXT, TID, TIME, TIMESTAMP, TIMESTAMPTZ,
+    TIMETZ, UUID, XID, XID8,
 };
 use crate::compare;
 
@@ -50,6 +51,7 @@ procs! {
     842 pure btint8cmp(INT8, INT8) -> INT4 = compare::int8::cmp;
     356 pure btoidcmp(OID, OID) -> INT4 = compare::same::cmp;
     2987 pure btrecordcmp(RECORD, RECORD) -> INT4 = compare::records::cmp;
+    2794 pure bttidcmp(TID, TID) -> INT4 = compare::same::cmp;
     6393 pure bytea_larger(BYTEA, BYTEA) -> BYTEA = compare::larger;
     6394 pure bytea_smaller(BYTEA, BYTEA) -> BYTEA = compare::smaller;
     1948 pure byteaeq(BYTEA, BYTEA) -> BOOL = compare::same::eq;
@@ -64,6 +66,7 @@ procs! {
     72 pure charle(CHAR, CHAR) -> BOOL = compare::same::le;
     1246 pure charlt(CHAR, CHAR) -> BOOL = compare::same::lt;
     70 pure charne(CHAR, CHAR) -> BOOL = compare::same::ne;
+    69 pure cideq(CID, CID) -> BOOL = compare::same::eq;
     1092 pure date_cmp(DATE, DATE) -> INT4 = compare::same::cmp;
     2344 pure date_cmp_timestamp(DATE, TIMESTAMP) -> INT4 = compare::moments::cmp;
     2357 stable date_cmp_timestamptz(DATE, TIMESTAMPTZ) -> INT4 = compare::moments::cmp;
@@ -243,6 +246,14 @@ procs! {
     248 pure textltname(TEXT, NAME) -> BOOL = compare::text::lt;
     157 pure textne(TEXT, TEXT) -> BOOL = compare::text::ne;
     252 pure textnename(TEXT, NAME) -> BOOL = compare::text::ne;
+    1292 pure tideq(TID, TID) -> BOOL = compare::same::eq;
+    2792 pure tidge(TID, TID) -> BOOL = compare::same::ge;
+    2790 pure tidgt(TID, TID) -> BOOL = compare::same::gt;
+    2795 pure tidlarger(TID, TID) -> TID = compare::larger;
+    2793 pure tidle(TID, TID) -> BOOL = compare::same::le;
+    2791 pure tidlt(TID, TID) -> BOOL = compare::same::lt;
+    1265 pure tidne(TID, TID) -> BOOL = compare::same::ne;
+    2796 pure tidsmaller(TID, TID) -> TID = compare::smaller;
     1107 pure time_cmp(TIME, TIME) -> INT4 = compare::same::cmp;
     1145 pure time_eq(TIME, TIME) -> BOOL = compare::same::eq;
     1105 pure time_ge(TIME, TIME) -> BOOL = compare::same::ge;
@@ -313,4 +324,17 @@ procs! {
     2955 pure uuid_le(UUID, UUID) -> BOOL = compare::same::le;
     2954 pure uuid_lt(UUID, UUID) -> BOOL = compare::same::lt;
     2959 pure uuid_ne(UUID, UUID) -> BOOL = compare::same::ne;
+    5097 pure xid8_larger(XID8, XID8) -> XID8 = compare::larger;
+    5098 pure xid8_smaller(XID8, XID8) -> XID8 = compare::smaller;
+    5096 pure xid8cmp(XID8, XID8) -> INT4 = compare::same::cmp;
+    5084 pure xid8eq(XID8, XID8) -> BOOL = compare::same::eq;
+    5037 pure xid8ge(XID8, XID8) -> BOOL = compare::same::ge;
+    5035 pure xid8gt(XID8, XID8) -> BOOL = compare::same::gt;
+    5036 pure xid8le(XID8, XID8) -> BOOL = compare::same::le;
+    5034 pure xid8lt(XID8, XID8) -> BOOL = compare::same::lt;
+    5085 pure xid8ne(XID8, XID8) -> BOOL = compare::same::ne;
+    68 pure xideq(XID, XID) -> BOOL = compare::same::eq;
+    1319 pure xideqint4(XID, INT4) -> BOOL = compare::xid_is_int4;
+    3308 pure xidneq(XID, XID) -> BOOL = compare::same::ne;
+    3309 pure xidneqint4(XID, INT4) -> BOOL = compare::xid_is_not_int4;
 }

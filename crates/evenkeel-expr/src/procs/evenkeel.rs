@@ -1,6 +1,6 @@
 //! Functions that PostgreSQL has not, or has with types that there are not here: expressions of the
-//! catalog (`pg_node_tree`), privileges (`aclitem`), places in the log (`pg_lsn`) and numbers of
-//! transactions (`xid`, `xid8`) are texts. The session answers them. Those of the extension
+//! catalog (`pg_node_tree`), privileges (`aclitem`), and places in the log (`pg_lsn`)
+//! are texts. The session answers them. Those of the extension
 //! `uuid-ossp` are here too.
 
 use super::procs;
@@ -21,7 +21,6 @@ procs! {
     16005 stable pg_get_expr(TEXT, OID, BOOL) -> TEXT = system::ask;
     16006 pure acldefault(CHAR, OID) -> TEXTS = system::ask;
     16013 volatile pg_xact_commit_timestamp(TEXT) -> TIMESTAMPTZ = system::ask;
-    16014 volatile pg_current_xact_id_if_assigned() -> TEXT = system::ask;
     16020 volatile uuid_generate_v1() -> UUID = uuids::version1;
     16021 volatile uuid_generate_v1mc() -> UUID = uuids::version1;
     16022 volatile uuid_generate_v4() -> UUID = uuids::version4;

@@ -3,12 +3,13 @@
 use super::procs;
 use super::types::{
     ANY, BOOL, FLOAT8, INT2, INT4, INT4S, INT8, INTERVAL, NAME, NAMES, OID, REGCLASS, REGNAMESPACE,
-    REGPROC, REGROLE, REGTYPE, TEXT, TIMESTAMPTZ, VOID,
+    REGPROC, REGROLE, REGTYPE, TEXT, TIMESTAMPTZ, VOID, XID, XID8,
 };
 use crate::proc::Default;
 use crate::{identifiers, system};
 
 procs! {
+    1181 stable age(XID) -> INT4 = system::ask;
     1216 stable col_description(OID, INT4) -> TEXT = system::ask => cost(100.0);
     861 stable current_database() -> NAME = system::ask;
     1402 stable current_schema() -> NAME = system::ask;
@@ -104,6 +105,8 @@ procs! {
     // Of the session: advisory locks, sleep.
     2880 volatile pg_advisory_lock(INT8) -> VOID = system::ask;
     2881 volatile pg_advisory_lock_shared(INT8) -> VOID = system::ask;
+    5059 stable pg_current_xact_id() -> XID8 = system::ask;
+    5060 stable pg_current_xact_id_if_assigned() -> XID8 = system::ask;
     2882 volatile pg_try_advisory_lock(INT8) -> BOOL = system::ask;
     2883 volatile pg_try_advisory_lock_shared(INT8) -> BOOL = system::ask;
     2884 volatile pg_advisory_unlock(INT8) -> BOOL = system::ask;
@@ -131,6 +134,7 @@ procs! {
     1575 volatile currval(REGCLASS) -> INT8 = system::ask;
     2559 volatile lastval() -> INT8 = system::ask;
     1574 volatile nextval(REGCLASS) -> INT8 = system::ask;
+    5066 volatile pg_xact_status(XID8) -> TEXT = system::ask;
     1576 volatile setval(REGCLASS, INT8) -> INT8 = system::ask;
     1765 volatile setval(REGCLASS, INT8, BOOL) -> INT8 = system::ask;
     4032 volatile pg_sequence_last_value(REGCLASS) -> INT8 = system::ask;
@@ -222,5 +226,8 @@ procs! {
     3495 stable to_regclass(TEXT) -> REGCLASS = system::ask;
     3494 stable to_regproc(TEXT) -> REGPROC = system::ask;
     3493 stable to_regtype(TEXT) -> REGTYPE = system::ask;
+    2943 stable txid_current() -> INT8 = system::ask;
+    3348 stable txid_current_if_assigned() -> INT8 = system::ask;
+    3360 volatile txid_status(INT8) -> TEXT = system::ask;
     89 stable version() -> TEXT = system::ask;
 }

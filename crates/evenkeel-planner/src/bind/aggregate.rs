@@ -7,7 +7,7 @@ use evenkeel_types::{SqlState, SqlType};
 use super::call::Resolved;
 use super::scope::Place;
 use super::walk::{self, Enter};
-use super::{Binder, common_type, place};
+use super::{Binder, common_type, place, types};
 use crate::ast::{self, Pos};
 use crate::bound::{AggregateExpr, Expr, ExprKind, SortKey};
 use crate::error::{PlanError, PlanResult};
@@ -198,6 +198,13 @@ impl Binder<'_> {
             }
             for arg in &aggregate.args {
                 super::sort::check_groupable(arg)?;
+                if !super::sort::can_compare("<", arg.ty) {
+                    let ty = types::name(arg.ty);
+                    let message = format!("could not identify an ordering operator for type {ty}");
+                    let detail = "Aggregates with DISTINCT must be able to sort their inputs.";
+                    let error = error(SqlState::UNDEFINED_FUNCTION, message, place::of(arg));
+                    return Err(error.detail(detail));
+                }
             }
         }
         aggregate.depth = self.aggregate_depth(&aggregate)?;

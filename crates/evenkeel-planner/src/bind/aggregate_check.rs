@@ -4,8 +4,9 @@ use evenkeel_types::SqlState;
 
 use super::walk::{self, RED_ZONE, STACK_PART};
 use super::{equal, place};
-use crate::bound::{Expr, ExprKind, Query, RangeKind, TABLE_OID, Var, WHOLE_ROW};
+use crate::bound::{Expr, ExprKind, Query, RangeKind, Var, WHOLE_ROW};
 use crate::error::{PlanError, PlanResult};
+use crate::relation::SystemColumn;
 
 struct Check<'q> {
     query: &'q Query,
@@ -114,8 +115,11 @@ impl Check<'_> {
         }
         let column = match var.column {
             WHOLE_ROW => "*",
-            TABLE_OID => "tableoid",
-            column => entry.columns.get(column).map_or("?column?", |name| name),
+            column => match (entry.columns.get(column), SystemColumn::at(column)) {
+                (Some(name), _) => name,
+                (None, Some(system)) => system.name(),
+                (None, None) => "?column?",
+            },
         };
         let name = format!("{}.{column}", entry.alias);
         let message = if level == 0 {

@@ -7,11 +7,9 @@ use evenkeel_types::{SqlState, SqlType};
 use super::Binder;
 use super::scope::{NsColumn, NsItem, Place};
 use crate::ast::{self, FieldPart, Pos};
-use crate::bound::{Expr, ExprKind, TABLE_OID, Var, WHOLE_ROW};
+use crate::bound::{Expr, ExprKind, RangeKind, Var, WHOLE_ROW};
 use crate::error::{PlanError, PlanResult};
-
-/// Columns that every table has and that no list of columns shows.
-pub(super) const SYSTEM_COLUMNS: [&str; 6] = ["ctid", "xmin", "cmin", "xmax", "cmax", "tableoid"];
+use crate::relation::{RelationKind, SystemColumn};
 
 /// A table name that was found: how many queries further out, and which item there.
 #[derive(Debug, Clone)]
@@ -133,8 +131,8 @@ impl Binder<'_> {
         if let Some(column) = column_of(&found.item, column, at)? {
             return Ok(variable(column, found.depth, at));
         }
-        if self.is_system_column(&found, column) {
-            return system_column(column, found.depth, found.item.rel, at);
+        if let Some(system) = self.system_column(column, found.depth, found.item.rel) {
+            return self.bind_system_column(system, found.depth, found.item.rel, at);
         }
         let row = whole_row(&found, at);
         if let Some(call) = self.row_function(column, row, at)? {
@@ -143,12 +141,71 @@ impl Binder<'_> {
         Err(self.missing_column(Some(table.table), column, at))
     }
 
-    fn is_system_column(&self, found: &FoundTable, column: &str) -> bool {
-        SYSTEM_COLUMNS.contains(&column)
-            && self
-                .outer(found.depth)
-                .and_then(|scope| scope.info.get(found.item.rel))
-                .is_some_and(|info| info.relation.is_some())
+    /// The system column that a name means for an entry: of a table, or of a row of one.
+    fn system_column(&self, name: &str, depth: usize, rel: usize) -> Option<SystemColumn> {
+        let entry = self.outer(depth)?.range_table.get(rel)?;
+        match &entry.kind {
+            RangeKind::Relation(of) | RangeKind::Version(of) if of.kind != RelationKind::View => {
+                SystemColumn::named(name)
+            }
+            _ => None,
+        }
+    }
+
+    fn bind_system_column(
+        &mut self,
+        column: SystemColumn,
+        depth: usize,
+        rel: usize,
+        at: Pos,
+    ) -> PlanResult<Expr> {
+        let name = column.name();
+        let place = self.scope().place;
+        let table_oid = column == SystemColumn::TableOid;
+        let refused = |message| {
+            let code = SqlState::INVALID_COLUMN_REFERENCE;
+            Err(PlanError::new(code, message).at(at))
+        };
+        match place {
+            Place::Check if !table_oid => {
+                return refused(format!(
+                    "system column \"{name}\" reference in check constraint is invalid"
+                ));
+            }
+            Place::Generated if !table_oid => {
+                return refused(format!(
+                    "cannot use system column \"{name}\" in column generation expression"
+                ));
+            }
+            Place::IndexExpression | Place::IndexPredicate => {
+                let message = "index creation on system columns is not supported";
+                return Err(PlanError::unsupported(message));
+            }
+            _ => {}
+        }
+        let entry = self
+            .outer(depth)
+            .and_then(|scope| scope.range_table.get(rel));
+        if let Some(RangeKind::Relation(of) | RangeKind::Version(of)) = entry.map(|of| &of.kind)
+            && of.kind != RelationKind::Table
+            && !table_oid
+        {
+            let message = format!(
+                "system column \"{name}\" of \"{}\" is not supported",
+                of.name
+            );
+            return Err(PlanError::unsupported(message).at(at));
+        }
+        let var = Var {
+            depth,
+            rel,
+            column: column.position(),
+        };
+        Ok(Expr {
+            kind: ExprKind::Var(var),
+            ty: column.ty(),
+            at,
+        })
     }
 
     /// A column by its name alone: in the innermost query that has one.
@@ -163,13 +220,11 @@ impl Binder<'_> {
                 if !item.columns_visible || (item.lateral_only && !scope.lateral_active) {
                     continue;
                 }
-                let info = &scope.info[item.rel];
                 let Some(hit) = column_of(item, column, at)? else {
-                    if info.relation.is_some() && SYSTEM_COLUMNS.contains(&column) {
-                        if system.is_some() {
-                            return Err(ambiguous_column(column, at));
-                        }
-                        system = Some(item.rel);
+                    if let Some(of) = self.system_column(column, depth, item.rel)
+                        && system.replace((of, item.rel)).is_some()
+                    {
+                        return Err(ambiguous_column(column, at));
                     }
                     continue;
                 };
@@ -182,8 +237,8 @@ impl Binder<'_> {
             if found.is_some() {
                 return Ok(found);
             }
-            if let Some(rel) = system {
-                return system_column(column, depth, rel, at).map(Some);
+            if let Some((system, rel)) = system {
+                return self.bind_system_column(system, depth, rel, at).map(Some);
             }
         }
         Ok(None)
@@ -374,19 +429,6 @@ fn column_of<'a>(item: &'a NsItem, column: &str, at: Pos) -> PlanResult<Option<&
 pub(super) fn ambiguous_column(column: &str, at: Pos) -> PlanError {
     let message = format!("column reference \"{column}\" is ambiguous");
     PlanError::new(SqlState::AMBIGUOUS_COLUMN, message).at(at)
-}
-
-fn system_column(column: &str, depth: usize, rel: usize, at: Pos) -> PlanResult<Expr> {
-    if column != "tableoid" {
-        let message = format!("system column \"{column}\" is not supported");
-        return Err(PlanError::unsupported(message).at(at));
-    }
-    let column = TABLE_OID;
-    Ok(Expr {
-        kind: ExprKind::Var(Var { depth, rel, column }),
-        ty: SqlType::Oid,
-        at,
-    })
 }
 
 fn check_lateral(item: &NsItem, target: Option<usize>, at: Pos) -> PlanResult<()> {

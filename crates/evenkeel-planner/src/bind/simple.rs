@@ -191,7 +191,11 @@ impl Binder<'_> {
         // As `exprTypmod`: a modifier that all items have is the array's.
         let first = coerced.first().map(|item| item.ty);
         let array = match first {
-            Some(ty) if coerced.iter().all(|item| item.ty == ty) && types::same(ty, item) => {
+            Some(ty)
+                if matches!(array, SqlType::Array(..))
+                    && types::same(ty, item)
+                    && coerced.iter().all(|item| item.ty == ty) =>
+            {
                 ty.arrays_with_its_modifier().unwrap_or(array)
             }
             _ => array,

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use evenkeel_expr::proc::CastContext;
 use evenkeel_types::{Datum, SqlState, SqlType};
 
-use super::columns::SYSTEM_COLUMNS;
 use super::simple::Range;
 use super::{Binder, place, types};
 use crate::ast::{Name, Pos, SetPart, SetTarget, Subscript};
 use crate::bound::{Expr, ExprKind, PartAssignment};
 use crate::error::{PlanError, PlanResult};
-use crate::relation::{Column, Relation};
+use crate::relation::{Column, Relation, SystemColumn};
 
 /// A column that is given a value: its number, where it is named, and which part of it is meant.
 #[derive(Debug, Clone)]
@@ -95,7 +94,7 @@ impl Binder<'_> {
         rel: usize,
     ) -> PlanResult<Slot> {
         let alias = Arc::clone(&self.scope().range_table[rel].alias);
-        if SYSTEM_COLUMNS.contains(&target.name.text.as_str()) {
+        if SystemColumn::named(&target.name.text).is_some() {
             let message = format!("cannot assign to system column \"{}\"", target.name.text);
             return Err(PlanError::unsupported(message).at(target.name.at));
         }

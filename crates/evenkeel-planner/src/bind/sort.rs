@@ -30,7 +30,7 @@ pub(super) fn check_groupable(expr: &Expr) -> PlanResult<()> {
     ))
 }
 
-fn can_compare(symbol: &str, ty: SqlType) -> bool {
+pub(super) fn can_compare(symbol: &str, ty: SqlType) -> bool {
     match ty {
         SqlType::Void => false,
         SqlType::Record => true,

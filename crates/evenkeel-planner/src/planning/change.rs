@@ -10,7 +10,8 @@ use evenkeel_types::{SqlState, SqlType};
 use crate::ast::Pos;
 use crate::bound::{Arbiter, ChangeKind, ChangeShape, Expr, ExprKind, Query, RangeEntry, Target};
 use crate::error::{PlanError, PlanResult};
-use crate::plan::{self, Estimate, NodeKind, RowChange};
+use crate::plan::{self, Estimate, NodeKind, RowChange, Side};
+use crate::relation::SystemColumn;
 
 use super::build::{Built, internal, node};
 use super::cost::path;
@@ -294,6 +295,7 @@ impl Statement<'_> {
             ChangeKind::Merge => RowChange::Merge(self.build_merge(change, &layout, env)?),
         };
         let held = self.held(&change.held, &layout)?;
+        let system = returned_system(change)?;
         let kind = NodeKind::ModifyTable {
             child: Box::new(child),
             relation: Arc::clone(&change.relation),
@@ -301,6 +303,7 @@ impl Statement<'_> {
             held,
             generated: self.build_generated(change, env)?,
             checks: self.build_checks(change, env)?,
+            system: system.clone(),
         };
         let Some((old, new)) = change.before_after else {
             return Ok((node(kind, 0, estimate), Layout::default()));
@@ -314,8 +317,50 @@ impl Statement<'_> {
         if let Some(merge) = &change.merge {
             layout = merge.returned(layout, columns);
         }
+        for (side, column) in system {
+            let rel = match side {
+                Side::Old => old,
+                Side::New => new,
+            };
+            layout.push_var(rel, column.position());
+        }
         let mut built = node(kind, change.returning.len(), estimate);
         built.project = Some(self.programs_of(&change.returning, &layout, env)?);
         Ok((built, Layout::of_exprs(&change.returning)))
+    }
+}
+
+/// The system columns that RETURNING looks at, each once.
+fn returned_system(change: &Change) -> PlanResult<Vec<(Side, SystemColumn)>> {
+    let mut found = Vec::new();
+    let Some((old, new)) = change.before_after else {
+        return Ok(found);
+    };
+    for expr in &change.returning {
+        walk::each(expr, &mut |part| {
+            if let ExprKind::Var(var) = part.kind
+                && var.depth == NUMBERED
+                && let Some(column) = SystemColumn::at(var.column)
+            {
+                let side = match var.rel {
+                    rel if rel == old => Side::Old,
+                    rel if rel == new => Side::New,
+                    _ => return,
+                };
+                if !found.contains(&(side, column)) {
+                    found.push((side, column));
+                }
+            }
+        });
+    }
+    match found.first() {
+        Some((_, column)) if change.kind == ChangeKind::Merge => {
+            let message = format!(
+                "system column \"{}\" in RETURNING of MERGE is not supported",
+                column.name()
+            );
+            Err(PlanError::unsupported(message))
+        }
+        _ => Ok(found),
     }
 }

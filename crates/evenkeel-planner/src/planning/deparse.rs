@@ -7,7 +7,7 @@ use crate::bound::{CallExpr, Expr, ExprKind, PartAssignment, SublinkKind, Var};
 use super::number::NUMBERED;
 use super::ops;
 use super::statement::Statement;
-use crate::relation::Relation;
+use crate::relation::{Relation, SystemColumn};
 
 /// The relations whose columns have names.
 enum Named<'s, 'a> {
@@ -273,7 +273,11 @@ impl<'s, 'a> Deparser<'s, 'a> {
         let Some(rel) = statement.rels.get(var.rel) else {
             return "?".to_owned();
         };
-        let column = rel.columns.get(var.column).map_or("?", |name| name);
+        let column = match (rel.columns.get(var.column), SystemColumn::at(var.column)) {
+            (Some(name), _) => name,
+            (None, Some(system)) => system.name(),
+            (None, None) => "?",
+        };
         let column = crate::quote::identifier(column);
         let prefix = match self.scanned {
             Some(scanned) => scanned != var.rel,

@@ -19,6 +19,9 @@ use super::path::{ExprRef, PathRef};
 use super::statement::Statement;
 use super::walk;
 
+/// The ends of subscripts, as far as they are given.
+type Ranges = Box<[(Option<Program>, Option<Program>)]>;
+
 fn misplaced(what: &str) -> PlanError {
     PlanError::new(
         SqlState::INTERNAL_ERROR,
@@ -103,7 +106,7 @@ impl Statement<'_> {
         ranges: &[(Option<Expr>, Option<Expr>)],
         layout: &Layout,
         env: &mut Env,
-    ) -> PlanResult<Box<[(Option<Program>, Option<Program>)]>> {
+    ) -> PlanResult<Ranges> {
         let mut made = Vec::with_capacity(ranges.len());
         for (low, high) in ranges {
             let mut end = |end: &Option<Expr>| match end {

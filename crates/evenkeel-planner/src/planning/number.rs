@@ -6,12 +6,10 @@ use std::sync::Arc;
 use evenkeel_types::{Datum, SqlType};
 
 use crate::ast::{JoinKind, Pos};
-use crate::bound::{
-    Expr, ExprKind, FromNode, Query, RangeEntry, RangeKind, TABLE_OID, Var, WHOLE_ROW,
-};
+use crate::bound::{Expr, ExprKind, FromNode, Query, RangeEntry, RangeKind, Var, WHOLE_ROW};
 
 use crate::error::{PlanError, PlanResult};
-use crate::relation::{Oid, RelationKind};
+use crate::relation::{Oid, RelationKind, SystemColumn};
 
 use super::walk::{self, Change};
 
@@ -79,7 +77,7 @@ impl Change for Renumber<'_> {
                     return;
                 }
                 let rel = self.numbers.first + var.rel;
-                if var.column == TABLE_OID {
+                if var.column == SystemColumn::TableOid.position() {
                     let oid = Expr {
                         kind: ExprKind::Const(Datum::Oid(self.oids[var.rel])),
                         ..expr.clone()

@@ -8,10 +8,9 @@ use std::sync::Arc;
 use evenkeel_expr::proc::ProcKind;
 
 use crate::ast::JoinKind;
-use crate::bound::{
-    Distinct, Expr, ExprKind, FromNode, Query, Sublink, SublinkKind, TABLE_OID, WHOLE_ROW,
-};
+use crate::bound::{Distinct, Expr, ExprKind, FromNode, Query, Sublink, SublinkKind, WHOLE_ROW};
 use crate::error::PlanResult;
+use crate::relation::SystemColumn;
 
 use super::number::NUMBERED;
 use super::rels::Rels;
@@ -201,7 +200,8 @@ impl Statement<'_> {
                     targets.all(|expr| {
                         matches!(expr.kind, ExprKind::Var(var)
                             if var.depth == 0
-                                && ![WHOLE_ROW, TABLE_OID].contains(&var.column)
+                                && var.column != WHOLE_ROW
+                                && var.column != SystemColumn::TableOid.position()
                                 && seen.insert((var.rel, var.column)))
                     })
                 }

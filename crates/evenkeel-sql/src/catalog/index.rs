@@ -5,6 +5,7 @@ use std::sync::Arc;
 use evenkeel_engine::{TableLockMode, Transaction};
 use evenkeel_planner::bind;
 use evenkeel_planner::catalog::TypesOnly;
+use evenkeel_planner::relation::SystemColumn;
 
 use super::index_expr::{IndexExpr, key_type, read_expr, row_of, type_among};
 use super::names::free_name;
@@ -170,6 +171,9 @@ pub(super) fn key_column(
 /// PostgreSQL's words for a column that CREATE INDEX does not find.
 fn no_column(error: SqlError, name: &str) -> SqlError {
     match error.sqlstate {
+        SqlState::UNDEFINED_COLUMN if SystemColumn::named(name).is_some() => {
+            SqlError::unsupported("index creation on system columns")
+        }
         SqlState::UNDEFINED_COLUMN => {
             let message = format!("column \"{name}\" does not exist");
             SqlError::new(SqlState::UNDEFINED_COLUMN, message)

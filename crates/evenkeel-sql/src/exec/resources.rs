@@ -101,6 +101,21 @@ impl Resources {
         })
     }
 
+    /// The number of the session's transaction, which it gets if it has none; none outside of one.
+    ///
+    /// # Errors
+    /// Those of [`Waiter::own_xid`].
+    pub fn own_xid(&self) -> EngineResult<Option<Xid>> {
+        let waiter = self.waiter.lock().clone();
+        waiter.map_or(Ok(None), |waiter| waiter.own_xid())
+    }
+
+    /// The same, if it has one.
+    pub fn own_xid_if_any(&self) -> Option<Xid> {
+        let waiter = self.waiter.lock();
+        waiter.as_ref().and_then(Waiter::own_xid_if_any)
+    }
+
     /// The bounds of the sorts of commands, with `maintenance_work_mem` in bytes.
     pub fn work_limits(&self, maintenance_work_mem: u64) -> WorkLimits {
         WorkLimits {

@@ -4,7 +4,7 @@ use super::builtin;
 use super::deparse;
 use super::foreign_keys;
 use super::relations;
-use super::rows::{Cell, Rows, flag, number, oid, text};
+use super::rows::{Cell, Rows, flag, number, oid, text, xid};
 use super::view::{
     BTREE_AM, CatalogView, HEAP_AM, INFORMATION_SCHEMA, Index, KeySource, OWNER, PG_CATALOG, Table,
 };
@@ -84,7 +84,9 @@ pub fn classes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
             ("reltuples", Datum::Float4(table.stats.reltuples)),
             ("relallvisible", number(table.stats.relallvisible)),
             ("relallfrozen", number(table.stats.relallfrozen)),
-            ("relfrozenxid", text(table.stats.relfrozenxid.to_string())),
+            ("relfrozenxid", xid(table.stats.relfrozenxid)),
+            // PostgreSQL's first number of a set of lockers: no table has any.
+            ("relminmxid", xid(1)),
             ("relhasindex", flag(!table.indexes.is_empty())),
             ("relnatts", number(table.attributes())),
             ("relchecks", number(table.checks.len())),

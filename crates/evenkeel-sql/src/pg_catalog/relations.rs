@@ -135,6 +135,7 @@ fn type_named(name: &str) -> Option<SqlType> {
         "regtype" => SqlType::Regtype,
         "text" => SqlType::Text,
         "timestamptz" => SqlType::Timestamptz(None),
+        "xid" => SqlType::Xid,
         "varchar" => SqlType::Varchar(None),
         _ => return None,
     })

@@ -27,6 +27,11 @@ pub fn oid(value: u32) -> Datum {
     Datum::Oid(value)
 }
 
+/// A transaction's number, of which a column has the last 32 bits.
+pub fn xid(value: u64) -> Datum {
+    Datum::Oid(value as u32)
+}
+
 /// A flag.
 pub fn flag(value: bool) -> Datum {
     Datum::Bool(value)
@@ -85,6 +90,7 @@ fn absent(ty: SqlType) -> Datum {
         SqlType::Bool => Datum::Bool(false),
         SqlType::Float4 => Datum::Float4(0.0),
         SqlType::Float8 => Datum::Float8(0.0),
+        SqlType::Xid => Datum::Oid(0),
         _ if ty.is_oid() => Datum::Oid(0),
         SqlType::Int2 => Datum::Int2(0),
         SqlType::Int4 => Datum::Int4(0),

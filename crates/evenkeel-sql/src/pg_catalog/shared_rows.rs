@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::builtin;
-use super::rows::{Rows, flag, maybe_text, number, oid, text};
+use super::rows::{Rows, flag, maybe_text, number, oid, text, xid};
 use super::view::{
     BTREE_AM, CatalogView, DATABASE, DATABASE_OWNER, DATABASE_OWNER_NAME, HEAP_AM, OWNER,
     PG_CATALOG, PUBLIC,
@@ -170,6 +170,7 @@ pub fn databases(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
         ("datlocprovider", text("c")),
         ("datallowconn", flag(true)),
         ("datconnlimit", number(-1)),
+        ("datminmxid", xid(1)),
         ("dattablespace", oid(DEFAULT_TABLESPACE)),
         ("datcollate", text("C")),
         ("datctype", text("C")),

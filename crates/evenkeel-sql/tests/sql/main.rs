@@ -13,5 +13,6 @@ mod maintenance;
 mod prepared;
 mod schemas;
 mod statistics;
+mod system_columns;
 mod temporary;
 mod texts;

@@ -71,7 +71,10 @@ impl KeyColumn {
 pub fn is_indexable(ty: SqlType) -> bool {
     match ty {
         SqlType::Array(element, _) => is_indexable(*element),
-        SqlType::Int2Vector | SqlType::OidVector | SqlType::Json => false,
+        // PostgreSQL does not order numbers of 32 bits: they come round again.
+        SqlType::Int2Vector | SqlType::OidVector | SqlType::Json | SqlType::Xid | SqlType::Cid => {
+            false
+        }
         _ => ty.is_storable(),
     }
 }
@@ -99,6 +102,11 @@ fn encode_value(value: &Datum, ty: SqlType, out: &mut Vec<u8>) -> TypeResult<()>
         Datum::Float4(v) => out.extend_from_slice(&ordered_bits(f64::from(*v)).to_be_bytes()),
         Datum::Float8(v) => out.extend_from_slice(&ordered_bits(*v).to_be_bytes()),
         Datum::Numeric(v) => numeric::encode_key(v, out),
+        Datum::Tid(v) => {
+            out.extend_from_slice(&v.block.to_be_bytes());
+            out.extend_from_slice(&v.slot.to_be_bytes());
+        }
+        Datum::Xid8(v) => out.extend_from_slice(&v.to_be_bytes()),
         Datum::Uuid(v) => out.extend_from_slice(v),
         Datum::Enum(v) => {
             out.extend_from_slice(&(v.position.cast_unsigned() ^ 1 << 63).to_be_bytes());

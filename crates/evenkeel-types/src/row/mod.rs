@@ -33,6 +33,7 @@ use crate::interval::Interval;
 use crate::json::Jsonb;
 use crate::numeric;
 use crate::padding::{missing_blanks, padded, without_blanks};
+use crate::system_columns::TupleId;
 use crate::text::without_zero;
 use crate::timetz::TimeTz;
 use crate::wire::{put_integer, put_with_length, uuid_text, write_string};
@@ -104,13 +105,15 @@ pub fn fixed_width(ty: SqlType) -> Option<usize> {
     Some(match ty {
         SqlType::Bool => 1,
         SqlType::Int2 => 2,
-        SqlType::Int4 | SqlType::Float4 | SqlType::Date => 4,
+        SqlType::Int4 | SqlType::Float4 | SqlType::Date | SqlType::Xid | SqlType::Cid => 4,
         SqlType::Int8
         | SqlType::Float8
         | SqlType::Time(_)
         | SqlType::Timestamp(_)
         | SqlType::Timestamptz(_)
+        | SqlType::Xid8
         | SqlType::Enum(_) => 8,
+        SqlType::Tid => 6,
         SqlType::Timetz(_) => 12,
         SqlType::Interval(_) | SqlType::Uuid => 16,
         _ if ty.is_oid() => 4,
@@ -653,6 +656,12 @@ fn encode_fixed(ty: SqlType, value: &Datum, to: &mut [u8]) -> TypeResult<()> {
         (SqlType::Float4, Datum::Float4(v)) => to.copy_from_slice(&v.to_le_bytes()),
         (SqlType::Float8, Datum::Float8(v)) => to.copy_from_slice(&v.to_le_bytes()),
         (SqlType::Uuid, Datum::Uuid(v)) => to.copy_from_slice(v),
+        (SqlType::Tid, Datum::Tid(v)) => {
+            to[..4].copy_from_slice(&v.block.to_le_bytes());
+            to[4..].copy_from_slice(&v.slot.to_le_bytes());
+        }
+        (SqlType::Xid8, Datum::Xid8(v)) => to.copy_from_slice(&v.to_le_bytes()),
+        (SqlType::Xid | SqlType::Cid, Datum::Oid(v)) => to.copy_from_slice(&v.to_le_bytes()),
         (SqlType::Enum(_), Datum::Enum(v)) => to.copy_from_slice(&v.position.to_le_bytes()),
         (SqlType::Timetz(_), Datum::Timetz(v)) => {
             to[..8].copy_from_slice(&v.micros.to_le_bytes());
@@ -709,6 +718,15 @@ pub fn decode(ty: SqlType, bytes: &[u8]) -> TypeResult<Datum> {
         SqlType::Timestamp(_) => Datum::Timestamp(i64::from_le_bytes(array(bytes)?)),
         SqlType::Timestamptz(_) => Datum::Timestamptz(i64::from_le_bytes(array(bytes)?)),
         SqlType::Uuid => Datum::Uuid(array(bytes)?),
+        SqlType::Tid => {
+            let all: [u8; 6] = array(bytes)?;
+            Datum::Tid(TupleId {
+                block: u32::from_le_bytes(array(&all[..4])?),
+                slot: u16::from_le_bytes(array(&all[4..])?),
+            })
+        }
+        SqlType::Xid8 => Datum::Xid8(u64::from_le_bytes(array(bytes)?)),
+        SqlType::Xid | SqlType::Cid => Datum::Oid(u32::from_le_bytes(array(bytes)?)),
         SqlType::Enum(ty) => Datum::Enum(EnumValue {
             ty,
             position: i64::from_le_bytes(array(bytes)?),

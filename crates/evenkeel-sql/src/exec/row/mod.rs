@@ -7,6 +7,7 @@ mod relations;
 mod rows;
 mod sequences;
 mod session;
+mod transaction_ids;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -16,7 +16,7 @@ use crate::functions;
 use crate::key::allocated;
 use crate::pg_catalog::{self, CatalogView};
 
-use super::{advisory, sequences};
+use super::{advisory, sequences, transaction_ids};
 
 /// How long one evaluation may take on a thread that serves other sessions too.
 const TURN: Duration = Duration::from_millis(5);
@@ -160,6 +160,9 @@ impl Session for RowSession {
 
     fn system_call(&self, oid: u32, args: &[Datum]) -> ExprResult<Datum> {
         if let Some(answered) = sequences::call(oid, &self.cx, args) {
+            return answered.map_err(TypeError::from);
+        }
+        if let Some(answered) = transaction_ids::call(oid, &self.cx, args) {
             return answered.map_err(TypeError::from);
         }
         if let Some(answered) = advisory::call(oid, &self.cx, args) {

@@ -79,12 +79,6 @@ pub(super) const FUNCTIONS: &[Definition] = &[
         Ok(configuration.map_or_else(|| started(snapshot), |known| loaded_at(&known)))
     }),
     lax("pg_reload_conf", reload),
-    lax("pg_current_xact_id_if_assigned", |snapshot, _| {
-        let own = backend(snapshot, snapshot.backend_pid);
-        let ids = own.and_then(|own| own.transaction()).map(|open| open.ids);
-        let xid = ids.and_then(|ids| ids.top());
-        Ok(xid.map_or(Datum::Null, |xid| Datum::Text(xid.get().to_string())))
-    }),
     strict("pg_blocking_pids", blocking),
 ];
 

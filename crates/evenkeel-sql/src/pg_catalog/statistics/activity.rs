@@ -8,7 +8,7 @@ use evenkeel_engine::{FileId, LockInfo, LockKey, WaitOn};
 use super::moment;
 use crate::error::SqlResult;
 use crate::instance::{Backend, Client, Instance, Occupation};
-use crate::pg_catalog::rows::{Cell, Rows, flag, number, oid, text};
+use crate::pg_catalog::rows::{Cell, Rows, flag, number, oid, text, xid};
 use crate::pg_catalog::view::{CatalogView, DATABASE, OWNER};
 use crate::types::Datum;
 
@@ -45,9 +45,9 @@ fn backend_cells(
         _ => (text("Client"), text("ClientRead")),
     };
     // The statement that asks may be about to begin its transaction.
-    let own = (backend.pid == snapshot.backend_pid).then_some(snapshot.statement_ts);
-    let start = transaction.as_ref().map(|open| open.start).or(own);
-    let xid = transaction.as_ref().and_then(|open| open.ids.top());
+    let begun = (backend.pid == snapshot.backend_pid).then_some(snapshot.statement_ts);
+    let start = transaction.as_ref().map(|open| open.start).or(begun);
+    let own = transaction.as_ref().and_then(|open| open.ids.top());
     let mut cells = vec![
         ("datid", oid(DATABASE)),
         ("datname", text(&backend.database)),
@@ -62,10 +62,7 @@ fn backend_cells(
         ("wait_event_type", wait_type),
         ("wait_event", wait),
         ("state", text(activity.occupation.name())),
-        (
-            "backend_xid",
-            xid.map_or(Datum::Null, |xid| text(xid.get().to_string())),
-        ),
+        ("backend_xid", own.map_or(Datum::Null, |own| xid(own.get()))),
         ("query", text(activity.query())),
         ("backend_type", text("client backend")),
     ];
@@ -176,14 +173,14 @@ fn lock_cells(
 }
 
 fn id_cells(
-    xid: u64,
+    id: u64,
     transaction: u64,
     owners: &HashMap<u64, Arc<Backend>>,
     granted: bool,
 ) -> Vec<Cell> {
     let mut cells = held_cells(transaction, owners, granted);
     cells.push(("locktype", text("transactionid")));
-    cells.push(("transactionid", text(xid.to_string())));
+    cells.push(("transactionid", xid(id)));
     let mode = if granted {
         "ExclusiveLock"
     } else {
