@@ -98,6 +98,8 @@ pub struct IndexElement {
     pub collation: Option<QualifiedName>,
     /// The operator class.
     pub operator_class: Option<QualifiedName>,
+    /// Whether the operator class is given options.
+    pub class_options: bool,
     /// `ASC`, `DESC`; ON CONFLICT takes neither.
     pub direction: SortDirection,
     /// `NULLS FIRST` (true) or `NULLS LAST`; ON CONFLICT takes neither.

@@ -163,7 +163,8 @@ impl Parser<'_> {
         } else {
             None
         };
-        if operator_class.is_some() && self.is_char(b'(') {
+        let class_options = operator_class.is_some() && self.is_char(b'(');
+        if class_options {
             self.operator_class_options()?;
         }
         let direction = self.direction();
@@ -172,6 +173,7 @@ impl Parser<'_> {
             value,
             collation,
             operator_class,
+            class_options,
             direction,
             nulls_first,
         })

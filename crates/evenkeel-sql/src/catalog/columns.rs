@@ -191,6 +191,11 @@ impl Catalog {
                 continue;
             }
             key_type(new.ty)?;
+            for (key, class) in index.columns.iter().zip(&index.classes) {
+                if let (true, Some(class)) = (key.column == Some(at), class) {
+                    class.check(new.ty)?;
+                }
+            }
             let retyped = |key: &KeyColumn| match key.column == Some(at) {
                 true => KeyColumn { ty: new.ty, ..*key },
                 false => *key,

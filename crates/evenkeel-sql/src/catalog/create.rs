@@ -366,6 +366,7 @@ impl Catalog {
                 plan.nulls_not_distinct,
             ),
             columns: plan.columns,
+            classes: plan.classes,
             expressions: plan.expressions,
             predicate: plan.predicate,
             unique: plan.unique,
@@ -492,6 +493,7 @@ fn constraint_plan(
     }
     Ok(IndexPlan {
         name,
+        classes: vec![None; columns.len()],
         columns,
         expressions: Vec::new(),
         predicate: None,

@@ -10,7 +10,9 @@ use evenkeel_planner::relation::SystemColumn;
 use super::index_expr::{IndexExpr, key_type, read_expr, row_of, type_among};
 use super::names::free_name;
 use super::parts::TableParts;
-use super::{Catalog, ColumnInfo, ConstraintKind, DdlLog, IndexInfo, Oid, TableInfo};
+use super::{
+    Catalog, ColumnInfo, ConstraintKind, DdlLog, IndexInfo, Oid, OperatorClass, TableInfo,
+};
 use crate::error::{SqlError, SqlResult, SqlState, planner_error};
 use crate::key::{INDEX_SESSION, KeyColumn};
 use crate::types::Datum;
@@ -27,6 +29,8 @@ pub struct NewIndexColumn {
     pub descending: bool,
     /// NULLS FIRST (`None`: as PostgreSQL chooses).
     pub nulls_first: Option<bool>,
+    /// The operator class, if one is named.
+    pub class: Option<String>,
 }
 
 /// Where the values of an index's column come from.
@@ -80,6 +84,7 @@ impl NewIndex {
 pub(super) struct IndexPlan {
     pub name: String,
     pub columns: Vec<KeyColumn>,
+    pub classes: Vec<Option<&'static OperatorClass>>,
     pub expressions: Vec<IndexExpr>,
     pub predicate: Option<IndexExpr>,
     pub unique: bool,
@@ -182,20 +187,25 @@ fn no_column(error: SqlError, name: &str) -> SqlError {
     }
 }
 
-/// The parts of names of an index that was given none.
-pub(super) fn join_names<'a>(
-    columns: &'a [ColumnInfo],
+/// The parts of names of an index that was given none: a name that comes again gets a number.
+pub(super) fn join_names(
+    columns: &[ColumnInfo],
     keys: &[KeyColumn],
-    expressions: &'a [IndexExpr],
+    expressions: &[IndexExpr],
 ) -> String {
     let mut expressions = expressions.iter();
-    let mut names: Vec<&str> = Vec::with_capacity(keys.len());
+    let mut names: Vec<String> = Vec::with_capacity(keys.len());
     for key in keys {
         let name = match key.column {
             Some(column) => columns.get(column).map(|column| &*column.name),
             None => expressions.next().map(|expression| &*expression.name),
         };
-        names.extend(name);
+        let Some(name) = name else {
+            continue;
+        };
+        let numbered = (1..).map(|number| format!("{name}{number}"));
+        let mut tried = std::iter::once(name.to_owned()).chain(numbered);
+        names.extend(tried.find(|tried| !names.contains(tried)));
     }
     names.join("_")
 }
@@ -274,6 +284,7 @@ impl Catalog {
             return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
         }
         let (mut columns, mut expressions) = (Vec::new(), Vec::new());
+        let mut classes = Vec::with_capacity(new.columns.len());
         for column in &new.columns {
             let descending = column.descending;
             columns.push(match &column.key {
@@ -292,6 +303,10 @@ impl Catalog {
                     }
                 }
             });
+            let ty = columns.last().map(|column: &KeyColumn| column.ty);
+            let named = column.class.as_deref().zip(ty);
+            let class = named.map(|(name, ty)| OperatorClass::named(name, ty));
+            classes.push(class.transpose()?.flatten());
         }
         let words = join_names(&parts.columns, &columns, &expressions);
         let name = match &new.name {
@@ -310,6 +325,7 @@ impl Catalog {
         let plan = IndexPlan {
             name,
             columns,
+            classes,
             expressions,
             predicate: new.predicate.clone(),
             unique: new.unique,

@@ -25,6 +25,7 @@ mod large_info;
 mod log;
 mod names;
 mod not_null;
+mod operator_class;
 mod parameters;
 mod parts;
 mod rename;
@@ -65,6 +66,7 @@ pub use index_expr::IndexExpr;
 pub use large_info::LargeInfo;
 pub use log::{DdlLog, DdlMark};
 pub use not_null::NewNotNull;
+pub use operator_class::{CLASSES, OperatorClass};
 pub use parameters::StorageParameters;
 pub use rename::{NewText, TextOf};
 pub use sequence::{NewSequence, OwnSequence, SequenceChange};
@@ -250,6 +252,8 @@ pub struct IndexInfo {
     pub table_oid: Oid,
     /// Columns in key order.
     pub columns: Vec<KeyColumn>,
+    /// The operator classes of the columns, where they are not those of their types.
+    pub classes: Vec<Option<&'static OperatorClass>>,
     /// The expressions of the columns that are none of the table's, in order.
     pub expressions: Vec<IndexExpr>,
     /// The condition of the rows that it has.

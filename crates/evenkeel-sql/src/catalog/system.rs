@@ -21,8 +21,8 @@ use super::state::{CatalogChange, CatalogState};
 use super::statistics::{RelationStats, read_column_stats};
 use super::{
     CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, DroppedColumn, ExtensionInfo,
-    ForeignKeyInfo, Generated, Identity, IndexInfo, LargeInfo, NotNull, Oid, SchemaInfo,
-    SequenceInfo, TableInfo,
+    ForeignKeyInfo, Generated, Identity, IndexInfo, LargeInfo, NotNull, Oid, OperatorClass,
+    SchemaInfo, SequenceInfo, TableInfo,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::KeyColumn;
@@ -53,6 +53,8 @@ const CLASS_COLUMNS: usize = 12;
 const NOT_NULL_CODE: &str = "n";
 const OPTION_DESCENDING: u32 = 1;
 const OPTION_NULLS_FIRST: u32 = 2;
+/// The bits from here on are the number of the column's operator class.
+const OPTION_CLASS_SHIFT: u32 = 2;
 /// Numbers in a row of counts.
 pub(super) const COUNTS_KEPT: usize = 25;
 
@@ -349,7 +351,9 @@ fn key_numbers<'a>(
 
 /// An index's row of `pg_index`.
 pub(super) fn index_row(index: &IndexInfo, columns: &[ColumnInfo]) -> Vec<Datum> {
-    let option = |column: &KeyColumn| {
+    let option = |(at, column): (usize, &KeyColumn)| {
+        let class = index.classes.get(at).copied().flatten();
+        let class = OperatorClass::number(class) << OPTION_CLASS_SHIFT;
         let descending = if column.descending {
             OPTION_DESCENDING
         } else {
@@ -360,7 +364,7 @@ pub(super) fn index_row(index: &IndexInfo, columns: &[ColumnInfo]) -> Vec<Datum>
         } else {
             0
         };
-        (descending | nulls_first) as usize
+        (descending | nulls_first | class) as usize
     };
     vec![
         Datum::Oid(index.oid),
@@ -369,7 +373,7 @@ pub(super) fn index_row(index: &IndexInfo, columns: &[ColumnInfo]) -> Vec<Datum>
         Datum::Bool(index.primary),
         Datum::Bool(index.nulls_not_distinct),
         vector(key_numbers(columns, index)),
-        vector(index.columns.iter().map(option)),
+        vector(index.columns.iter().enumerate().map(option)),
         index
             .usable_after
             .map_or(Datum::Null, |xid| Datum::Int8(xid.get().cast_signed())),
@@ -994,7 +998,10 @@ impl Loaded {
         let predicate = predicate.transpose()?;
         let mut of_expressions = expressions.iter().map(|expression| expression.ty);
         let mut columns = Vec::with_capacity(numbers.len());
+        let mut classes = Vec::with_capacity(numbers.len());
         for (number, option) in numbers.iter().zip(&options) {
+            let class = OperatorClass::numbered(option >> OPTION_CLASS_SHIFT);
+            classes.push(class.ok_or_else(|| damaged("pg_index"))?);
             let column = match number {
                 0 => None,
                 number => {
@@ -1026,6 +1033,7 @@ impl Loaded {
                 nulls_not_distinct,
             ),
             columns,
+            classes,
             expressions,
             predicate,
             unique,

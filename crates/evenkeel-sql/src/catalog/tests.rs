@@ -84,6 +84,7 @@ fn index(columns: &[&str]) -> NewIndex {
                 key: NewIndexKey::Column((*name).to_owned()),
                 descending: true,
                 nulls_first: None,
+                class: None,
             })
             .collect(),
         unique: false,

@@ -158,6 +158,7 @@ fn converted_index(index: &IndexInfo) -> Index {
         },
         descending: part.descending,
         nulls_first: part.nulls_first,
+        class: index.classes.get(at).copied().flatten(),
     });
     Index {
         oid: index.oid,

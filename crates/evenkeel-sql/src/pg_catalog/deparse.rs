@@ -59,6 +59,10 @@ pub fn key_part(table: &Table, part: &KeyPart, pretty: bool) -> String {
 pub fn key_columns(table: &Table, index: &Index, pretty: bool) -> Vec<String> {
     let column = |part: &KeyPart| {
         let mut text = key_part(table, part, pretty);
+        if let Some(class) = part.class {
+            text.push(' ');
+            text.push_str(class.name);
+        }
         if part.descending {
             text.push_str(" DESC");
         }

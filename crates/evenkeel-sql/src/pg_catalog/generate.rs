@@ -156,6 +156,8 @@ fn catalogs() -> Vec<Generator> {
         state("pg_enum", enums::labels),
         fixed("pg_proc", shared_rows::procs),
         fixed("pg_am", shared_rows::access_methods),
+        fixed("pg_opclass", relation_rows::operator_classes),
+        fixed("pg_opfamily", relation_rows::operator_families),
         fixed("pg_tablespace", shared_rows::tablespaces),
         fixed("pg_collation", shared_rows::collations),
         fixed("pg_language", shared_rows::languages),

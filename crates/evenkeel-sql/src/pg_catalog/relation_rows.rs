@@ -6,9 +6,10 @@ use super::foreign_keys;
 use super::relations;
 use super::rows::{Cell, Rows, flag, number, oid, text, xid};
 use super::view::{
-    BTREE_AM, CatalogView, HEAP_AM, INFORMATION_SCHEMA, Index, KeySource, OWNER, PG_CATALOG, Table,
+    BTREE_AM, CatalogView, HEAP_AM, INFORMATION_SCHEMA, Index, KeyPart, KeySource, OWNER,
+    PG_CATALOG, Table,
 };
-use crate::catalog::DroppedColumn;
+use crate::catalog::{CLASSES, DroppedColumn, OperatorClass};
 use crate::error::SqlResult;
 use crate::search_path::is_temporary;
 use crate::types::{Datum, SqlType};
@@ -274,6 +275,53 @@ fn expressions(index: &Index) -> Datum {
     }
 }
 
+/// The oid of a key's operator class.
+fn operator_class(table: &Table, part: &KeyPart) -> u32 {
+    let ty = match &part.source {
+        KeySource::Column(position) => table.columns.get(*position).map(|column| column.ty),
+        KeySource::Expression(expression) => Some(expression.ty),
+    };
+    let class = part.class.or_else(|| OperatorClass::default_of(ty?));
+    class.map_or(0, |class| class.oid)
+}
+
+/// `pg_opclass`: those of B-trees.
+pub fn operator_classes(rows: &mut Rows) -> SqlResult<()> {
+    for class in &CLASSES {
+        rows.push(vec![
+            ("oid", oid(class.oid)),
+            ("opcmethod", oid(BTREE_AM)),
+            ("opcname", text(class.name)),
+            ("opcnamespace", oid(PG_CATALOG)),
+            ("opcowner", oid(OWNER)),
+            ("opcfamily", oid(class.family)),
+            ("opcintype", oid(class.input)),
+            ("opcdefault", flag(class.default)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `pg_opfamily`: those of the classes.
+pub fn operator_families(rows: &mut Rows) -> SqlResult<()> {
+    for (at, class) in CLASSES.iter().enumerate() {
+        if CLASSES[..at]
+            .iter()
+            .any(|other| other.family == class.family)
+        {
+            continue;
+        }
+        rows.push(vec![
+            ("oid", oid(class.family)),
+            ("opfmethod", oid(BTREE_AM)),
+            ("opfname", text(class.family_name)),
+            ("opfnamespace", oid(PG_CATALOG)),
+            ("opfowner", oid(OWNER)),
+        ])?;
+    }
+    Ok(())
+}
+
 /// `pg_index`
 pub fn indexes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
@@ -317,7 +365,10 @@ fn index_row(table: &Table, index: &Index) -> Vec<Cell> {
             "indcollation",
             joined(key().map(|part| collation(table, &part.source))),
         ),
-        ("indclass", joined(key().map(|_| 0))),
+        (
+            "indclass",
+            joined(key().map(|part| operator_class(table, part))),
+        ),
         (
             "indoption",
             joined(key().map(|part| option(part.descending, part.nulls_first))),

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use super::relations;
 use crate::catalog::{
     CatalogState, DroppedColumn, ForeignKeyInfo, Generated, Identity, IndexExpr, NotNull,
-    RelationStats, SequenceInfo, ViewInfo,
+    OperatorClass, RelationStats, SequenceInfo, ViewInfo,
 };
 use crate::error::SqlResult;
 use crate::functions::SettingsAccess;
@@ -68,6 +68,8 @@ pub struct KeyPart {
     pub descending: bool,
     /// NULLS FIRST.
     pub nulls_first: bool,
+    /// The operator class, if it is not that of the type.
+    pub class: Option<&'static OperatorClass>,
 }
 
 /// Where the values of an index's column come from.

@@ -869,8 +869,10 @@ fn index_column(
     table: &TableInfo,
     bind: impl Fn(&ast::Expr, bool) -> SqlResult<BoundIndexExpr>,
 ) -> SqlResult<NewIndexColumn> {
-    if column.operator_class.is_some() {
-        return Err(SqlError::unsupported("an operator class"));
+    let class = column.operator_class.as_ref().map(class_name).transpose()?;
+    if let (Some(class), true) = (&class, column.class_options) {
+        let message = format!("operator class {class} has no options");
+        return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     }
     if column.collation.is_some() {
         return Err(SqlError::unsupported("COLLATE of an index"));
@@ -895,5 +897,19 @@ fn index_column(
         key,
         descending: column.direction == SortDirection::Desc,
         nulls_first: column.nulls_first,
+        class,
     })
+}
+
+/// The name of an operator class: all are in `pg_catalog`.
+fn class_name(name: &QualifiedName) -> SqlResult<String> {
+    match name.schema() {
+        None | Some("pg_catalog") => Ok(name.last().to_owned()),
+        Some(_) => {
+            let shown = name.display();
+            let message =
+                format!("operator class \"{shown}\" does not exist for access method \"btree\"");
+            Err(SqlError::new(SqlState::UNDEFINED_OBJECT, message))
+        }
+    }
 }

@@ -173,6 +173,7 @@ fn like_index(table: &TableInfo, index: &IndexInfo) -> NewIndex {
             key: key_of,
             descending: key.descending,
             nulls_first: Some(key.nulls_first),
+            class: index.classes.get(at)?.map(|class| class.name.to_owned()),
         })
     };
     let columns = index.columns.iter().enumerate().filter_map(column);
