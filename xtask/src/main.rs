@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod again;
+mod apps;
 mod clients;
 mod deny;
 mod miri;
@@ -18,10 +19,12 @@ const COMMANDS: &str = "\
 cargo xtask COMMAND
 
   test            format, tidy, licences and sources of dependencies, clippy, documentation,
-                  then every test, the loom models and Miri; fetches the stock PostgreSQL
+                  then every test, the sample applications, the loom models and Miri; fetches the stock PostgreSQL
                   clients (psql, pgbench) first where the machine has none; a test that
                   fails runs once more, and is named at the end if it passes then
-  test --fast     the same without the server's end-to-end tests, the loom models and Miri
+  test --fast     the same without the server's end-to-end tests, the applications, the loom
+                  models and Miri
+  apps            the sample applications of examples/apps; their packages come from PyPI
   tidy            file and function length, leftover markers, unenforced rules, import cycles
   modules         draw the modules of each crate in ARCHITECTURE.md and list their import cycles
   settings        write the tables of settings in README.md and docs/settings.md
@@ -38,6 +41,7 @@ fn main() -> ExitCode {
         Some("tidy") => tidy::tidy(),
         Some("modules") => modules::write(),
         Some("settings") => test::write_settings(),
+        Some("apps") => apps::apps(),
         Some("miri") => miri::miri(),
         Some("clients") => clients::directory().map(|dir| println!("{}", dir.display())),
         _ => Err(format!("which command?\n\n{COMMANDS}")),

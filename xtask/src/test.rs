@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{again, clients, deny, miri, run, tidy};
+use crate::{again, apps, clients, deny, miri, run, tidy};
 
 /// The profile of everything that is compiled here.
 const CHECKED: [&str; 2] = ["--profile", "checked"];
@@ -58,6 +58,11 @@ pub fn test(args: &[String]) -> Result<(), String> {
     let passed = again::run(tests);
     let outcome = passed.and_then(|twice| {
         if !fast {
+            step("sample applications");
+            match apps::install() {
+                Err(why) => skipped.add("the sample applications", &why),
+                Ok(python) => apps::run(&python)?,
+            }
             loom()?;
             step("miri");
             match miri::install() {
@@ -163,7 +168,9 @@ impl Skipped {
             eprintln!("skipped: {line}");
         }
         if fast {
-            eprintln!("left out by --fast: the server's end-to-end tests, the loom models, Miri");
+            eprintln!(
+                "left out by --fast: end-to-end tests, the sample applications, the loom models, Miri"
+            );
         }
     }
 }
