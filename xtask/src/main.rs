@@ -19,9 +19,10 @@ const COMMANDS: &str = "\
 cargo xtask COMMAND
 
   test            format, tidy, licences and sources of dependencies, clippy, documentation,
-                  then every test, the sample applications, the loom models and Miri; fetches the stock PostgreSQL
-                  clients (psql, pgbench) first where the machine has none; a test that
-                  fails runs once more, and is named at the end if it passes then
+                  then every test, the sample applications, the loom models and Miri; fetches
+                  the stock PostgreSQL clients (psql, pgbench) first where the machine has
+                  none; a test that fails runs once more, and is named at the end if it
+                  passes then
   test --fast     the same without the server's end-to-end tests, the applications, the loom
                   models and Miri
   apps            the sample applications of examples/apps; their packages come from PyPI

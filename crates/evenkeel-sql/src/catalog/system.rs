@@ -996,29 +996,8 @@ impl Loaded {
         let predicate = fields.text_or_null()?;
         let predicate = predicate.map(|text| read_expr(&text, table_columns, true));
         let predicate = predicate.transpose()?;
-        let mut of_expressions = expressions.iter().map(|expression| expression.ty);
-        let mut columns = Vec::with_capacity(numbers.len());
-        let mut classes = Vec::with_capacity(numbers.len());
-        for (number, option) in numbers.iter().zip(&options) {
-            let class = OperatorClass::numbered(option >> OPTION_CLASS_SHIFT);
-            classes.push(class.ok_or_else(|| damaged("pg_index"))?);
-            let column = match number {
-                0 => None,
-                number => {
-                    Some(position(table_columns, *number).ok_or_else(|| damaged("pg_index"))?)
-                }
-            };
-            let ty = match column {
-                Some(column) => layout.column_type(column),
-                None => of_expressions.next(),
-            };
-            columns.push(KeyColumn {
-                column,
-                ty: ty.ok_or_else(|| damaged("pg_index"))?,
-                descending: option & OPTION_DESCENDING != 0,
-                nulls_first: option & OPTION_NULLS_FIRST != 0,
-            });
-        }
+        let (columns, classes) =
+            key_columns((&numbers, &options), table_columns, layout, &expressions)?;
         let constraint = constraints
             .iter()
             .find(|constraint| constraint.index_oid == oid);
@@ -1047,4 +1026,36 @@ impl Loaded {
             places: [entry.place, place],
         })
     }
+}
+
+/// The columns of an index's keys with their operator classes, from the numbers and options of its
+/// row.
+fn key_columns(
+    (numbers, options): (&[usize], &[u32]),
+    table_columns: &[ColumnInfo],
+    layout: &RowLayout,
+    expressions: &[IndexExpr],
+) -> SqlResult<(Vec<KeyColumn>, Vec<Option<&'static OperatorClass>>)> {
+    let mut of_expressions = expressions.iter().map(|expression| expression.ty);
+    let mut columns = Vec::with_capacity(numbers.len());
+    let mut classes = Vec::with_capacity(numbers.len());
+    for (number, option) in numbers.iter().zip(options) {
+        let class = OperatorClass::numbered(option >> OPTION_CLASS_SHIFT);
+        classes.push(class.ok_or_else(|| damaged("pg_index"))?);
+        let column = match number {
+            0 => None,
+            number => Some(position(table_columns, *number).ok_or_else(|| damaged("pg_index"))?),
+        };
+        let ty = match column {
+            Some(column) => layout.column_type(column),
+            None => of_expressions.next(),
+        };
+        columns.push(KeyColumn {
+            column,
+            ty: ty.ok_or_else(|| damaged("pg_index"))?,
+            descending: option & OPTION_DESCENDING != 0,
+            nulls_first: option & OPTION_NULLS_FIRST != 0,
+        });
+    }
+    Ok((columns, classes))
 }
