@@ -229,6 +229,8 @@ pub struct CreateView {
     pub persistence: Persistence,
     /// `OR REPLACE`
     pub or_replace: bool,
+    /// `RECURSIVE`: the query may read the view itself.
+    pub recursive: bool,
     /// The names of its columns, as many as are given.
     pub columns: Vec<Name>,
     /// `WITH (…)`

@@ -31,25 +31,32 @@ impl Parser<'_> {
         }
         self.skip(words + 1);
         let name = self.qualified_name()?;
+        if recursive && !self.is_char(b'(') {
+            return Err(self.unexpected());
+        }
         let columns = self.optional_names()?;
         let options = self.opt_definition()?;
         self.expect_key(Kw::As)?;
         let start = self.pos().0 as usize;
         let query = Box::new(self.query()?);
         let text = start..self.last_end();
-        let mut unbuilt = recursive.then_some("CREATE RECURSIVE VIEW");
+        let mut unbuilt = None;
         if self.accept_key(Kw::With) {
             if !self.accept_key(Kw::Cascaded) {
                 self.accept_key(Kw::Local);
             }
             self.expect_key(Kw::Check)?;
             self.expect_key(Kw::Option)?;
-            unbuilt = Some("WITH CHECK OPTION");
+            unbuilt = Some(match recursive {
+                true => "WITH CHECK OPTION on a recursive view",
+                false => "WITH CHECK OPTION",
+            });
         }
         Ok(Some(Define::CreateView(CreateView {
             name,
             persistence,
             or_replace,
+            recursive,
             columns,
             options,
             query,

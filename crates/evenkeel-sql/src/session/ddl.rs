@@ -42,6 +42,9 @@ impl Session {
             Define::Comment(comment) => self.comment_on(comment).await,
             Define::CreateTable(create) => self.create_table(create).await,
             Define::CreateTableAs(_) => Err(SqlError::internal("CREATE TABLE AS is run elsewhere")),
+            Define::CreateView(create) if create.recursive => {
+                self.create_recursive_view(create).await
+            }
             Define::CreateView(create) => self.create_view(create).await,
             Define::AlterView(alter) => self.alter_view(alter).await,
             Define::CreateEnum { name, labels } => self.create_enum(name, labels).await,

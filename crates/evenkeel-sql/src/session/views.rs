@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use evenkeel_engine::{TableLockMode, WaitPolicy};
 use evenkeel_planner::ast::{
-    AlterAction, AlterView, ColumnChange, CreateView, Cte, Name, Persistence, QualifiedName,
+    AlterAction, AlterView, ColumnChange, Command, CreateView, Cte, Define, Name, Persistence, QualifiedName,
     Statement, ViewChange,
 };
 
@@ -16,7 +16,9 @@ use crate::catalog::{
     CatalogState, NewView, Oid, Relation, TableInfo, ViewColumn, ViewInfo, is_system_column,
 };
 use crate::error::{SqlError, SqlResult, SqlState, lock_error};
+use crate::parser::parse::parse;
 use crate::planner::rows::views::{self, ViewParts};
+use crate::quote::quote_ident;
 use crate::search_path::is_temporary;
 
 fn invalid(message: String) -> SqlError {
@@ -118,7 +120,57 @@ fn reads(state: &CatalogState, references: impl Iterator<Item = Oid>, wanted: Oi
     false
 }
 
+/// A recursive view as the command that makes the same one by `WITH RECURSIVE`, with where the
+/// query's text begins in it.
+fn as_plain(create: &CreateView, text: &str) -> (String, usize) {
+    let quoted = |name: &Name| quote_ident(&name.text);
+    let columns: Vec<String> = create.columns.iter().map(quoted).collect();
+    let (columns, name) = (columns.join(", "), quote_ident(create.name.last()));
+    let before = format!("CREATE VIEW v ({columns}) AS WITH RECURSIVE {name} ({columns}) AS (");
+    let whole = format!("{before}{text}) SELECT {columns} FROM {name}");
+    (whole, before.len())
+}
+
 impl Session {
+    /// CREATE RECURSIVE VIEW, as PostgreSQL defines it: by the view that reads a common table
+    /// expression of its name.
+    pub(super) async fn create_recursive_view(&mut self, create: &CreateView) -> SqlResult<()> {
+        let (command, text) = (Arc::clone(&self.current_text), create.text.clone());
+        let query = command.get(text.clone());
+        let query = query.ok_or_else(|| SqlError::internal("a view without a text"))?;
+        let (plain, start) = as_plain(create, query);
+        let made = match parse(&plain)? {
+            Some(Statement::Command(made)) => match *made {
+                Command::Define(define) => Some(*define),
+                _ => None,
+            },
+            _ => None,
+        };
+        let Some(Define::CreateView(made)) = made else {
+            return Err(SqlError::internal("a view that is none"));
+        };
+        let made = CreateView {
+            name: create.name.clone(),
+            persistence: create.persistence,
+            or_replace: create.or_replace,
+            options: create.options.clone(),
+            unbuilt: create.unbuilt,
+            ..made
+        };
+        let within = plain[..start].chars().count();
+        let before = command.get(..text.start).unwrap_or_default().chars().count();
+        self.current_text = plain.into();
+        let created = self.create_view(&made).await;
+        self.current_text = command;
+        created.map_err(|mut error| {
+            let place = error.fields.position.and_then(|at| usize::try_from(at).ok());
+            let place = place.and_then(|at| at.checked_sub(within));
+            let place = place.and_then(|at| u32::try_from(at + before).ok());
+            error.fields.position = place;
+            error
+        })
+    }
+
     pub(super) async fn create_view(&mut self, create: &CreateView) -> SqlResult<()> {
         refuse_features(create)?;
         let parts = self.view_parts(create).await?;
