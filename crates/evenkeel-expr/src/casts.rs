@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use evenkeel_types::{Datum, Interval, SqlType};
+use evenkeel_types::{ArrayValue, Datum, Interval, SqlType};
 
 use crate::calendar::DAY;
 use crate::call::{Call, Session};
@@ -213,14 +213,46 @@ fn name_functions(ty: SqlType) -> (u32, u32) {
     }
 }
 
-/// The oid of the input function of a type whose values read as names.
-pub fn input_function(ty: SqlType) -> u32 {
-    name_functions(ty).0
+/// An oid, or an array of oids, of a type whose values read as names, from its text or texts.
+///
+/// # Errors
+/// Those of the type's input function.
+pub fn of_names(value: Datum, ty: SqlType, session: &dyn Session) -> ExprResult<Datum> {
+    let Some(element) = ty.element() else {
+        return session.system_call(name_functions(ty).0, &[value]);
+    };
+    let texts = match value {
+        Datum::Text(text) => Datum::parse_text(SqlType::TEXT_ARRAY, &text, session.types())?,
+        other => other,
+    };
+    each_element(texts, |text| of_names(text, element, session))
 }
 
-/// The oid of the output function of a type whose values read as names.
-pub fn output_function(ty: SqlType) -> u32 {
-    name_functions(ty).1
+/// The text of such an oid, or the texts of such an array.
+///
+/// # Errors
+/// Those of the type's output function.
+pub fn as_names(value: Datum, ty: SqlType, session: &dyn Session) -> ExprResult<Datum> {
+    match ty.element() {
+        None => session.system_call(name_functions(ty).1, &[value]),
+        Some(element) => each_element(value, |oid| as_names(oid, element, session)),
+    }
+}
+
+fn each_element(
+    array: Datum,
+    mut made: impl FnMut(Datum) -> ExprResult<Datum>,
+) -> ExprResult<Datum> {
+    let Datum::Array(array) = array else {
+        return Err(error::internal("elements of a value that is no array"));
+    };
+    let elements = array.elements().iter().map(|element| match element {
+        Datum::Null => Ok(Datum::Null),
+        element => made(element.clone()),
+    });
+    let elements = elements.collect::<ExprResult<Vec<_>>>()?;
+    let made = ArrayValue::new(array.dimensions(), elements)?;
+    Ok(Datum::Array(made.into()))
 }
 
 /// A value as one of another type.

@@ -46,7 +46,7 @@ mod timetz;
 mod type_category;
 mod uuids;
 
-pub use casts::{CASTS, find_cast, input_function, output_function};
+pub use casts::{CASTS, as_names, find_cast, of_names};
 pub use error::ExprResult;
 pub use generator::RandomState;
 pub use memory::{LARGE, large_bytes, nested_bytes};

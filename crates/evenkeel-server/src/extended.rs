@@ -40,7 +40,7 @@ impl<T: Transport> Connection<'_, T> {
 
     async fn parse(&mut self, parse: Parse) -> Result<(), ConnectionError> {
         let name = parse.name;
-        if !name.is_empty() && self.named.statements.contains_key(&name) {
+        if !name.is_empty() && self.session.named_statement(&name).is_some() {
             return Err(ConnectionError::Fatal(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
@@ -51,7 +51,10 @@ impl<T: Transport> Connection<'_, T> {
             .prepare(parse.query.as_str(), &parse.types)
             .await;
         let prepared = prepared.map_err(ConnectionError::Fatal)?;
-        self.named.statements.insert(name, prepared);
+        match name.is_empty() {
+            true => self.named.unnamed = Some(prepared),
+            false => self.session.name_statement(name, prepared),
+        }
         self.put(PgWireBackendMessage::ParseComplete(ParseComplete::new()));
         Ok(())
     }
@@ -222,7 +225,8 @@ impl<T: Transport> Connection<'_, T> {
     fn close(&mut self, target: &Target) -> Result<(), ConnectionError> {
         let name = &*target.name;
         match target.kind {
-            Target::STATEMENT => drop(self.named.statements.remove(name)),
+            Target::STATEMENT if name.is_empty() => self.named.unnamed = None,
+            Target::STATEMENT => self.session.forget_statement(name),
             Target::PORTAL if self.named.portals.contains_key(name) => {
                 self.named.close_portal(name);
             }
@@ -234,7 +238,11 @@ impl<T: Transport> Connection<'_, T> {
     }
 
     fn statement(&self, name: &str) -> Result<&Arc<Prepared>, ConnectionError> {
-        self.named.statements.get(name).ok_or_else(|| {
+        let found = match name.is_empty() {
+            true => self.named.unnamed.as_ref(),
+            false => self.session.named_statement(name),
+        };
+        found.ok_or_else(|| {
             let message = if name.is_empty() {
                 "unnamed prepared statement does not exist".to_owned()
             } else {

@@ -1,4 +1,4 @@
-//! The statements and portals that a client has named.
+//! The portals that a client has named, and its unnamed statement.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,9 +10,10 @@ use evenkeel_sql::{Format, Prepared, RowStream, TransactionStatus};
 /// Room for so many portals stays when they end.
 const KEPT_PORTALS: usize = 1024;
 
-/// The statements and portals that a client has named. The unnamed ones have the name "".
+/// The portals that a client has named, and the unnamed statement; the unnamed portal has the name
+/// "". The session has the statements that have names.
 pub(crate) struct Named {
-    pub statements: HashMap<String, Arc<Prepared>>,
+    pub unnamed: Option<Arc<Prepared>>,
     pub portals: HashMap<String, Portal>,
     /// Charged for the portals, besides what a running one's rows are charged.
     pub memory: Reservation,
@@ -43,7 +44,7 @@ impl Named {
     /// No statement and no portal.
     pub fn new(memory: &Arc<SessionMemory>) -> Named {
         Named {
-            statements: HashMap::new(),
+            unnamed: None,
             portals: HashMap::new(),
             memory: Reservation::new(memory),
         }
@@ -69,7 +70,7 @@ impl Named {
 
     /// A simple query replaces the unnamed statement and portal.
     pub fn close_unnamed(&mut self) {
-        self.statements.remove("");
+        self.unnamed = None;
         self.close_portal("");
     }
 }

@@ -269,3 +269,49 @@ async fn a_driver_copies_rows_in_binary_form() {
     }
     assert_eq!(count, 3000);
 }
+
+/// A driver names the statements that it prepares, and poolers forget them by SQL.
+#[tokio::test(flavor = "multi_thread")]
+async fn sql_and_the_protocol_share_the_names_of_prepared_statements() {
+    let running = start().await;
+    let client = running.client().await;
+    let sum = client
+        .prepare("SELECT $1::int + $2::int AS sum")
+        .await
+        .expect("prepares");
+    for _ in 0..3 {
+        let row = client.query_one(&sum, &[&1, &2]).await.expect("runs");
+        assert_eq!(row.get::<_, i32>("sum"), 3);
+    }
+    let shown = "SELECT name, statement, from_sql, parameter_types::text, result_types::text, \
+                 generic_plans FROM pg_prepared_statements WHERE statement LIKE '%AS sum'";
+    let rows = client.simple_query(shown).await.expect("a view");
+    let rows: Vec<_> = rows
+        .iter()
+        .filter_map(|message| match message {
+            tokio_postgres::SimpleQueryMessage::Row(row) => Some(row),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(rows.len(), 1);
+    let column = |at: usize| rows[0].get(at).expect("no NULL");
+    assert_eq!(column(1), "SELECT $1::int + $2::int AS sum");
+    let others: Vec<_> = (2..6).map(column).collect();
+    assert_eq!(others, ["f", "{integer,integer}", "{integer}", "3"]);
+    let name = column(0);
+    let ran = client.simple_query(&format!("EXECUTE {name} (4, 5)")).await;
+    assert!(ran.is_ok(), "{ran:?}");
+    let again = client
+        .simple_query(&format!("PREPARE {name} AS SELECT 1"))
+        .await;
+    let code = again.expect_err("a name that is taken").code().cloned();
+    assert_eq!(code.expect("a SQLSTATE").code(), "42P05");
+    let gone = client.simple_query(&format!("DEALLOCATE {name}")).await;
+    assert!(gone.is_ok(), "{gone:?}");
+    let error = client.query_one(&sum, &[&1, &2]).await.expect_err("gone");
+    assert_eq!(error.code().expect("a SQLSTATE").code(), "26000");
+    let other = client.prepare("SELECT 1").await.expect("prepares");
+    client.simple_query("DISCARD ALL").await.expect("discards");
+    let error = client.query_one(&other, &[]).await.expect_err("gone");
+    assert_eq!(error.code().expect("a SQLSTATE").code(), "26000");
+}

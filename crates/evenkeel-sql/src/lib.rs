@@ -11,6 +11,7 @@ pub mod functions;
 pub mod instance;
 pub mod key;
 pub mod maintenance;
+pub mod named_statements;
 pub mod parser;
 pub mod pg_catalog;
 pub mod planner;

@@ -656,6 +656,11 @@ impl SqlType {
         self == SqlType::Oid || self.is_named_oid()
     }
 
+    /// Whether values, or their elements, are oids that read as names.
+    pub fn has_names(self) -> bool {
+        self.is_named_oid() || self.element().is_some_and(SqlType::is_named_oid)
+    }
+
     /// Whether a value is an object id that reads as the object's name.
     pub fn is_named_oid(self) -> bool {
         matches!(

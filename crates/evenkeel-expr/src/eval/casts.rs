@@ -31,16 +31,18 @@ impl Env<'_> {
             return Ok(Datum::Null);
         }
         // Their text forms are names, which the catalog knows.
-        if node.to.is_named_oid() && matches!(value, Datum::Text(_)) {
-            return self
-                .session
-                .system_call(casts::input_function(node.to), &[value]);
+        let of_strings =
+            |ty: SqlType| ty.is_string() || ty.element().is_some_and(SqlType::is_string);
+        if node.to.has_names() && of_strings(node.from) {
+            return casts::of_names(value, node.to, self.session);
         }
-        if node.from.is_named_oid() && node.to.is_string() {
-            let name = self
-                .session
-                .system_call(casts::output_function(node.from), &[value])?;
-            return casts::convert(name, SqlType::Text, node.to, node.explicit, self.session);
+        if node.from.has_names() && of_strings(node.to) {
+            let names = casts::as_names(value, node.from, self.session)?;
+            let from = match node.from.is_named_oid() {
+                true => SqlType::Text,
+                false => SqlType::TEXT_ARRAY,
+            };
+            return casts::convert(names, from, node.to, node.explicit, self.session);
         }
         if let SqlType::Char(Some(length)) = node.to
             && length as usize > LARGE

@@ -38,6 +38,8 @@ pub enum Command {
     Explain(Explain),
     /// `DEALLOCATE`; `None` for `ALL`.
     Deallocate(Option<String>),
+    /// `UNLISTEN`: of a channel, or of all.
+    Unlisten,
     /// `DECLARE`
     Declare(Declare),
     /// `FETCH`, `MOVE`

@@ -100,7 +100,7 @@ impl Binder<'_> {
             Datum::Text(text) => match Datum::parse_text(target, &text, self.session.types()) {
                 Ok(value) => value,
                 // A name, which the catalog reads when the statement runs.
-                Err(_) if target.is_oid() && target != SqlType::Oid => {
+                Err(_) if target.has_names() => {
                     let arg = Box::new(Expr {
                         kind: ExprKind::Const(Datum::Text(text)),
                         ty: SqlType::Text,

@@ -47,6 +47,7 @@ impl Parser<'_> {
             Kw::Prepare if self.peek_at(1) != Tok::Key(Kw::Transaction) => self.prepare()?,
             Kw::Execute => self.execute()?,
             Kw::Deallocate => self.deallocate()?,
+            Kw::Unlisten => self.unlisten()?,
             Kw::Explain => self.explain()?,
             Kw::Declare => self.declare()?,
             Kw::Fetch | Kw::Move => self.fetch()?,
@@ -222,7 +223,6 @@ unbuilt! {
     "REVOKE": Revoke;
     "ROLLBACK PREPARED": Rollback Prepared;
     "SECURITY LABEL": Security Label;
-    "UNLISTEN": Unlisten;
     "CREATE ACCESS METHOD": Create Access Method;
     "CREATE AGGREGATE": Create Aggregate;
     "CREATE AGGREGATE": Create Or Replace Aggregate;

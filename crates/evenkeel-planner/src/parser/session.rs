@@ -47,6 +47,15 @@ impl Parser<'_> {
         Ok(Command::Deallocate(Some(self.col_id()?.text)))
     }
 
+    /// `UNLISTEN`
+    pub(super) fn unlisten(&mut self) -> PlanResult<Command> {
+        self.skip(1);
+        if !self.accept_char(b'*') {
+            self.col_id()?;
+        }
+        Ok(Command::Unlisten)
+    }
+
     pub(super) fn explain(&mut self) -> PlanResult<Command> {
         self.bump();
         let query = matches!(

@@ -94,6 +94,7 @@ impl StatementCx {
                 catalog: Arc::clone(&self.view),
                 instance: Some(Arc::clone(&self.seed.instance)),
                 memory: Arc::clone(&self.seed.resources.memory),
+                named: Arc::clone(&self.seed.resources.named),
                 cancel: self.seed.cancel.clone(),
             })
         })

@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 use crate::catalog::Catalog;
 use crate::exec::in_use::InUse;
 use crate::exec::sequence_use::SequenceUse;
+use crate::named_statements::NamedStatements;
 
 /// Memory and temporary files of one session's statements.
 pub struct Resources {
@@ -31,6 +32,8 @@ pub struct Resources {
     waiter: Mutex<Option<Waiter>>,
     /// Its use of sequences.
     pub sequences: SequenceUse,
+    /// The prepared statements that have names.
+    pub named: Arc<NamedStatements>,
     /// Its advisory locks.
     pub advisory: AdvisoryLocks,
     /// Limits of waits for those.
@@ -51,6 +54,7 @@ impl Resources {
             advisory: AdvisoryLocks::new(db, &memory),
             waits: Mutex::default(),
             sequences: SequenceUse::new(catalog),
+            named: Arc::default(),
             in_use: Arc::default(),
             events: Arc::new(RowEvents::new(&memory)),
             memory,

@@ -16,6 +16,7 @@ pub use info::about;
 use crate::catalog::CatalogState;
 use crate::error::SqlResult;
 use crate::instance::Instance;
+use crate::named_statements::NamedStatements;
 use crate::search_path::SearchPath;
 use crate::types::TypeContext;
 
@@ -92,6 +93,8 @@ pub struct SessionVars {
     pub instance: Option<Arc<Instance>>,
     /// The session's memory budget.
     pub memory: Arc<SessionMemory>,
+    /// The session's prepared statements that have names.
+    pub named: Arc<NamedStatements>,
     /// Raised when the statement is to end.
     pub cancel: CancelFlag,
 }

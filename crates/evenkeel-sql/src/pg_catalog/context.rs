@@ -49,6 +49,7 @@ pub fn of_session(vars: &SessionVars) -> CatalogView {
         sizes: Arc::new(CatalogSizes(Arc::clone(&vars.catalog))),
         catalog: Some(Arc::clone(&vars.catalog)),
         instance: vars.instance.clone(),
+        named: Arc::clone(&vars.named),
     }
 }
 

@@ -155,6 +155,11 @@ fn catalogs() -> Vec<Generator> {
         both("pg_type", shared_rows::types, enums::types),
         state("pg_enum", enums::labels),
         fixed("pg_proc", shared_rows::procs),
+        session(
+            PG,
+            "pg_prepared_statements",
+            shared_rows::prepared_statements,
+        ),
         fixed("pg_am", shared_rows::access_methods),
         fixed("pg_opclass", relation_rows::operator_classes),
         fixed("pg_opfamily", relation_rows::operator_families),

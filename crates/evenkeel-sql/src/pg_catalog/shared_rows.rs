@@ -2,6 +2,7 @@
 //! settings.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::builtin;
 use super::rows::{Rows, flag, maybe_text, number, oid, text, xid};
@@ -396,6 +397,27 @@ pub fn file_settings(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
             ("setting", maybe_text(value)),
             ("applied", flag(entry.applied)),
             ("error", maybe_text(entry.error)),
+        ])?;
+    }
+    Ok(())
+}
+
+/// `pg_prepared_statements`: every plan is one for any values of the parameters.
+pub fn prepared_statements(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
+    let types = |oids: &[u32]| Datum::array(oids.iter().map(|oid| Datum::Oid(*oid)).collect());
+    for (name, one) in snapshot.named.all() {
+        rows.push(vec![
+            ("name", text(name)),
+            ("statement", text(&*one.statement)),
+            ("prepare_time", Datum::Timestamptz(one.since)),
+            ("parameter_types", types(&one.parameters)),
+            (
+                "result_types",
+                one.results.as_deref().map_or(Datum::Null, types),
+            ),
+            ("from_sql", flag(one.from_sql)),
+            ("generic_plans", number(one.runs.load(Ordering::Relaxed))),
+            ("custom_plans", number(0)),
         ])?;
     }
     Ok(())

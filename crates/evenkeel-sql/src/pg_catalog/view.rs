@@ -15,6 +15,7 @@ use crate::catalog::{
 use crate::error::SqlResult;
 use crate::functions::SettingsAccess;
 use crate::instance::Instance;
+use crate::named_statements::NamedStatements;
 use crate::quote::quote_ident;
 use crate::search_path::SearchPath;
 use crate::types::SqlType;
@@ -253,6 +254,8 @@ pub struct CatalogView {
     pub catalog: Option<Arc<CatalogState>>,
     /// The running server.
     pub instance: Option<Arc<Instance>>,
+    /// The session's prepared statements that have names.
+    pub named: Arc<NamedStatements>,
 }
 
 /// A relation by oid.

@@ -127,6 +127,7 @@ fn utility_tag(command: &Command) -> &'static str {
         Command::Prepare(_) => "PREPARE",
         Command::Execute { .. } => "EXECUTE",
         Command::Explain(_) => "EXPLAIN",
+        Command::Unlisten => "UNLISTEN",
         Command::Deallocate(None) => "DEALLOCATE ALL",
         Command::Deallocate(Some(_)) => "DEALLOCATE",
         Command::Declare(_) => "DECLARE CURSOR",

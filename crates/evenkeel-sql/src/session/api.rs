@@ -1,6 +1,7 @@
 //! The values by which a server begins sessions and keeps their statements.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use bytes::Bytes;
 use evenkeel_engine::memory::Reservation;
@@ -67,6 +68,8 @@ pub struct Prepared {
     /// query.
     pub tag: &'static str,
     latest: Mutex<Latest>,
+    /// How often it has run.
+    pub(crate) runs: Arc<AtomicU64>,
     /// Charged to the session that prepared it.
     _memory: Reservation,
 }
@@ -96,6 +99,7 @@ impl Prepared {
                 compiled,
                 environment,
             }),
+            runs: Arc::default(),
             _memory: memory,
         }
     }

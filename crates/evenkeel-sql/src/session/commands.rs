@@ -61,6 +61,8 @@ impl Session {
             Command::Execute { .. } => self.execute_sql(command, formats).await,
             Command::Explain(explain) => self.explain(explain).await,
             Command::Deallocate(name) => self.deallocate(name.as_deref()),
+            // LISTEN is refused, so no session listens to anything.
+            Command::Unlisten => done("UNLISTEN"),
             Command::Declare(declare) => self.declare(declare).await,
             Command::Fetch(fetch) => self.fetch(fetch, formats).await,
             Command::Close(name) => self.close_cursor(name.as_deref()),
@@ -165,7 +167,7 @@ impl Session {
             Discarded::All => {
                 self.refuse_in_block("DISCARD ALL")?;
                 self.settings.reset_all();
-                self.sql_prepared.clear();
+                self.forget_statements();
                 self.cursors.clear();
                 self.resources.advisory.unlock_all();
                 self.resources.sequences.forget();
@@ -189,7 +191,7 @@ impl Session {
     /// A prepared statement's parameter types and all else are found when it is prepared.
     async fn prepare_sql(&mut self, prepare: &Prepare) -> SqlResult<StatementResult> {
         let name = &prepare.name.text;
-        if self.sql_prepared.contains_key(name) {
+        if self.named_statement(name).is_some() {
             return Err(SqlError::new(
                 SqlState::DUPLICATE_PREPARED_STATEMENT,
                 format!("prepared statement \"{name}\" already exists"),
@@ -201,17 +203,8 @@ impl Session {
         let oids = types.collect::<SqlResult<Vec<u32>>>()?;
         let body = text.get(prepare.body.0 as usize..).unwrap_or_default();
         let prepared = self.prepare_text(body, &oids).await?;
-        self.sql_prepared.insert(name.clone(), prepared);
+        self.keep_statement(name.clone(), prepared, text, true);
         done("PREPARE")
-    }
-
-    fn sql_statement(&self, name: &str) -> SqlResult<Arc<Prepared>> {
-        self.sql_prepared.get(name).cloned().ok_or_else(|| {
-            SqlError::new(
-                SqlState::INVALID_SQL_STATEMENT_NAME,
-                format!("prepared statement \"{name}\" does not exist"),
-            )
-        })
     }
 
     async fn execute_sql(
@@ -256,11 +249,11 @@ impl Session {
 
     fn deallocate(&mut self, name: Option<&str>) -> SqlResult<StatementResult> {
         let Some(name) = name else {
-            self.sql_prepared.clear();
+            self.forget_statements();
             return done("DEALLOCATE ALL");
         };
         self.sql_statement(name)?;
-        self.sql_prepared.remove(name);
+        self.forget_statement(name);
         done("DEALLOCATE")
     }
 

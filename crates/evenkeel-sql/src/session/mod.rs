@@ -32,6 +32,7 @@ mod sequence_options;
 mod sequences;
 mod set_schema;
 mod simple;
+mod statements;
 mod temporary;
 mod transaction;
 mod type_texts;
@@ -81,7 +82,7 @@ pub enum StatementResult {
     Empty,
 }
 
-/// One client's state: transaction, settings, prepared statements of SQL's PREPARE.
+/// One client's state: transaction, settings, prepared statements by name.
 ///
 /// The protocol's own named statements and portals are the server's.
 pub struct Session {
@@ -107,7 +108,7 @@ pub struct Session {
     /// The settings' generation that `reported_params` is of.
     told_at: u64,
     backend_entry: BackendEntry,
-    sql_prepared: HashMap<String, Arc<Prepared>>,
+    named_statements: HashMap<String, Arc<Prepared>>,
     cursors: HashMap<String, SqlCursor>,
     /// The COPY FROM STDIN whose data is coming.
     copy_in: Option<CopyIn>,
@@ -161,7 +162,7 @@ impl Session {
             statement_start: 0,
             notices: Vec::new(),
             reported_params,
-            sql_prepared: HashMap::new(),
+            named_statements: HashMap::new(),
             cursors: HashMap::new(),
             copy_in: None,
             current_text: Arc::from(""),

@@ -1,6 +1,7 @@
 //! Running one statement: finding its compiled form, its locks, its snapshot, its executor.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -183,6 +184,7 @@ impl Session {
     async fn obtain(&mut self, source: &Source<'_>) -> SqlResult<Arc<Compiled>> {
         match source {
             Source::Prepared(prepared) => {
+                prepared.runs.fetch_add(1, Ordering::Relaxed);
                 let version = self.version_of(&self.view());
                 if let Some(compiled) = prepared.current(version, self.environment) {
                     return Ok(compiled);
@@ -300,7 +302,7 @@ impl Session {
             data.push(match value {
                 None => Datum::Null,
                 Some(bytes) => match Format::of(formats, number) {
-                    Format::Text if ty.is_named_oid() => {
+                    Format::Text if ty.has_names() => {
                         let cx = Arc::new(self.statement_cx(self.view()));
                         RowSession::new(cx).oid_named(text_from_bytes(bytes)?, *ty)?
                     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use evenkeel_engine::{TableLockMode, WaitPolicy};
 use evenkeel_planner::ast::{
-    AlterAction, AlterView, ColumnChange, Command, CreateView, Cte, Define, Name, Persistence, QualifiedName,
-    Statement, ViewChange,
+    AlterAction, AlterView, ColumnChange, Command, CreateView, Cte, Define, Name, Persistence,
+    QualifiedName, Statement, ViewChange,
 };
 
 use super::Session;
@@ -158,12 +158,19 @@ impl Session {
             ..made
         };
         let within = plain[..start].chars().count();
-        let before = command.get(..text.start).unwrap_or_default().chars().count();
+        let before = command
+            .get(..text.start)
+            .unwrap_or_default()
+            .chars()
+            .count();
         self.current_text = plain.into();
         let created = self.create_view(&made).await;
         self.current_text = command;
         created.map_err(|mut error| {
-            let place = error.fields.position.and_then(|at| usize::try_from(at).ok());
+            let place = error
+                .fields
+                .position
+                .and_then(|at| usize::try_from(at).ok());
             let place = place.and_then(|at| at.checked_sub(within));
             let place = place.and_then(|at| u32::try_from(at + before).ok());
             error.fields.position = place;

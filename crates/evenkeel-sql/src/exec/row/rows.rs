@@ -43,7 +43,7 @@ pub struct PlanRows {
 impl PlanRows {
     /// The rows of `run`, whose columns are of `types`.
     pub fn new(run: Execution, types: Arc<[SqlType]>, session: Arc<RowSession>) -> PlanRows {
-        let named = types.iter().any(|ty| ty.is_named_oid());
+        let named = types.iter().any(|ty| ty.has_names());
         PlanRows {
             run,
             types,
@@ -185,7 +185,11 @@ impl PlanRows {
                 && format == Format::Text
                 && let Some(name) = self.session.name_of(value, *ty)?
             {
-                name.put_field(SqlType::Text, format, types, &mut body);
+                let ty = match ty.is_named_oid() {
+                    true => SqlType::Text,
+                    false => SqlType::TEXT_ARRAY,
+                };
+                name.put_field(ty, format, types, &mut body);
             } else {
                 value.put_field(*ty, format, types, &mut body);
             }

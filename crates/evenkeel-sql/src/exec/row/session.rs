@@ -105,8 +105,7 @@ impl RowSession {
     /// # Errors
     /// Those of the catalog.
     pub fn oid_named(&self, name: &str, ty: SqlType) -> ExprResult<Datum> {
-        let oid = evenkeel_expr::input_function(ty);
-        self.system_call(oid, &[Datum::Text(name.to_owned())])
+        evenkeel_expr::of_names(Datum::Text(name.to_owned()), ty, self)
     }
 
     /// The text of a value on its way to the client: oids of named kinds as their names.
@@ -114,11 +113,10 @@ impl RowSession {
     /// # Errors
     /// Those of the catalog.
     pub fn name_of(&self, value: &Datum, ty: SqlType) -> ExprResult<Option<Datum>> {
-        if !matches!(value, Datum::Oid(_)) || !ty.is_named_oid() {
+        if value.is_null() || !ty.has_names() {
             return Ok(None);
         }
-        let oid = evenkeel_expr::output_function(ty);
-        self.system_call(oid, std::slice::from_ref(value)).map(Some)
+        evenkeel_expr::as_names(value.clone(), ty, self).map(Some)
     }
 }
 
