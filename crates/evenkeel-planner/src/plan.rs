@@ -431,6 +431,8 @@ pub struct ConflictUpdate {
     pub set: Vec<(usize, Program)>,
     /// Conjuncts that must hold.
     pub filter: Vec<Program>,
+    /// System columns of the row in the way, which its programs find behind the rows.
+    pub system: Vec<SystemColumn>,
 }
 
 /// A row that a row of the child was made from. When a concurrent transaction has changed one of

@@ -21,12 +21,19 @@ fn trim(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
 }
 
+/// A number as `strtoul` finds it: behind blanks.
+fn behind_blanks(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b')
+}
+
 impl TupleId {
-    /// `(block,slot)`; a negative block means its 32 bits. `None` for another text.
+    /// `(block,slot)`; a negative block means its 32 bits. Text before and behind it is
+    /// passed over, as PostgreSQL does. `None` for another text.
     pub fn parse(text: &str) -> Option<TupleId> {
-        let within = trim(text).strip_prefix('(')?.strip_suffix(')')?;
-        let (block, slot) = within.split_once(',')?;
-        let (block, slot) = (trim(block), trim(slot));
+        let (_, rest) = text.split_once('(')?;
+        let (block, rest) = rest.split_once(',')?;
+        let (slot, _) = rest.split_once(')')?;
+        let (block, slot) = (behind_blanks(block), behind_blanks(slot));
         let signed = || block.parse::<i32>().map(i32::cast_unsigned);
         Some(TupleId {
             block: block.parse().or_else(|_| signed()).ok()?,

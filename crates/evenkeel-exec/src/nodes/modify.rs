@@ -211,6 +211,10 @@ impl Current {
         self.old = stored.decode(&bytes, |_| true, cx)?;
         let mut both = self.old.clone();
         both.extend_from_slice(&self.excluded);
+        let mut values = SystemValues::new(&stored.table, at);
+        for column in &update.system {
+            both.push(values.get(*column, cx)?);
+        }
         if !cx.holds(&update.filter, &both)? {
             return Ok(None);
         }

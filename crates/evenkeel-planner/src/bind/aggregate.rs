@@ -182,6 +182,7 @@ impl Binder<'_> {
         self.no_set_calls_in_args(seen, "aggregate")?;
         let (direct, args, order_by) =
             self.split_arguments(call, resolved.args, &resolved.proc.kind, &name, at)?;
+        let args = self.shown_as_names(resolved.proc, args)?;
         let mut aggregate = AggregateExpr {
             proc: resolved.proc,
             direct,

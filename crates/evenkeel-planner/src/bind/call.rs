@@ -279,7 +279,9 @@ impl Binder<'_> {
         match resolved.proc.kind {
             ProcKind::Scalar(_) => {
                 check_plain(call, &call.name.display(), at)?;
-                Ok(plain_call(resolved, at))
+                let args = resolved.args;
+                let args = self.shown_as_names(resolved.proc, args)?;
+                Ok(plain_call(Resolved { args, ..resolved }, at))
             }
             ProcKind::Set(..) => {
                 check_plain(call, &call.name.display(), at)?;

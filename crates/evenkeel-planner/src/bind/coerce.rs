@@ -1,6 +1,6 @@
 //! Conversions: which are possible in a context, and the expressions that do them.
 
-use evenkeel_expr::proc::CastContext;
+use evenkeel_expr::proc::{CastContext, Proc};
 use evenkeel_types::{Datum, SqlState, SqlType};
 
 use super::pathway::{Pathway, can_coerce, pathway};
@@ -204,6 +204,51 @@ impl Binder<'_> {
             types::name(target)
         );
         Err(PlanError::new(SqlState::CANNOT_COERCE, message).at(place::of(&expr)))
+    }
+
+    /// The arguments of a function that makes a text of values of any type: those that read as
+    /// names, which the catalog knows, come as texts.
+    pub(super) fn shown_as_names(&mut self, proc: &Proc, args: Vec<Expr>) -> PlanResult<Vec<Expr>> {
+        /// `concat`, `||` and the functions of JSON and arrays with an argument of any type.
+        const MADE_TEXTS: [&str; 20] = [
+            "anytextcat",
+            "array_to_json",
+            "array_to_string",
+            "concat",
+            "concat_ws",
+            "format",
+            "json_agg",
+            "json_agg_strict",
+            "json_build_array",
+            "json_build_object",
+            "json_object_agg",
+            "jsonb_agg",
+            "jsonb_agg_strict",
+            "jsonb_build_array",
+            "jsonb_build_object",
+            "jsonb_object_agg",
+            "quote_literal",
+            "quote_nullable",
+            "textanycat",
+            "to_json",
+        ];
+        let made = MADE_TEXTS.contains(&proc.name) || proc.name == "to_jsonb";
+        if !made || !args.iter().any(|arg| arg.ty.has_names()) {
+            return Ok(args);
+        }
+        let as_text = |arg: Expr| {
+            let at = arg.at;
+            match arg.ty {
+                ty if ty.is_named_oid() => {
+                    self.coerce(arg, SqlType::Text, CastContext::Explicit, at)
+                }
+                ty if ty.has_names() => {
+                    self.coerce(arg, SqlType::TEXT_ARRAY, CastContext::Explicit, at)
+                }
+                _ => Ok(arg),
+            }
+        };
+        args.into_iter().map(as_text).collect()
     }
 
     /// Gives an output column whose type nothing decided the type text.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_types::{SqlState, SqlType};
 
 use super::Binder;
-use super::scope::{NsColumn, NsItem, Place};
+use super::scope::{NsColumn, NsItem, Place, Scope};
 use crate::ast::{self, FieldPart, Pos};
 use crate::bound::{Expr, ExprKind, RangeKind, Var, WHOLE_ROW};
 use crate::error::{PlanError, PlanResult};
@@ -141,15 +141,8 @@ impl Binder<'_> {
         Err(self.missing_column(Some(table.table), column, at))
     }
 
-    /// The system column that a name means for an entry: of a table, or of a row of one.
     fn system_column(&self, name: &str, depth: usize, rel: usize) -> Option<SystemColumn> {
-        let entry = self.outer(depth)?.range_table.get(rel)?;
-        match &entry.kind {
-            RangeKind::Relation(of) | RangeKind::Version(of) if of.kind != RelationKind::View => {
-                SystemColumn::named(name)
-            }
-            _ => None,
-        }
+        system_column(self.outer(depth)?, name, rel)
     }
 
     fn bind_system_column(
@@ -175,6 +168,11 @@ impl Binder<'_> {
             Place::Generated if !table_oid => {
                 return refused(format!(
                     "cannot use system column \"{name}\" in column generation expression"
+                ));
+            }
+            Place::MergeWhen if !table_oid => {
+                return refused(format!(
+                    "cannot use system column \"{name}\" in MERGE WHEN condition"
                 ));
             }
             Place::IndexExpression | Place::IndexPredicate => {
@@ -343,6 +341,12 @@ impl Binder<'_> {
             if let Some((index, (_, ty))) = hit {
                 return Ok(field_of(row, index, ty, at));
             }
+            if let ExprKind::Var(var) = row.kind
+                && var.column == WHOLE_ROW
+                && let Some(system) = self.system_column(&field.text, var.depth, var.rel)
+            {
+                return self.bind_system_column(system, var.depth, var.rel, at);
+            }
             if let Some(call) = self.row_function(&field.text, row.clone(), at)? {
                 return Ok(call);
             }
@@ -429,6 +433,16 @@ fn column_of<'a>(item: &'a NsItem, column: &str, at: Pos) -> PlanResult<Option<&
 pub(super) fn ambiguous_column(column: &str, at: Pos) -> PlanError {
     let message = format!("column reference \"{column}\" is ambiguous");
     PlanError::new(SqlState::AMBIGUOUS_COLUMN, message).at(at)
+}
+
+/// The system column that a name means for an entry: of a table, or of a row of one.
+pub(super) fn system_column(scope: &Scope, name: &str, rel: usize) -> Option<SystemColumn> {
+    match &scope.range_table.get(rel)?.kind {
+        RangeKind::Relation(of) | RangeKind::Version(of) if of.kind != RelationKind::View => {
+            SystemColumn::named(name)
+        }
+        _ => None,
+    }
 }
 
 fn check_lateral(item: &NsItem, target: Option<usize>, at: Pos) -> PlanResult<()> {

@@ -139,6 +139,15 @@ impl Binder<'_> {
         if element.nulls_first.is_some() {
             return Err(refused("NULLS FIRST/LAST"));
         }
+        let unbuilt = match (&element.operator_class, &element.collation) {
+            (Some(_), _) => Some("an operator class"),
+            (None, Some(_)) => Some("COLLATE"),
+            (None, None) => None,
+        };
+        if let Some(clause) = unbuilt {
+            let message = format!("{clause} in ON CONFLICT is not supported");
+            return Err(PlanError::unsupported(message).at(at));
+        }
         let name = match &element.value.kind {
             K::Column(parts) => match parts.as_slice() {
                 [FieldPart::Name(name)] => name,

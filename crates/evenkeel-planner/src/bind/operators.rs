@@ -185,6 +185,7 @@ impl Binder<'_> {
         let resolved = poly::resolve(&given, &declared, Some(chosen.proc.result))
             .map_err(|error| error.at(at))?;
         let args = self.coerce_args(args, &resolved.args)?;
+        let args = self.shown_as_names(chosen.proc, args)?;
         let result = resolved.result.unwrap_or(SqlType::Text);
         Ok(Expr {
             kind: ExprKind::Call(CallExpr {

@@ -37,6 +37,8 @@ pub(super) enum Place {
     /// The only row of an INSERT's VALUES.
     SingleValues,
     UpdateSource,
+    /// A subscript of a column of INSERT.
+    InsertTarget,
     Returning,
     /// RETURNING of MERGE.
     MergeReturning,
@@ -80,6 +82,7 @@ impl Place {
             Place::Offset => "OFFSET",
             Place::Values | Place::SingleValues => "VALUES",
             Place::UpdateSource => "UPDATE",
+            Place::InsertTarget => "INSERT",
             Place::Returning | Place::MergeReturning => "RETURNING",
             Place::MergeWhen => "MERGE WHEN conditions",
             Place::IndexExpression => "index expressions",

@@ -86,6 +86,11 @@ impl Binder<'_> {
         let construct = if greatest { "GREATEST" } else { "LEAST" };
         let bound = self.bind_all(args)?;
         let (args, ty) = self.alike(bound, construct)?;
+        if !super::sort::can_compare("<", ty) {
+            let ty = types::name(ty);
+            let message = format!("could not identify a comparison function for type {ty}");
+            return Err(PlanError::new(SqlState::UNDEFINED_FUNCTION, message));
+        }
         let kind = ExprKind::Extreme { greatest, args };
         Ok(Expr { kind, ty, at })
     }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use evenkeel_expr::proc::CastContext;
 use evenkeel_types::{Datum, SqlState, SqlType};
 
+use super::scope::Place;
 use super::simple::Range;
 use super::{Binder, place, types};
 use crate::ast::{Name, Pos, SetPart, SetTarget, Subscript};
@@ -72,7 +73,7 @@ impl Binder<'_> {
         }
         let mut slots: Vec<Slot> = Vec::with_capacity(listed.len());
         for target in listed {
-            let slot = self.find_slot(target, relation)?;
+            let slot = self.find_slot(target, relation, Place::InsertTarget)?;
             let whole = |other: &Slot| slot.part.is_none() || other.part.is_none();
             if slots
                 .iter()
@@ -98,7 +99,8 @@ impl Binder<'_> {
             let message = format!("cannot assign to system column \"{}\"", target.name.text);
             return Err(PlanError::unsupported(message).at(target.name.at));
         }
-        self.find_slot(target, relation).map_err(|error| {
+        let found = self.find_slot(target, relation, Place::UpdateSource);
+        found.map_err(|error| {
             let qualified = matches!(target.parts.first(), Some(SetPart::Field(_)));
             if qualified && *alias == *target.name.text {
                 error.hint("SET target columns cannot be qualified with the relation name.")
@@ -108,7 +110,12 @@ impl Binder<'_> {
         })
     }
 
-    fn find_slot(&mut self, target: &SetTarget, relation: &Relation) -> PlanResult<Slot> {
+    fn find_slot(
+        &mut self,
+        target: &SetTarget,
+        relation: &Relation,
+        place: Place,
+    ) -> PlanResult<Slot> {
         let at = target.name.at;
         let mut columns = relation.columns.iter();
         let Some(column) = columns.position(|column| *column.name == *target.name.text) else {
@@ -118,7 +125,10 @@ impl Binder<'_> {
             );
             return Err(PlanError::new(SqlState::UNDEFINED_COLUMN, message).at(at));
         };
-        let part = self.part_of(&relation.columns[column], target)?;
+        let before = std::mem::replace(&mut self.scope().place, place);
+        let part = self.part_of(&relation.columns[column], target);
+        self.scope().place = before;
+        let part = part?;
         Ok(Slot { column, at, part })
     }
 

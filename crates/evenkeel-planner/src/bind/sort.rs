@@ -126,7 +126,11 @@ impl Binder<'_> {
         let mut hits = 0;
         for item in scope.namespace.iter().filter(|item| item.columns_visible) {
             let columns = item.columns.iter();
-            hits += columns.filter(|c| !c.hidden && *c.name == *name).count();
+            let named = columns.filter(|c| !c.hidden && *c.name == *name).count();
+            hits += match named {
+                0 => usize::from(super::columns::system_column(scope, name, item.rel).is_some()),
+                named => named,
+            };
         }
         if hits > 1 {
             return Err(super::columns::ambiguous_column(name, at));

@@ -45,6 +45,7 @@ fn figure(expr: &ast::Expr, bound: &Bound<'_>) -> (u8, String) {
         K::Array(_) => named("array"),
         K::Row { .. } => named("row"),
         K::Grouping(_) => named("grouping"),
+        K::MergeAction => named("merge_action"),
         K::SqlValue(value, _) => named(sql_value_name(*value)),
         K::Sublink(link) => match link.kind {
             SublinkKind::Exists => named("exists"),

@@ -206,15 +206,25 @@ fn with_modifiers(named: SqlType, ty: &TypeName) -> PlanResult<SqlType> {
     }
     let given: PlanResult<Vec<i64>> = ty.modifiers.iter().map(|m| modifier(m, at)).collect();
     let given = given?;
+    modified(named, &given, ty)
+}
+
+fn modified(named: SqlType, given: &[i64], ty: &TypeName) -> PlanResult<SqlType> {
+    let at = ty.at;
     Ok(match named {
-        SqlType::Varchar(_) => SqlType::Varchar(Some(length("varchar", &given, at)?)),
-        SqlType::Char(_) => SqlType::Char(Some(length("char", &given, at)?)),
-        SqlType::Timestamp(_) => SqlType::Timestamp(Some(digits("TIMESTAMP", &given, at)?)),
-        SqlType::Timestamptz(_) => SqlType::Timestamptz(Some(digits("TIMESTAMP", &given, at)?)),
-        SqlType::Numeric(_) => SqlType::Numeric(Some(numeric(&given, at)?)),
-        SqlType::Time(_) => SqlType::Time(Some(digits("TIME", &given, at)?)),
-        SqlType::Timetz(_) => SqlType::Timetz(Some(digits("TIME", &given, at)?)),
-        SqlType::Interval(_) => SqlType::Interval(Some(interval(ty.interval_fields, &given, at)?)),
+        // `_varchar(3)`
+        SqlType::Array(element, _) => {
+            let element = modified(*element, given, ty)?;
+            element.arrays_with_its_modifier().unwrap_or(named)
+        }
+        SqlType::Varchar(_) => SqlType::Varchar(Some(length("varchar", given, at)?)),
+        SqlType::Char(_) => SqlType::Char(Some(length("char", given, at)?)),
+        SqlType::Timestamp(_) => SqlType::Timestamp(Some(digits("TIMESTAMP", given, at)?)),
+        SqlType::Timestamptz(_) => SqlType::Timestamptz(Some(digits("TIMESTAMP", given, at)?)),
+        SqlType::Numeric(_) => SqlType::Numeric(Some(numeric(given, at)?)),
+        SqlType::Time(_) => SqlType::Time(Some(digits("TIME", given, at)?)),
+        SqlType::Timetz(_) => SqlType::Timetz(Some(digits("TIME", given, at)?)),
+        SqlType::Interval(_) => SqlType::Interval(Some(interval(ty.interval_fields, given, at)?)),
         _ => {
             let shown = ty.name.last();
             let message = format!("type modifier is not allowed for type \"{shown}\"");

@@ -233,12 +233,19 @@ impl Statement<'_> {
         let update = match &conflict.update {
             None => None,
             Some(update) => {
-                let layout = Layout::of_columns(change.rel, 0..columns)
+                let mut layout = Layout::of_columns(change.rel, 0..columns)
                     .joined(Layout::of_columns(update.excluded, 0..columns));
+                let exprs = || update.values.iter().chain(&update.filter);
+                let system = system_columns(exprs(), |rel| (rel == change.rel).then_some(()));
+                let system: Vec<SystemColumn> = system.into_iter().map(|(_, of)| of).collect();
+                for column in &system {
+                    layout.push_var(change.rel, column.position());
+                }
                 let values = self.programs_of(&update.values, &layout, env)?;
                 Some(plan::ConflictUpdate {
                     set: update.columns.iter().copied().zip(values).collect(),
                     filter: self.programs_of(&update.filter, &layout, env)?,
+                    system,
                 })
             }
         };
@@ -330,29 +337,37 @@ impl Statement<'_> {
     }
 }
 
-/// The system columns that RETURNING looks at, each once.
-fn returned_system(change: &Change) -> PlanResult<Vec<(Side, SystemColumn)>> {
+/// The system columns that expressions look at, each once, with what `of` says of the relation.
+fn system_columns<'e, T: Copy + PartialEq>(
+    exprs: impl Iterator<Item = &'e ExprRef>,
+    of: impl Fn(usize) -> Option<T>,
+) -> Vec<(T, SystemColumn)> {
     let mut found = Vec::new();
-    let Some((old, new)) = change.before_after else {
-        return Ok(found);
-    };
-    for expr in &change.returning {
+    for expr in exprs {
         walk::each(expr, &mut |part| {
             if let ExprKind::Var(var) = part.kind
                 && var.depth == NUMBERED
                 && let Some(column) = SystemColumn::at(var.column)
+                && let Some(of) = of(var.rel)
+                && !found.contains(&(of, column))
             {
-                let side = match var.rel {
-                    rel if rel == old => Side::Old,
-                    rel if rel == new => Side::New,
-                    _ => return,
-                };
-                if !found.contains(&(side, column)) {
-                    found.push((side, column));
-                }
+                found.push((of, column));
             }
         });
     }
+    found
+}
+
+/// The system columns that RETURNING looks at.
+fn returned_system(change: &Change) -> PlanResult<Vec<(Side, SystemColumn)>> {
+    let Some((old, new)) = change.before_after else {
+        return Ok(Vec::new());
+    };
+    let found = system_columns(change.returning.iter(), |rel| match rel {
+        rel if rel == old => Some(Side::Old),
+        rel if rel == new => Some(Side::New),
+        _ => None,
+    });
     match found.first() {
         Some((_, column)) if change.kind == ChangeKind::Merge => {
             let message = format!(

@@ -11,6 +11,7 @@ use evenkeel_types::{Datum, SqlState, SqlType};
 use crate::bound::{CallExpr, Expr, ExprKind, Query, Sublink, SublinkKind};
 use crate::error::{PlanError, PlanResult};
 use crate::plan::{Subplan, SubplanUse};
+use crate::relation::SystemColumn;
 
 use super::joins::cheapest;
 use super::layout::{Env, Layout, Scope};
@@ -159,8 +160,13 @@ impl Statement<'_> {
         Ok(match &expr.kind {
             ExprKind::Const(value) => Program::Const(value.clone()),
             ExprKind::Param(number) => Program::Param(*number),
-            ExprKind::Var(_) => match env.find(expr) {
+            ExprKind::Var(var) => match env.find(expr) {
                 Some(param) => Program::Exec(param),
+                None if SystemColumn::at(var.column).is_some() => {
+                    let name = SystemColumn::at(var.column).map_or("", SystemColumn::name);
+                    let message = format!("system column \"{name}\" is not supported here");
+                    return Err(PlanError::unsupported(message));
+                }
                 None => return Err(misplaced("a column")),
             },
             ExprKind::Aggregate(_) => match env.find(expr) {

@@ -45,6 +45,8 @@ const fn class(
 const ANYARRAY: Oid = 2277;
 const ANYENUM: Oid = 3500;
 const TEXT: Oid = 25;
+const OID: Oid = 26;
+const BPCHAR: Oid = 1042;
 
 /// PostgreSQL's, of the types that there are here.
 pub static CLASSES: [OperatorClass; 30] = [
@@ -137,12 +139,21 @@ impl OperatorClass {
     /// Refuses a type that the class is not for.
     ///
     /// # Errors
-    /// 42804
+    /// 42804; 0A000 for one that PostgreSQL lets pass for that of the class.
     pub fn check(&self, ty: SqlType) -> SqlResult<()> {
         if self.input == input_of(ty) {
             return Ok(());
         }
+        let takes_its_form = match self.input {
+            BPCHAR => matches!(ty, SqlType::Text | SqlType::Varchar(_)),
+            OID => ty == SqlType::Int4,
+            _ => false,
+        };
         let (name, ty) = (self.name, ty.base_name());
+        if takes_its_form {
+            let feature = format!("operator class \"{name}\" of a column of type {ty}");
+            return Err(SqlError::unsupported(feature));
+        }
         let message = format!("operator class \"{name}\" does not accept data type {ty}");
         Err(SqlError::new(SqlState::DATATYPE_MISMATCH, message))
     }

@@ -321,6 +321,9 @@ impl CopyOutStream {
                 }
                 break;
             }
+            if self.format() != CopyFormat::Binary {
+                self.rows.show_names(&mut row)?;
+            }
             self.writer.row(&row, self.rows.types(), &mut out.data)?;
             out.end_message();
             self.count += 1;

@@ -164,6 +164,9 @@ impl Session {
         let (schema, last) = self.split_name(name)?;
         let path = &self.effective.search_path;
         let table = self.view().resolve(schema.as_deref(), &last, path);
+        if let Some(table) = &table {
+            copy_columns(table, columns)?;
+        }
         let generated = table.filter(|table| {
             let mut columns = table.columns.iter();
             columns.any(|column| column.generated.is_some())

@@ -14,12 +14,12 @@ use super::transaction::in_failed_block;
 use super::{Block, Session, StatementResult};
 use crate::deep::Deep;
 use crate::error::{SqlError, SqlResult, SqlState};
-use crate::exec::row::PlanRows;
+use crate::exec::row::{PlanRows, RowSession};
 use crate::exec::{RowBuffer, RowStream, StatementCx};
 use crate::parser::parse;
 use crate::planner::rows::{self, RowQuery};
 use crate::protocol::{Column, Format};
-use crate::types::{Datum, SqlType, TypeContext};
+use crate::types::{Datum, SqlType};
 
 /// An open cursor.
 pub(super) struct SqlCursor {
@@ -27,7 +27,7 @@ pub(super) struct SqlCursor {
     column_types: Vec<SqlType>,
     /// The rows still to be read; `None` when the transaction they belong to is over.
     source: Option<PlanRows>,
-    types: TypeContext,
+    session: Arc<RowSession>,
     /// Rows read so far, of a cursor that may go back, and of one that outlives its
     /// transaction those that were left then.
     kept: Vec<Vec<Datum>>,
@@ -158,7 +158,7 @@ impl SqlCursor {
 
     fn encode(&self, rows: Vec<Vec<Datum>>, formats: &[Format]) -> SqlResult<RowBuffer> {
         let types = &self.column_types;
-        let encode = |row: Vec<Datum>| {
+        let encode = |row: Vec<Datum>| -> SqlResult<BytesMut> {
             let mut body = BytesMut::new();
             for (number, (datum, ty)) in row.iter().zip(types).enumerate() {
                 let format = if self.binary {
@@ -166,13 +166,18 @@ impl SqlCursor {
                 } else {
                     Format::of(formats, number)
                 };
-                datum.put_field(*ty, format, &self.types, &mut body);
+                let name = match format {
+                    Format::Text => self.session.name_of(datum, *ty)?,
+                    Format::Binary => None,
+                };
+                let shown = name.as_ref().unwrap_or(datum);
+                shown.put_field(*ty, format, &self.session.cx().types, &mut body);
             }
-            body
+            Ok(body)
         };
         let mut encoded = RowBuffer::default();
         for row in rows {
-            encoded.push(encode(row), self.memory.memory())?;
+            encoded.push(encode(row)?, self.memory.memory())?;
         }
         Ok(encoded)
     }
@@ -359,14 +364,13 @@ impl Session {
         let (query, cx) = self
             .planned(&text, Within::Text, Some("DECLARE CURSOR"))
             .await?;
-        let types = cx.types.clone();
-        let source = Some(self.start_rows(&query.plan, &[], cx)?);
+        let source = self.start_rows(&query.plan, &[], cx)?;
         let types_of_columns = query.plan.columns.iter().map(|column| column.ty);
         let cursor = SqlCursor {
             column_types: types_of_columns.collect(),
             columns: query.columns,
-            source,
-            types,
+            session: Arc::clone(source.session()),
+            source: Some(source),
             kept: Vec::new(),
             memory: Reservation::new(&self.resources.memory),
             forgotten: 0,

@@ -877,7 +877,7 @@ fn index_column(
         let message = format!("operator class {class} has no options");
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
     }
-    if column.collation.is_some() {
+    if column.collation.is_some() || matches!(column.value.kind, ExprKind::Collate { .. }) {
         return Err(SqlError::unsupported("COLLATE of an index"));
     }
     let key = match &column.value.kind {

@@ -12,9 +12,7 @@ use evenkeel_planner::ast::{
 use super::Session;
 use super::in_the_way::in_order;
 use super::schemas::is_missing;
-use crate::catalog::{
-    CatalogState, NewView, Oid, Relation, TableInfo, ViewColumn, ViewInfo, is_system_column,
-};
+use crate::catalog::{CatalogState, NewView, Oid, Relation, TableInfo, ViewColumn, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState, lock_error};
 use crate::parser::parse::parse;
 use crate::planner::rows::views::{self, ViewParts};
@@ -56,13 +54,6 @@ fn name_columns(columns: &mut [ViewColumn], names: &[Name]) -> SqlResult<()> {
     }
     let mut seen = BTreeSet::new();
     for column in &*columns {
-        if is_system_column(&column.name) {
-            let message = format!(
-                "column name \"{}\" conflicts with a system column name",
-                column.name
-            );
-            return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
-        }
         if !seen.insert(&*column.name) {
             let message = format!("column \"{}\" specified more than once", column.name);
             return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));

@@ -158,7 +158,8 @@ async fn copied_out(session: &mut Session, sql: &str) -> Vec<u8> {
     let mut data = Vec::new();
     while let Some(result) = session.next_result(&mut query).await.unwrap() {
         if let StatementResult::CopyOut(mut out) = result {
-            assert_eq!(out.format(), CopyFormat::Binary);
+            let binary = sql.to_lowercase().contains("binary");
+            assert_eq!(out.format() == CopyFormat::Binary, binary);
             while let Some(chunk) = out.next_chunk().await.unwrap() {
                 chunk
                     .messages()
@@ -279,5 +280,42 @@ async fn rows_that_are_passed_over_are_told_of() {
             "skipping row due to data type incompatibility at line 2 for column \"a\": \"x\"",
             "1 row was skipped due to data type incompatibility"
         ]
+    );
+}
+
+/// The answer is PostgreSQL's.
+#[tokio::test]
+async fn values_that_read_as_names_are_copied_out_as_names() {
+    let engine = open();
+    let mut main = session(&engine);
+    run(&mut main, "CREATE TABLE nam (c regclass, cs regclass[])")
+        .await
+        .unwrap();
+    run(
+        &mut main,
+        "INSERT INTO nam VALUES ('nam', '{nam,NULL,pg_class}')",
+    )
+    .await
+    .unwrap();
+    let out = copied_out(&mut main, "COPY nam TO STDOUT").await;
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "nam\t{nam,NULL,pg_class}\n"
+    );
+    let csv = "COPY (SELECT c, cs, 'int4'::regtype FROM nam) TO STDOUT WITH CSV";
+    let out = copied_out(&mut main, csv).await;
+    assert_eq!(
+        String::from_utf8(out).unwrap(),
+        "nam,\"{nam,NULL,pg_class}\",integer\n"
+    );
+    let binary = copied_out(
+        &mut main,
+        "COPY (SELECT 23::regtype) TO STDOUT (FORMAT binary)",
+    )
+    .await;
+    assert!(
+        binary
+            .windows(8)
+            .any(|bytes| bytes == [0, 0, 0, 4, 0, 0, 0, 23])
     );
 }

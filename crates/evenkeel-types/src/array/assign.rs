@@ -108,17 +108,22 @@ impl AssignedPart {
     }
 
     fn of_empty(ranges: &[(Option<i32>, Option<i32>)]) -> TypeResult<AssignedPart> {
+        if ranges
+            .iter()
+            .any(|ends| ends.0.is_none() || ends.1.is_none())
+        {
+            return Err(
+                refused("array slice subscript must provide both boundaries").detail(
+                    "When assigning to a slice of an empty array value, slice boundaries must be \
+                     fully specified.",
+                ),
+            );
+        }
         let mut part = Dimensions::new();
-        for range in ranges {
-            let (Some(lower), Some(upper)) = *range else {
-                return Err(
-                    refused("array slice subscript must provide both boundaries").detail(
-                        "When assigning to a slice of an empty array value, slice boundaries \
-                         must be fully specified.",
-                    ),
-                );
-            };
-            part.push(between(lower, upper)?);
+        for (lower, upper) in ranges.iter().copied() {
+            if let (Some(lower), Some(upper)) = (lower, upper) {
+                part.push(between(lower, upper)?);
+            }
         }
         count(&part)?;
         Ok(AssignedPart {

@@ -174,6 +174,22 @@ impl PlanRows {
         Ok(true)
     }
 
+    /// The session that the rows are made for.
+    pub fn session(&self) -> &Arc<RowSession> {
+        &self.session
+    }
+
+    /// Puts the texts of a row's values that read as names in their places.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub fn show_names(&self, row: &mut [Datum]) -> SqlResult<()> {
+        if self.named {
+            self.session.show_names(row, &self.types)?;
+        }
+        Ok(())
+    }
+
     /// The DataRow body of the row at hand.
     fn encoded(&self, formats: &[Format]) -> SqlResult<BytesMut> {
         let mut body = BytesMut::with_capacity(self.types.len() * 12);

@@ -120,6 +120,21 @@ impl RowSession {
     }
 }
 
+impl RowSession {
+    /// Puts the texts of values that read as names in their places.
+    ///
+    /// # Errors
+    /// Those of the catalog.
+    pub fn show_names(&self, row: &mut [Datum], types: &[SqlType]) -> ExprResult<()> {
+        for (value, ty) in row.iter_mut().zip(types) {
+            if let Some(name) = self.name_of(value, *ty)? {
+                *value = name;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Session for RowSession {
     fn types(&self) -> &TypeContext {
         &self.cx.types

@@ -63,6 +63,13 @@ fn age(cx: &StatementCx, xid: u32) -> SqlResult<Datum> {
 /// How a transaction has ended; NULL where that is no longer kept.
 fn status(cx: &StatementCx, xid: u64) -> SqlResult<Datum> {
     let db = database(cx)?;
+    // The first numbers are no transaction's: none, that of a new database, and that of rows that
+    // are visible to all.
+    match xid {
+        0 => return Ok(Datum::Null),
+        1 | 2 => return Ok(Datum::Text("committed".to_owned())),
+        _ => {}
+    }
     if xid >= db.next_xid().get() {
         let message = format!("transaction ID {xid} is in the future");
         return Err(SqlError::new(SqlState::INVALID_PARAMETER_VALUE, message));
