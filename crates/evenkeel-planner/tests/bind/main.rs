@@ -91,7 +91,7 @@ fn with_types_of_here(line: &str) -> String {
     let oid = match *oid {
         "2249" => "row",
         // xid, pg_node_tree, inet, anyarray, pg_lsn
-        "28" | "194" | "869" | "2277" | "3220" => "25",
+        "194" | "869" | "2277" | "3220" => "25",
         // aclitem[]
         "1034" => "1009",
         other => other,
