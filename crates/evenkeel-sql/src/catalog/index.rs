@@ -187,27 +187,29 @@ fn no_column(error: SqlError, name: &str) -> SqlError {
     }
 }
 
-/// The parts of names of an index that was given none: a name that comes again gets a number.
+/// The names of an index's columns: one that comes again gets a number.
+pub fn numbered_names<'n>(given: impl Iterator<Item = &'n str>) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in given {
+        let numbered = (1..).map(|number| format!("{name}{number}"));
+        let mut tried = std::iter::once(name.to_owned()).chain(numbered);
+        names.extend(tried.find(|tried| !names.contains(tried)));
+    }
+    names
+}
+
+/// The parts of the name of an index that was given none.
 pub(super) fn join_names(
     columns: &[ColumnInfo],
     keys: &[KeyColumn],
     expressions: &[IndexExpr],
 ) -> String {
     let mut expressions = expressions.iter();
-    let mut names: Vec<String> = Vec::with_capacity(keys.len());
-    for key in keys {
-        let name = match key.column {
-            Some(column) => columns.get(column).map(|column| &*column.name),
-            None => expressions.next().map(|expression| &*expression.name),
-        };
-        let Some(name) = name else {
-            continue;
-        };
-        let numbered = (1..).map(|number| format!("{name}{number}"));
-        let mut tried = std::iter::once(name.to_owned()).chain(numbered);
-        names.extend(tried.find(|tried| !names.contains(tried)));
-    }
-    names.join("_")
+    let names = keys.iter().filter_map(|key| match key.column {
+        Some(column) => columns.get(column).map(|column| &*column.name),
+        None => expressions.next().map(|expression| &*expression.name),
+    });
+    numbered_names(names).join("_")
 }
 
 impl IndexInfo {

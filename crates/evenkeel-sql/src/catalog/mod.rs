@@ -61,7 +61,7 @@ pub use enum_info::{EnumInfo, of_definition};
 pub use enums::{LabelPlace, gone_type, rename_label};
 pub use foreign_key::NewForeignKey;
 pub use foreign_key_info::{ForeignKeyInfo, action_code};
-pub use index::{NewIndex, NewIndexColumn, NewIndexKey};
+pub use index::{NewIndex, NewIndexColumn, NewIndexKey, numbered_names};
 pub use index_expr::IndexExpr;
 pub use large_info::LargeInfo;
 pub use log::{DdlLog, DdlMark};

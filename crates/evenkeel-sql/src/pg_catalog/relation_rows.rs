@@ -9,7 +9,7 @@ use super::view::{
     BTREE_AM, CatalogView, HEAP_AM, INFORMATION_SCHEMA, Index, KeyPart, KeySource, OWNER,
     PG_CATALOG, Table,
 };
-use crate::catalog::{CLASSES, DroppedColumn, OperatorClass};
+use crate::catalog::{CLASSES, DroppedColumn, OperatorClass, numbered_names};
 use crate::error::SqlResult;
 use crate::search_path::is_temporary;
 use crate::types::{Datum, SqlType};
@@ -180,14 +180,16 @@ pub fn attributes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
             rows.push(dropped_attribute(table.oid, column))?;
         }
         for index in &table.indexes {
-            for (at, part) in index.key.iter().enumerate() {
-                let (name, ty) = match &part.source {
-                    KeySource::Column(at) => match table.columns.get(*at) {
-                        Some(column) => (&column.name, column.ty),
-                        None => continue,
-                    },
-                    KeySource::Expression(expression) => (&expression.name, expression.ty),
-                };
+            let parts = index.key.iter().filter_map(|part| match &part.source {
+                KeySource::Column(at) => {
+                    let column = table.columns.get(*at)?;
+                    Some((&*column.name, column.ty))
+                }
+                KeySource::Expression(expression) => Some((&*expression.name, expression.ty)),
+            });
+            let (names, types): (Vec<&str>, Vec<SqlType>) = parts.unzip();
+            let names = numbered_names(names.into_iter());
+            for (at, (name, ty)) in names.iter().zip(types).enumerate() {
                 rows.push(attribute(index.oid, name, at + 1, ty))?;
             }
         }
