@@ -169,7 +169,7 @@ pub struct Var {
     /// Its entry in that query's range table.
     pub rel: usize,
     /// The column, from 0; [`WHOLE_ROW`] for the whole row, or the
-    /// position of a [`SystemColumn`].
+    /// position of a [`crate::relation::SystemColumn`].
     pub column: usize,
 }
 
