@@ -53,14 +53,6 @@ fn nightly() -> Command {
     command
 }
 
-/// Cargo with the target directory of Miri.
-fn cargo(arguments: &[&str]) -> Command {
-    let mut command = nightly();
-    command.env("CARGO_TARGET_DIR", run::target_dir().join("miri"));
-    command.arg("cargo").args(arguments);
-    command
-}
-
 /// Forgets what Miri made of the crates. A test is a file that names the directory that it was made
 /// in, and checkouts that share a target directory have it from each other.
 fn forget() -> Result<(), String> {
@@ -88,7 +80,10 @@ pub fn miri() -> Result<(), String> {
     forget()?;
     for (package, tests) in PARTS {
         for filter in tests {
-            let mut command = cargo(&["miri", "test", "--lib", "-p", package, "--", filter]);
+            let mut command = nightly();
+            command.env("CARGO_TARGET_DIR", run::target_dir().join("miri"));
+            command.args(["cargo", "miri", "test", "--lib"]);
+            command.args(["-p", package, "--", filter]);
             command.env("MIRIFLAGS", "-Zmiri-disable-isolation");
             command.stderr(Stdio::inherit());
             let ran = command.output();

@@ -40,12 +40,8 @@ impl<T: Transport> Connection<'_, T> {
 
     async fn parse(&mut self, parse: Parse) -> Result<(), ConnectionError> {
         let name = parse.name;
-        if !name.is_empty() && self.session.named_statement(&name).is_some() {
-            return Err(ConnectionError::Fatal(SqlError::new(
-                SqlState::DUPLICATE_PREPARED_STATEMENT,
-                format!("prepared statement \"{name}\" already exists"),
-            )));
-        }
+        let free = self.session.check_statement_name(&name);
+        free.map_err(ConnectionError::Fatal)?;
         let prepared = self
             .session
             .prepare(parse.query.as_str(), &parse.types)

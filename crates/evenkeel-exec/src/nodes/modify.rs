@@ -364,10 +364,13 @@ impl Current {
         cx: &Cx,
         out: &mut Batch,
     ) -> ExecResult<()> {
+        let values = |at: Option<Tid>| at.map(|at| SystemValues::new(&stored.table, at));
+        let mut old = values(self.at);
+        let mut new = values(self.placed.filter(|_| !deleted));
         for (side, column) in system {
-            let at = match side {
-                Side::Old => self.at,
-                Side::New => self.placed.filter(|_| !deleted),
+            let values = match side {
+                Side::Old => &mut old,
+                Side::New => &mut new,
             };
             let column = match (column, side) {
                 // The row in the way was locked before it was updated, and PostgreSQL keeps the
@@ -377,8 +380,8 @@ impl Current {
                 }
                 (column, _) => *column,
             };
-            out.push_value(match at {
-                Some(at) => SystemValues::new(&stored.table, at).get(column, cx)?,
+            out.push_value(match values {
+                Some(values) => values.get(column, cx)?,
                 None => Datum::Null,
             });
         }

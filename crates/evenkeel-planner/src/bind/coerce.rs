@@ -210,7 +210,7 @@ impl Binder<'_> {
     /// names, which the catalog knows, come as texts.
     pub(super) fn shown_as_names(&mut self, proc: &Proc, args: Vec<Expr>) -> PlanResult<Vec<Expr>> {
         /// `concat`, `||` and the functions of JSON and arrays with an argument of any type.
-        const MADE_TEXTS: [&str; 20] = [
+        const MADE_TEXTS: [&str; 21] = [
             "anytextcat",
             "array_to_json",
             "array_to_string",
@@ -231,8 +231,9 @@ impl Binder<'_> {
             "quote_nullable",
             "textanycat",
             "to_json",
+            "to_jsonb",
         ];
-        let made = MADE_TEXTS.contains(&proc.name) || proc.name == "to_jsonb";
+        let made = MADE_TEXTS.contains(&proc.name);
         if !made || !args.iter().any(|arg| arg.ty.has_names()) {
             return Ok(args);
         }

@@ -160,14 +160,14 @@ impl Statement<'_> {
         Ok(match &expr.kind {
             ExprKind::Const(value) => Program::Const(value.clone()),
             ExprKind::Param(number) => Program::Param(*number),
-            ExprKind::Var(var) => match env.find(expr) {
-                Some(param) => Program::Exec(param),
-                None if SystemColumn::at(var.column).is_some() => {
-                    let name = SystemColumn::at(var.column).map_or("", SystemColumn::name);
+            ExprKind::Var(var) => match (env.find(expr), SystemColumn::at(var.column)) {
+                (Some(param), _) => Program::Exec(param),
+                (None, Some(system)) => {
+                    let name = system.name();
                     let message = format!("system column \"{name}\" is not supported here");
                     return Err(PlanError::unsupported(message));
                 }
-                None => return Err(misplaced("a column")),
+                (None, None) => return Err(misplaced("a column")),
             },
             ExprKind::Aggregate(_) => match env.find(expr) {
                 Some(param) => Program::Exec(param),

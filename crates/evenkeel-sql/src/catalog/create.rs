@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use evenkeel_engine::{EngineError, TableLockMode, Transaction, WaitPolicy};
+use evenkeel_planner::relation::SystemColumn;
 
 use super::index::{IndexPlan, join_names, key_column};
 use super::index_expr::{computed, index_key};
@@ -107,12 +108,9 @@ fn relation_exists(name: &str) -> SqlError {
     )
 }
 
-/// Columns that every table has.
-const SYSTEM_COLUMNS: [&str; 6] = ["tableoid", "cmax", "xmax", "cmin", "xmin", "ctid"];
-
 /// Whether every table has a column of this name.
 pub fn is_system_column(name: &str) -> bool {
-    SYSTEM_COLUMNS.contains(&name)
+    SystemColumn::named(name).is_some()
 }
 
 /// Refuses a name for a column that the table already has.
@@ -140,7 +138,7 @@ fn check_columns(create: &CreateTable) -> SqlResult<()> {
         return Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message));
     }
     for (at, column) in create.columns.iter().enumerate() {
-        if SYSTEM_COLUMNS.contains(&&*column.name) {
+        if is_system_column(&column.name) {
             let message = format!(
                 "column name \"{}\" conflicts with a system column name",
                 column.name

@@ -254,12 +254,16 @@ fn attnum(table: &Table, source: &KeySource) -> u32 {
     column.map_or(0, |column| u32::from(column.attnum.unsigned_abs()))
 }
 
-fn collation(table: &Table, source: &KeySource) -> u32 {
-    let ty = match source {
-        KeySource::Column(position) => table.columns.get(*position).map(|c| c.ty),
+/// The type of an index's key.
+fn key_type(table: &Table, source: &KeySource) -> Option<SqlType> {
+    match source {
+        KeySource::Column(position) => table.columns.get(*position).map(|column| column.ty),
         KeySource::Expression(expression) => Some(expression.ty),
-    };
-    let ty = ty.and_then(|ty| builtin::type_by_oid(ty.oid()));
+    }
+}
+
+fn collation(table: &Table, source: &KeySource) -> u32 {
+    let ty = key_type(table, source).and_then(|ty| builtin::type_by_oid(ty.oid()));
     ty.and_then(|ty| ty.get("typcollation").parse().ok())
         .unwrap_or(0)
 }
@@ -279,10 +283,7 @@ fn expressions(index: &Index) -> Datum {
 
 /// The oid of a key's operator class.
 fn operator_class(table: &Table, part: &KeyPart) -> u32 {
-    let ty = match &part.source {
-        KeySource::Column(position) => table.columns.get(*position).map(|column| column.ty),
-        KeySource::Expression(expression) => Some(expression.ty),
-    };
+    let ty = key_type(table, &part.source);
     let class = part.class.or_else(|| OperatorClass::default_of(ty?));
     class.map_or(0, |class| class.oid)
 }

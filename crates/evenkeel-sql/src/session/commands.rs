@@ -191,12 +191,7 @@ impl Session {
     /// A prepared statement's parameter types and all else are found when it is prepared.
     async fn prepare_sql(&mut self, prepare: &Prepare) -> SqlResult<StatementResult> {
         let name = &prepare.name.text;
-        if self.named_statement(name).is_some() {
-            return Err(SqlError::new(
-                SqlState::DUPLICATE_PREPARED_STATEMENT,
-                format!("prepared statement \"{name}\" already exists"),
-            ));
-        }
+        self.check_statement_name(name)?;
         let (text, names) = (self.current_text.clone(), self.names());
         let types = prepare.types.iter();
         let types = types.map(|ty| Ok(type_of(ty, &text, &names)?.oid()));

@@ -13,6 +13,20 @@ impl Session {
         self.named_statements.get(name)
     }
 
+    /// Refuses a name that a prepared statement has.
+    ///
+    /// # Errors
+    /// 42P05
+    pub fn check_statement_name(&self, name: &str) -> SqlResult<()> {
+        match self.named_statement(name) {
+            None => Ok(()),
+            Some(_) => Err(SqlError::new(
+                SqlState::DUPLICATE_PREPARED_STATEMENT,
+                format!("prepared statement \"{name}\" already exists"),
+            )),
+        }
+    }
+
     /// Names a statement that the protocol has prepared.
     pub fn name_statement(&mut self, name: String, prepared: Arc<Prepared>) {
         let text = Arc::clone(&prepared.text);

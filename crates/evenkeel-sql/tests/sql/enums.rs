@@ -5,15 +5,9 @@ use std::sync::Arc;
 
 use evenkeel_engine::{Config, Database};
 use evenkeel_io::SimDisk;
-use evenkeel_sql::{Session, SqlConfig, SqlEngine};
+use evenkeel_sql::{SqlConfig, SqlEngine};
 
-use crate::harness::{open, run, session};
-
-async fn one(session: &mut Session, sql: &str) -> String {
-    let ran = run(session, sql).await;
-    let (rows, _) = ran.unwrap_or_else(|error| panic!("{sql}: {error}"));
-    rows.join(",")
-}
+use crate::harness::{one, open, run, session};
 
 fn open_on(disk: &SimDisk) -> Arc<SqlEngine> {
     let disk = Arc::new(disk.clone());

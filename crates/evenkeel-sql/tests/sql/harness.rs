@@ -7,6 +7,16 @@ use evenkeel_engine::{Config, Database};
 use evenkeel_io::SimDisk;
 use evenkeel_sql::{Session, SessionParams, SqlConfig, SqlEngine, SqlResult, StatementResult};
 
+/// The rows of a text that must succeed, between commas.
+///
+/// # Panics
+/// When it fails, with its text.
+pub async fn one(session: &mut Session, sql: &str) -> String {
+    let ran = run(session, sql).await;
+    let (rows, _) = ran.unwrap_or_else(|error| panic!("{sql}: {error}"));
+    rows.join(",")
+}
+
 /// Runs a text; returns the rows of its last statement with rows, and the last tag.
 pub async fn run(session: &mut Session, sql: &str) -> SqlResult<(Vec<String>, String)> {
     let mut query = session.simple(sql);

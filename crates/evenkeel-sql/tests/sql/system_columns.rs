@@ -1,14 +1,6 @@
 //! System columns where several sessions change a row.
 
-use evenkeel_sql::Session;
-
-use crate::harness::{open, run, session};
-
-async fn one(session: &mut Session, sql: &str) -> String {
-    let ran = run(session, sql).await;
-    let (rows, _) = ran.unwrap_or_else(|error| panic!("{sql}: {error}"));
-    rows.join(",")
-}
+use crate::harness::{one, open, session};
 
 /// The token by which applications notice that another has changed a row since they read it.
 #[tokio::test]

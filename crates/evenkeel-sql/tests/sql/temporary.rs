@@ -7,16 +7,9 @@ use evenkeel_engine::{Config, Database};
 use evenkeel_io::{Disk, SimDisk};
 use evenkeel_sql::{Session, SqlConfig, SqlEngine};
 
-use crate::harness::{open, run, session};
+use crate::harness::{one, open, run, session};
 
 const LEFT: &str = "SELECT count(*) FROM pg_class WHERE relpersistence = 't'";
-
-async fn one(session: &mut Session, sql: &str) -> String {
-    let (rows, _) = run(session, sql)
-        .await
-        .unwrap_or_else(|error| panic!("{sql}: {error}"));
-    rows.join(",")
-}
 
 async fn refused(session: &mut Session, sql: &str) -> String {
     let error = run(session, sql).await.expect_err(sql);
