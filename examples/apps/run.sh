@@ -24,7 +24,8 @@ echo "== tracker"
     "$python" manage.py migrate -v 0 issues zero
     "$python" manage.py migrate -v 0 issues
     "$python" manage.py makemigrations --check --dry-run -v 0
-    # The tests use the database itself, whose tables are there.
-    "$python" manage.py test --keepdb --noinput -v 1
+    # In a database that the test runner makes and drops, and in two copies of it.
+    "$python" manage.py test --noinput -v 1
+    "$python" manage.py test --noinput -v 1 --parallel 2
     "$python" manage.py migrate -v 0 issues zero
 )

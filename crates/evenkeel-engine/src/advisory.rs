@@ -23,12 +23,13 @@ pub enum AdvisoryKey {
 }
 
 impl AdvisoryKey {
-    fn lock_key(self) -> LockKey {
+    fn lock_key(self, database: u32) -> LockKey {
         match self {
-            AdvisoryKey::One(key) => LockKey::Advisory(key.cast_unsigned(), false),
+            AdvisoryKey::One(key) => LockKey::Advisory(database, key.cast_unsigned(), false),
             AdvisoryKey::Two(first, second) => {
                 let high = u64::from(first.cast_unsigned()) << 32;
-                LockKey::Advisory(high | u64::from(second.cast_unsigned()), true)
+                let key = high | u64::from(second.cast_unsigned());
+                LockKey::Advisory(database, key, true)
             }
         }
     }
@@ -76,6 +77,8 @@ pub struct AdvisoryWait<'a> {
 /// counted here.
 pub struct AdvisoryLocks {
     db: Database,
+    /// The number of the session's database: a key of another one is another lock.
+    database: u32,
     owner: HeldLocks,
     booked: Mutex<Booked>,
 }
@@ -99,12 +102,13 @@ impl Booked {
 }
 
 impl AdvisoryLocks {
-    /// None yet.
-    pub fn new(db: &Database, memory: &Arc<SessionMemory>) -> AdvisoryLocks {
+    /// None yet, of a session in the database of this number.
+    pub fn new(db: &Database, database: u32, memory: &Arc<SessionMemory>) -> AdvisoryLocks {
         let owner = db.system().core.locks.new_owner();
         owner.charge_to(memory);
         AdvisoryLocks {
             db: db.clone(),
+            database,
             owner,
             booked: Mutex::default(),
         }
@@ -154,7 +158,7 @@ impl AdvisoryLocks {
                 timeout: wait.lock_timeout,
                 deadlock_timeout: wait.deadlock_timeout,
             };
-            let (key, mode) = (lock.key.lock_key(), lock.mode().into());
+            let (key, mode) = (lock.key.lock_key(self.database), lock.mode().into());
             let locks = &self.db.system().core.locks;
             if !locks
                 .acquire(&self.owner, key, mode, policy, options)
@@ -227,7 +231,7 @@ impl AdvisoryLocks {
     fn release(&self, booked: &Booked, locks: &[AdvisoryLock]) {
         let gone = locks.iter().filter(|lock| !booked.is_held(**lock));
         let gone: HashSet<_> = gone
-            .map(|lock| (lock.key.lock_key(), lock.mode().into()))
+            .map(|lock| (lock.key.lock_key(self.database), lock.mode().into()))
             .collect();
         if gone.is_empty() {
             return;

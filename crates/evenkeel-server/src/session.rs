@@ -83,12 +83,12 @@ async fn run_session<T: Transport>(
     shared: &Arc<Shared>,
     parameters: StartupParameters,
 ) -> Result<(), ConnectionError> {
-    let database = parameters.known_database()?;
     let mut key = vec![0_u8; if parameters.long_cancel_key { 32 } else { 4 }];
     rand::rng().fill(key.as_mut_slice());
     let cancel_key = Bytes::from(key);
     let instance = shared.instance()?;
     let failed = instance.failed.clone();
+    let database = parameters.wanted_database(instance.engine.databases());
     let session = instance
         .engine
         .session(SessionParams {

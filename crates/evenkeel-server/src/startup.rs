@@ -1,6 +1,7 @@
 //! The first packets of a connection: encryption requests, cancel requests, start-up.
 
 use bytes::{Buf, Bytes, BytesMut};
+use evenkeel_sql::databases::Databases;
 use evenkeel_sql::{SqlError, SqlState};
 use pgwire::messages::PgWireBackendMessage;
 use pgwire::messages::startup::NegotiateProtocolVersion;
@@ -18,7 +19,7 @@ const MINOR_MAX: u32 = 2;
 /// Protocol 3.1 does not exist.
 const MINOR_UNUSED: u32 = 1;
 
-/// The name of the one database that a server has; `pg_database` lists no other.
+/// The database that every server begins with.
 const DATABASE: &str = "postgres";
 
 /// Request of a new connection.
@@ -41,19 +42,13 @@ pub(crate) struct StartupParameters {
 }
 
 impl StartupParameters {
-    /// The one database, if the client asks for it, or for none: those that name none send the
-    /// user's name.
-    ///
-    /// # Errors
-    /// 3D000 when there is no such database.
-    pub fn known_database(&self) -> Result<String, ConnectionError> {
-        if self.database == DATABASE || self.database == self.user {
-            return Ok(DATABASE.to_owned());
+    /// The database that the client asks for. One that names none sends the user's name: it gets
+    /// `postgres`, unless there is a database of that name.
+    pub fn wanted_database(&self, databases: &Databases) -> String {
+        if self.database == self.user && databases.named(&self.database).is_none() {
+            return DATABASE.to_owned();
         }
-        let message = format!("database \"{}\" does not exist", self.database);
-        let error = SqlError::new(SqlState::INVALID_CATALOG_NAME, message);
-        let hint = format!("A server has one database, whose name is \"{DATABASE}\".");
-        Err(ConnectionError::Fatal(error.hint(hint)))
+        self.database.clone()
     }
 }
 

@@ -100,21 +100,33 @@ fn ask(address: SocketAddr) -> TcpStream {
 
 /// SRV-9.
 #[tokio::test]
-async fn only_the_database_that_there_is_can_be_connected_to() {
+async fn only_a_database_that_there_is_can_be_connected_to() {
     let running = start().await;
-    for (to, missing) in [
-        ("user=postgres dbname=shop", "shop"),
-        ("user=ann dbname=template1", "template1"),
+    for (to, state, message) in [
+        (
+            "user=postgres dbname=shop",
+            "3D000",
+            "database \"shop\" does not exist",
+        ),
+        (
+            "user=ann dbname=template0",
+            "55000",
+            "database \"template0\" is not currently accepting connections",
+        ),
     ] {
         let error = running.connect(to).await.map(drop).expect_err(to);
         let error = error.as_db_error().expect("an error of the server");
-        assert_eq!(error.code().code(), "3D000");
+        assert_eq!(error.code().code(), state);
         assert_eq!(error.severity(), "FATAL");
-        assert_eq!(
-            error.message(),
-            format!("database \"{missing}\" does not exist")
-        );
+        assert_eq!(error.message(), message);
     }
+    let client = running.connect("user=ann dbname=template1").await;
+    let client = client.expect("connects");
+    let made = client.batch_execute("CREATE DATABASE bob").await;
+    made.expect("makes a database");
+    let client = running.connect("user=bob").await.expect("connects");
+    let row = client.query_one("SELECT current_database()", &[]).await;
+    assert_eq!(row.expect("answers").get::<_, String>(0), "bob");
     for to in ["user=postgres", "user=ann", "user=ann dbname=postgres"] {
         let client = running.connect(to).await.expect(to);
         let row = client.query_one("SELECT current_database()", &[]).await;

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 pub mod catalog;
+pub mod databases;
 pub mod deep;
 pub mod error;
 pub mod exec;

@@ -62,6 +62,86 @@ fn sigkill_loses_nothing_acknowledged_and_leaves_nothing_half_done() {
     assert!(total > 0);
 }
 
+/// Databases that are copied and dropped, over and over, until the server is killed: each is whole
+/// afterwards or not there, and no file is left.
+#[test]
+fn a_database_made_or_dropped_by_a_killed_server_is_whole_or_gone() {
+    let kills = scale("EVENKEEL_KILLS", KILLS);
+    let mut rng = seeded();
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    let server = TestServer::start(&data, &[]);
+    server.psql("CREATE DATABASE original").ok();
+    let fill = "CREATE TABLE t (id serial PRIMARY KEY, words text UNIQUE); \
+                INSERT INTO t (words) SELECT repeat(md5(n::text), 20) FROM generate_series(1, 2000) n";
+    in_database(&server, "original", fill);
+    let content = "SELECT count(*), sum(length(words)), max(id) FROM t";
+    let wanted = in_database(&server, "original", content);
+    server.stop();
+    for round in 1..=kills {
+        let server = TestServer::start(&data, &["checkpoint_timeout=1s"]);
+        let until = Duration::from_millis(rng.random_range(100..1500));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (url, told) = (server.url(), Arc::clone(&stop));
+        let runtime = client_runtime();
+        let work = runtime.spawn(async move { make_and_drop(&url, round, &told).await });
+        std::thread::sleep(until);
+        server.kill();
+        stop.store(true, Ordering::Relaxed);
+        runtime.block_on(work).unwrap();
+        let server = TestServer::start(&data, &[]);
+        let listed = "SELECT datname FROM pg_database WHERE datname LIKE 'copy%'";
+        for copy in server.psql(listed).ok().lines() {
+            assert_eq!(in_database(&server, copy, content), wanted, "{copy}");
+            server.psql(&format!("DROP DATABASE {copy}")).ok();
+        }
+        assert_eq!(in_database(&server, "original", content), wanted);
+        server.stop();
+        check(&data, round);
+    }
+    let files = || std::fs::read_dir(data.join("base")).unwrap().count();
+    let before = files();
+    TestServer::start(&data, &[]).stop();
+    assert_eq!(files(), before, "files that nobody has");
+    let server = TestServer::start(&data, &[]);
+    server.psql("CREATE DATABASE copy TEMPLATE original").ok();
+    server.psql("DROP DATABASE copy").ok();
+    server.stop();
+    assert_eq!(files(), before, "files of a database that was dropped");
+}
+
+fn in_database(server: &TestServer, database: &str, sql: &str) -> String {
+    let arguments = [
+        "-X",
+        "-A",
+        "-t",
+        "-v",
+        "ON_ERROR_STOP=1",
+        "-d",
+        database,
+        "-c",
+        sql,
+    ];
+    server.psql_with(&arguments).ok()
+}
+
+async fn make_and_drop(url: &str, round: usize, stop: &AtomicBool) {
+    let Ok((connection, driver)) = tokio_postgres::connect(url, NoTls).await else {
+        return;
+    };
+    let driver = tokio::spawn(driver);
+    for n in 0.. {
+        let make = format!("CREATE DATABASE copy_{round}_{n} TEMPLATE original");
+        let drop = format!("DROP DATABASE copy_{round}_{n}");
+        for command in [make, drop] {
+            if stop.load(Ordering::Relaxed) || connection.batch_execute(&command).await.is_err() {
+                driver.abort();
+                return;
+            }
+        }
+    }
+}
+
 /// Kills up to three starts on what the last kill left, at moments from the first read of the log
 /// to a recovery that is done; how many.
 fn kill_recoveries(data: &Path, rng: &mut SmallRng) -> usize {

@@ -82,3 +82,51 @@ fn a_dump_restores_the_database_it_was_taken_of() {
     let insert = |line: &&str| line.starts_with("INSERT INTO public.pgbench_tellers");
     assert_eq!(lines.filter(insert).count(), 10);
 }
+
+/// `pg_dump -C` makes the database as well, and psql goes to it.
+#[test]
+fn a_dump_that_creates_its_database_does_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, target) = (start(&dir, "source"), start(&dir, "target"));
+    let made = "CREATE DATABASE \"The shop\" CONNECTION LIMIT 9";
+    source.psql(made).ok();
+    let within = |server: &TestServer, sql: &str| {
+        let arguments = [
+            "-X",
+            "-A",
+            "-t",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-d",
+            "The shop",
+            "-c",
+            sql,
+        ];
+        server.psql_with(&arguments).ok()
+    };
+    within(
+        &source,
+        "CREATE TABLE goods (id serial PRIMARY KEY, name text)",
+    );
+    within(
+        &source,
+        "INSERT INTO goods (name) VALUES ('rope'), ('sail')",
+    );
+    within(
+        &source,
+        "COMMENT ON DATABASE \"The shop\" IS 'of the harbour'",
+    );
+    let dump = source.pg_dump(&["-C", "-d", "The shop"]).ok();
+    let file = dir.path().join("dump.sql");
+    std::fs::write(&file, dump).unwrap();
+    let file = file.to_str().unwrap();
+    target
+        .psql_with(&["-X", "-q", "-v", "ON_ERROR_STOP=1", "-f", file])
+        .ok();
+    let content = "SELECT string_agg(name, ' ' ORDER BY id), \
+                   (SELECT datconnlimit FROM pg_database WHERE datname = current_database()), \
+                   (SELECT shobj_description(oid, 'pg_database') FROM pg_database \
+                    WHERE datname = current_database()) FROM goods";
+    assert_eq!(within(&target, content), "rope sail|9|of the harbour\n");
+    assert_eq!(within(&source, content), within(&target, content));
+}

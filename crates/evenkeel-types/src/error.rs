@@ -139,6 +139,8 @@ states! {
     DEADLOCK_DETECTED = "40P01";
     /// A portal of that name exists.
     DUPLICATE_CURSOR = "42P03";
+    /// A database of that name exists.
+    DUPLICATE_DATABASE = "42P04";
     /// The client did not say who it is.
     INVALID_AUTHORIZATION_SPECIFICATION = "28000";
     /// Text that is not SQL.

@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use evenkeel_engine::table::Table;
 use evenkeel_engine::{Config, Database};
 use evenkeel_io::{FileDisk, IoMethod};
+use evenkeel_sql::catalog::DATABASE_OID;
 use evenkeel_sql::{SqlConfig, SqlEngine};
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -43,11 +45,7 @@ fn check_database(database: &Database) -> Result<u64, Failure> {
     })?;
     let mut problems = report(&bar, "pages", &pages.problems, pages.problem_count);
     let engine = SqlEngine::open(database.clone(), SqlConfig::default())?;
-    let state = engine.catalog().current();
-    let tables = state.tables().map(|table| (&*table.name, &table.table));
-    let system = engine.catalog().system_tables();
-    let system = system.map(|(name, table): (&str, _)| (name, table));
-    for (name, table) in system.chain(tables) {
+    for (name, table) in tables_of(&engine)? {
         let found = table.check_telling(&mut |step| {
             // The first block of an index is number one.
             if u64::from(step.blocks_done) % TELL_EVERY <= 1 {
@@ -63,11 +61,30 @@ fn check_database(database: &Database) -> Result<u64, Failure> {
                 bar.tick();
             }
         })?;
-        problems += report(&bar, name, &found.problems, found.problem_count);
+        problems += report(&bar, &name, &found.problems, found.problem_count);
     }
     engine.close()?;
     bar.finish_and_clear();
     Ok(problems)
+}
+
+/// The tables of all databases, with their names; behind the first one's, that of the database.
+fn tables_of(engine: &SqlEngine) -> Result<Vec<(String, Arc<Table>)>, Failure> {
+    let databases = engine.databases();
+    let mut all = vec![("pg_database".to_owned(), Arc::clone(databases.table()))];
+    for catalog in databases.catalogs()? {
+        let database = databases.name_of(catalog.database_oid());
+        let named = |name: &str| match catalog.database_oid() {
+            DATABASE_OID => name.to_owned(),
+            _ => format!("{name} of database {database}"),
+        };
+        let own = catalog.system_tables();
+        all.extend(own.map(|(name, table)| (named(name), Arc::clone(table))));
+        let state = catalog.current();
+        let users = state.tables();
+        all.extend(users.map(|table| (named(&table.name), Arc::clone(&table.table))));
+    }
+    Ok(all)
 }
 
 pub(crate) fn percent(done: u64, all: u64) -> String {

@@ -83,8 +83,9 @@ pub enum LockKey {
     /// The turn of those who wait for a version that is being changed. It names that version only,
     /// and is given up when the row is had.
     Turn(FileId, Tid, Xid),
-    /// A number of the application's choice, or two of 32 bits; modes as for tables.
-    Advisory(u64, bool),
+    /// A number of the application's choice, or two of 32 bits, in one of the databases; modes as
+    /// for tables.
+    Advisory(u32, u64, bool),
 }
 
 impl fmt::Display for LockKey {
@@ -94,7 +95,7 @@ impl fmt::Display for LockKey {
             LockKey::Row(file, tid, _) | LockKey::Turn(file, tid, _) => {
                 write!(f, "tuple {tid} of file {file:?}")
             }
-            LockKey::Advisory(key, _) => write!(f, "advisory lock {key}"),
+            LockKey::Advisory(_, key, _) => write!(f, "advisory lock {key}"),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 mod counts;
 mod end;
+mod file_copy;
 mod levels;
 #[cfg(test)]
 mod log_tests;

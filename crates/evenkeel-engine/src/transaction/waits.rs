@@ -219,7 +219,7 @@ impl Transaction {
         mode: TableLockMode,
         policy: WaitPolicy,
     ) -> EngineResult<bool> {
-        self.acquire(LockKey::Advisory(key, false), mode.into(), policy)
+        self.acquire(LockKey::Advisory(0, key, false), mode.into(), policy)
             .await
     }
 

@@ -55,6 +55,8 @@ pub enum Define {
         /// The change.
         change: SchemaChange,
     },
+    /// `CREATE`, `ALTER` and `DROP DATABASE`
+    Database(DatabaseCommand),
     /// `CREATE TYPE … AS ENUM`
     CreateEnum {
         /// Its name.
@@ -133,6 +135,47 @@ pub enum RelationKind {
     Sequence,
     /// `VIEW`
     View,
+}
+
+/// A command about a database.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DatabaseCommand {
+    /// `CREATE DATABASE`
+    Create {
+        /// Its name.
+        name: Name,
+        /// Its options, in order.
+        options: Vec<CommandOption>,
+    },
+    /// `DROP DATABASE`
+    Drop {
+        /// Its name.
+        name: Name,
+        /// `IF EXISTS`
+        if_exists: bool,
+        /// `FORCE`: its sessions are ended.
+        force: bool,
+    },
+    /// `ALTER DATABASE`
+    Alter {
+        /// Its name.
+        name: Name,
+        /// The change.
+        change: DatabaseChange,
+    },
+}
+
+/// A change of a database.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DatabaseChange {
+    /// `RENAME TO`
+    Rename(Name),
+    /// `OWNER TO`
+    Owner(Role),
+    /// Options, in order.
+    Options(Vec<CommandOption>),
+    /// A change that is not built, refused by this name.
+    Unbuilt(&'static str),
 }
 
 /// A change of a schema.

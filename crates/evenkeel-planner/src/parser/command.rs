@@ -232,7 +232,6 @@ unbuilt! {
     "CREATE TRIGGER": Create Or Replace Constraint Trigger;
     "CREATE CONVERSION": Create Conversion;
     "CREATE CONVERSION": Create Default Conversion;
-    "CREATE DATABASE": Create Database;
     "CREATE DOMAIN": Create Domain;
     "CREATE EVENT TRIGGER": Create Event Trigger;
     "CREATE FOREIGN DATA WRAPPER": Create Foreign Data Wrapper;
@@ -293,7 +292,6 @@ unbuilt! {
     "ALTER AGGREGATE": Alter Aggregate;
     "ALTER COLLATION": Alter Collation;
     "ALTER CONVERSION": Alter Conversion;
-    "ALTER DATABASE": Alter Database;
     "ALTER DEFAULT PRIVILEGES": Alter Default Privileges;
     "ALTER DOMAIN": Alter Domain;
     "ALTER EVENT TRIGGER": Alter Event Trigger;
@@ -331,7 +329,6 @@ unbuilt! {
     "DROP CAST": Drop Cast;
     "DROP COLLATION": Drop Collation;
     "DROP CONVERSION": Drop Conversion;
-    "DROP DATABASE": Drop Database;
     "DROP DOMAIN": Drop Domain;
     "DROP EVENT TRIGGER": Drop Event Trigger;
     "DROP FOREIGN DATA WRAPPER": Drop Foreign Data Wrapper;

@@ -64,17 +64,16 @@ impl Parser<'_> {
                 self.skip(2);
                 self.alter_type().map(Some)
             }
-            (Kw::Create, Tok::Key(Kw::Schema)) => {
+            (Kw::Create | Kw::Alter, Tok::Key(Kw::Schema)) => {
                 self.skip(2);
-                self.create_schema().map(Some)
-            }
-            (Kw::Alter, Tok::Key(Kw::Schema)) => {
-                self.skip(2);
-                self.alter_schema().map(Some)
+                self.schema_command(verb).map(Some)
             }
             (Kw::Create, Tok::Key(Kw::Extension)) => {
                 self.skip(2);
                 self.create_extension().map(Some)
+            }
+            (Kw::Create | Kw::Alter | Kw::Drop, Tok::Key(Kw::Database)) => {
+                self.database_command(verb).map(Some)
             }
             (Kw::Create, _) => self.create_relation(),
             _ => Ok(None),

@@ -9,6 +9,7 @@ mod command;
 mod comment;
 mod constraint;
 mod cursor;
+mod database;
 mod define;
 mod expr;
 mod from;

@@ -7,8 +7,16 @@ use crate::ast::{Define, SchemaChange};
 use crate::error::PlanResult;
 
 impl Parser<'_> {
+    /// Behind CREATE SCHEMA or ALTER SCHEMA.
+    pub(super) fn schema_command(&mut self, verb: Kw) -> PlanResult<Define> {
+        match verb {
+            Kw::Create => self.create_schema(),
+            _ => self.alter_schema(),
+        }
+    }
+
     /// Behind CREATE SCHEMA.
-    pub(super) fn create_schema(&mut self) -> PlanResult<Define> {
+    fn create_schema(&mut self) -> PlanResult<Define> {
         let if_not_exists = self.if_not_exists()?;
         let name = match self.peek() {
             Tok::Key(Kw::Authorization) => None,
@@ -31,7 +39,7 @@ impl Parser<'_> {
     }
 
     /// Behind ALTER SCHEMA.
-    pub(super) fn alter_schema(&mut self) -> PlanResult<Define> {
+    fn alter_schema(&mut self) -> PlanResult<Define> {
         let name = self.col_id()?;
         let change = match self.peek() {
             Tok::Key(Kw::Rename) => {

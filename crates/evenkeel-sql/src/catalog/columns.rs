@@ -230,7 +230,7 @@ impl Catalog {
         let large = self.new_large(txn, &parts)?;
         parts.large = large.clone().map(Arc::new);
         let mut def = parts.def(0);
-        def.id = u64::from(self.new_oid()?);
+        def.id = self.table_id(self.new_oid()?);
         let (db, id) = (self.db.clone(), def.id);
         txn.on_commit(Box::new(move || db.forget_table_statistics(id)));
         let db = self.db.clone();

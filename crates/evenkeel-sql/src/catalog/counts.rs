@@ -5,8 +5,8 @@ use std::time::Duration;
 use evenkeel_engine::stats::TableStatistics;
 use evenkeel_engine::{Durability, Isolation, block_on};
 
-use super::Catalog;
 use super::system::{COUNTS_KEPT as KEPT, SystemTable};
+use super::{Catalog, oid_of};
 use crate::error::SqlResult;
 use crate::types::Datum;
 
@@ -94,7 +94,7 @@ impl Catalog {
                 }
             }
             if let Some(Datum::Oid(table)) = values.first() {
-                let counters = self.db.table_counters(u64::from(*table));
+                let counters = self.db.table_counters(self.table_id(*table));
                 counters.restore(&restored(kept));
             }
             block_on(self.counts().delete(&mut txn, place))?;
@@ -108,7 +108,7 @@ impl Catalog {
     /// The engine's.
     pub fn keep_counts(&self) -> SqlResult<()> {
         let state = self.current();
-        let users = state.tables().map(|table| u64::from(table.oid));
+        let users = state.tables().map(|table| table.lock_id());
         let own = self.system_tables().map(|(_, table)| table.def().id);
         let mut txn = self.db.begin(Isolation::ReadCommitted)?;
         for id in users.chain(own) {
@@ -116,7 +116,7 @@ impl Catalog {
             if counted == TableStatistics::default() {
                 continue;
             }
-            let mut row = vec![Datum::Oid(u32::try_from(id).unwrap_or_default())];
+            let mut row = vec![Datum::Oid(oid_of(id))];
             row.extend(numbers(&counted).map(|number| Datum::Int8(number.cast_signed())));
             block_on(self.counts().insert(&mut txn, &row))?;
         }

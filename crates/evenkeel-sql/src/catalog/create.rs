@@ -7,7 +7,7 @@ use evenkeel_planner::relation::SystemColumn;
 
 use super::index::{IndexPlan, join_names, key_column};
 use super::index_expr::{computed, index_key};
-use super::names::{free_name, name_lock};
+use super::names::free_name;
 use super::parts::{TableParts, index_def};
 use super::state::CatalogChange;
 use super::system::{attribute_row, constraint_row, index_class_row, index_row, table_row};
@@ -215,9 +215,10 @@ impl Catalog {
             .await?;
         let oid = self.new_oid()?;
         let mode = TableLockMode::AccessExclusive;
-        txn.lock_table(u64::from(oid), mode, WaitPolicy::Block)
+        txn.lock_table(self.table_id(oid), mode, WaitPolicy::Block)
             .await?;
         let mut parts = TableParts {
+            id: self.table_id(oid),
             oid,
             name: create.name.as_str().into(),
             schema: create.schema.as_str().into(),
@@ -280,7 +281,7 @@ impl Catalog {
             let message = format!("extension \"{name}\" is not available");
             return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
         };
-        let lock = name_lock(0, name);
+        let lock = self.name_lock(0, name);
         txn.lock_table(lock, TableLockMode::Exclusive, WaitPolicy::Block)
             .await?;
         if name == "plpgsql" || self.view(ddl).extension(name).is_some() {
@@ -314,7 +315,7 @@ impl Catalog {
         may_exist: bool,
     ) -> SqlResult<bool> {
         self.keep_schema(txn, ddl, schema).await?;
-        let lock = name_lock(schema, name);
+        let lock = self.name_lock(schema, name);
         txn.lock_table(lock, TableLockMode::Exclusive, WaitPolicy::Block)
             .await?;
         match self.view(ddl).relation_in(schema, name) {

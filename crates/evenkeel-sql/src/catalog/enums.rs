@@ -7,7 +7,6 @@ use evenkeel_engine::{TableLockMode, Transaction, WaitPolicy};
 use evenkeel_types::enums::{EnumLabel, LABEL_LENGTH, STRIDE};
 
 use super::fields::damaged;
-use super::names::name_lock;
 use super::state::{CatalogChange, CatalogState};
 use super::system::SystemTables;
 use super::{Catalog, DdlLog, EnumInfo, Oid, TableInfo};
@@ -269,7 +268,7 @@ impl Catalog {
     }
 
     async fn lock_type(&self, txn: &Transaction, oid: Oid, mode: TableLockMode) -> SqlResult<()> {
-        txn.lock_table(u64::from(oid), mode, WaitPolicy::Block)
+        txn.lock_table(self.table_id(oid), mode, WaitPolicy::Block)
             .await?;
         Ok(())
     }
@@ -290,7 +289,7 @@ impl Catalog {
         name: &str,
     ) -> SqlResult<()> {
         self.keep_schema(txn, ddl, schema).await?;
-        let lock = name_lock(schema, name);
+        let lock = self.name_lock(schema, name);
         txn.lock_table(lock, TableLockMode::Exclusive, WaitPolicy::Block)
             .await?;
         let view = self.view(ddl);

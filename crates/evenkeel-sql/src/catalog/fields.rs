@@ -8,7 +8,7 @@ use super::Oid;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::{ArrayValue, Datum};
 
-pub(super) fn damaged(table: &str) -> SqlError {
+pub(crate) fn damaged(table: &str) -> SqlError {
     SqlError::new(
         SqlState::DATA_CORRUPTED,
         format!("a row of {table} makes no sense"),
@@ -16,7 +16,7 @@ pub(super) fn damaged(table: &str) -> SqlError {
 }
 
 /// Takes the values of a catalog row one by one.
-pub(super) struct Fields {
+pub(crate) struct Fields {
     pub values: std::vec::IntoIter<Datum>,
     table: &'static str,
 }

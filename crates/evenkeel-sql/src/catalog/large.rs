@@ -56,7 +56,7 @@ impl Catalog {
         }
         let (oid, index_oid) = (self.new_oid()?, self.new_oid()?);
         let (heap, tree) = Table::create_large(txn, parts.heap)?;
-        let (db, id) = (self.db.clone(), u64::from(oid));
+        let (db, id) = (self.db.clone(), self.table_id(oid));
         txn.on_abort(Box::new(move || db.forget_table_statistics(id)));
         Ok(Some(LargeInfo {
             oid,
@@ -92,7 +92,7 @@ impl Catalog {
         self.tables.large.delete(txn, large.place).await?;
         txn.drop_file(large.heap)?;
         txn.drop_file(large.tree)?;
-        let (db, id) = (self.db.clone(), u64::from(large.oid));
+        let (db, id) = (self.db.clone(), self.table_id(large.oid));
         txn.on_commit(Box::new(move || db.forget_table_statistics(id)));
         Ok(())
     }

@@ -8,6 +8,7 @@ use evenkeel_types::row::RowLayout;
 
 use super::Oid;
 use super::fields::Fields;
+use super::files::id_beside;
 use crate::error::SqlResult;
 use crate::types::Datum;
 
@@ -41,10 +42,10 @@ impl NamesLarge for RowNames {
 }
 
 impl LargeInfo {
-    /// How the engine is to see it.
-    pub(super) fn def(&self, layout: &Arc<RowLayout>) -> LargeDef {
+    /// How the engine is to see it, beside the table that has this number.
+    pub(super) fn def(&self, table: u64, layout: &Arc<RowLayout>) -> LargeDef {
         LargeDef {
-            id: u64::from(self.oid),
+            id: id_beside(table, self.oid),
             heap: self.heap,
             tree: self.tree,
             names: Arc::new(RowNames(Arc::clone(layout))),

@@ -9,12 +9,14 @@ mod check;
 mod columns;
 mod comment;
 pub mod comment_info;
+mod copy;
 mod counts;
 mod create;
 mod drop;
 mod enum_info;
 mod enums;
 mod fields;
+mod files;
 mod foreign_key;
 mod foreign_key_info;
 mod foreign_key_row;
@@ -59,12 +61,15 @@ pub use create::{
 };
 pub use enum_info::{EnumInfo, of_definition};
 pub use enums::{LabelPlace, gone_type, rename_label};
+pub(crate) use fields::{Fields, damaged};
+pub use files::{CatalogFiles, oid_of, table_id};
 pub use foreign_key::NewForeignKey;
 pub use foreign_key_info::{ForeignKeyInfo, action_code};
 pub use index::{NewIndex, NewIndexColumn, NewIndexKey, numbered_names};
 pub use index_expr::IndexExpr;
 pub use large_info::LargeInfo;
 pub use log::{DdlLog, DdlMark};
+pub(crate) use names::name_lock;
 pub use not_null::NewNotNull;
 pub use operator_class::{CLASSES, OperatorClass};
 pub use parameters::StorageParameters;
@@ -81,6 +86,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
 use crate::types::SqlType;
 use evenkeel_types::row::RowLayout;
+pub(crate) use system::SystemTable;
 use system::SystemTables;
 
 /// PostgreSQL's object id.
@@ -96,7 +102,7 @@ pub const PUBLIC_OID: Oid = 2200;
 pub const INFORMATION_SCHEMA_OID: Oid = 13_183;
 /// Oid of the role that owns everything.
 pub const OWNER_OID: Oid = 10;
-/// Oid of the database.
+/// Oid of the first database, `postgres`.
 pub const DATABASE_OID: Oid = 5;
 
 /// The place of a row that is not written yet.
@@ -365,9 +371,17 @@ impl TableInfo {
         self.heap.is_temporary()
     }
 
+    /// Its files: the heap, the indexes, those of large values.
+    pub fn files(&self) -> impl Iterator<Item = FileId> {
+        let indexes = self.indexes.iter().map(|index| index.file);
+        let large = self.large.iter();
+        let large = large.flat_map(|large| [large.heap, large.tree]);
+        [self.heap].into_iter().chain(indexes).chain(large)
+    }
+
     /// The lock of the table.
     pub fn lock_id(&self) -> u64 {
-        u64::from(self.oid)
+        self.table.def().id
     }
 }
 
@@ -398,14 +412,45 @@ pub struct ExtensionInfo {
 /// The catalog of a database.
 pub struct Catalog {
     db: Database,
+    files: CatalogFiles,
     tables: SystemTables,
+    oids: Arc<Oids>,
     shared: Arc<Shared>,
+}
+
+/// The oids that the databases of an instance give out: one is never an object's of two of them.
+#[derive(Debug)]
+pub struct Oids(AtomicU32);
+
+impl Default for Oids {
+    fn default() -> Oids {
+        Oids(AtomicU32::new(FIRST_NORMAL_OID))
+    }
+}
+
+impl Oids {
+    /// An oid that none has had since the start.
+    ///
+    /// # Errors
+    /// 54000
+    pub fn take(&self) -> SqlResult<Oid> {
+        let oid = self.0.fetch_add(1, Ordering::Relaxed);
+        if oid < FIRST_NORMAL_OID {
+            let message = "the database has run out of object ids";
+            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
+        }
+        Ok(oid)
+    }
+
+    /// Gives out none below this one from now on.
+    pub fn pass(&self, next: Oid) {
+        self.0.fetch_max(next, Ordering::Relaxed);
+    }
 }
 
 /// State that publishing a catalog version needs; transactions' commit hooks hold it.
 pub(crate) struct Shared {
     current: RwLock<Arc<CatalogState>>,
-    next_oid: AtomicU32,
     next_version: AtomicU64,
 }
 
@@ -417,21 +462,38 @@ impl Shared {
 }
 
 impl Catalog {
-    /// Reads the catalog. That of a new database is empty.
+    /// Reads the catalog of the first database. That of a new one is empty.
     ///
     /// # Errors
     /// Those of the engine; XX001 for rows that make no sense.
     pub fn open(db: &Database) -> SqlResult<Arc<Catalog>> {
-        let tables = SystemTables::open(db)?;
-        let (state, next_oid) = tables.load(db)?;
+        Catalog::open_in(db, CatalogFiles::new(DATABASE_OID), &Arc::default())
+    }
+
+    /// Reads the catalog in these files, which are all there.
+    ///
+    /// # Errors
+    /// Those of the engine; XX001 for rows that make no sense.
+    pub fn open_in(
+        db: &Database,
+        files: CatalogFiles,
+        oids: &Arc<Oids>,
+    ) -> SqlResult<Arc<Catalog>> {
+        let tables = SystemTables::open(db, &mut |oid| {
+            let file = files.of(oid).ok_or_else(|| damaged("pg_database"))?;
+            Ok((files.table_id(oid), file))
+        })?;
+        let (state, next_oid) = tables.load(db, files.database())?;
+        oids.pass(next_oid);
         let shared = Shared {
             current: RwLock::new(Arc::new(state)),
-            next_oid: AtomicU32::new(next_oid.max(FIRST_NORMAL_OID)),
             next_version: AtomicU64::new(2),
         };
         let catalog = Catalog {
             db: db.clone(),
+            files,
             tables,
+            oids: Arc::clone(oids),
             shared: Arc::new(shared),
         };
         match catalog.restore_counts() {
@@ -466,16 +528,57 @@ impl Catalog {
 
     /// The tables that hold the catalog, with their names.
     pub fn system_tables(&self) -> impl Iterator<Item = (&'static str, &Arc<Table>)> {
-        self.tables.all().into_iter()
+        let all = self.tables.all().into_iter();
+        all.map(|(name, table)| (name, &table.table))
+    }
+
+    /// Makes the files of a catalog that it has not yet, which are that transaction's until it
+    /// commits.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub fn make_files(
+        db: &Database,
+        txn: &mut Transaction,
+        files: &mut CatalogFiles,
+    ) -> SqlResult<()> {
+        let id = files.clone();
+        SystemTables::open(db, &mut |oid| {
+            Ok((id.table_id(oid), files.of_or_new(oid, txn)?))
+        })
+        .map(drop)
+    }
+
+    /// The files of the catalog's own tables.
+    pub fn files(&self) -> &CatalogFiles {
+        &self.files
+    }
+
+    /// The database's oid.
+    pub fn database_oid(&self) -> Oid {
+        self.files.database()
+    }
+
+    /// The number under which locks and counters have a relation of this database.
+    pub fn table_id(&self, oid: Oid) -> u64 {
+        self.files.table_id(oid)
+    }
+
+    /// Forgets everything, once the database is dropped, so that nobody who still holds the catalog
+    /// looks for its files.
+    pub(crate) fn empty(&self) {
+        let version = self.shared.new_version();
+        *self.shared.current.write() =
+            Arc::new(CatalogState::of(&self.db, self.database_oid(), version));
     }
 
     fn new_oid(&self) -> SqlResult<Oid> {
-        let oid = self.shared.next_oid.fetch_add(1, Ordering::Relaxed);
-        if oid < FIRST_NORMAL_OID {
-            let message = "the database has run out of object ids";
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-        }
-        Ok(oid)
+        self.oids.take()
+    }
+
+    /// The lock of a name in a schema of this database.
+    fn name_lock(&self, schema: Oid, name: &str) -> u64 {
+        name_lock(self.database_oid(), schema, name)
     }
 
     /// Locks a table and answers its definition as of then, which may be newer than the one
@@ -487,7 +590,7 @@ impl Catalog {
         oid: Oid,
         mode: TableLockMode,
     ) -> SqlResult<Arc<TableInfo>> {
-        txn.lock_table(u64::from(oid), mode, WaitPolicy::Block)
+        txn.lock_table(self.table_id(oid), mode, WaitPolicy::Block)
             .await?;
         self.view(ddl).table(oid).cloned().ok_or_else(|| gone(oid))
     }

@@ -67,9 +67,11 @@ pub(super) fn free_name_among(
 
 /// The lock of a relation's name: held from the check that it is free to the end of the
 /// transaction that takes it. In the space of table locks, beyond all oids.
-pub(super) fn name_lock(schema: Oid, name: &str) -> u64 {
-    // FNV-1a. Two names that collide only wait for each other.
-    let mut hash = 0xcbf2_9ce4_8422_2325u64 ^ u64::from(schema);
+pub(crate) fn name_lock(database: Oid, schema: Oid, name: &str) -> u64 {
+    // FNV-1a. Two names that collide only wait for each other. The schemas that every database has
+    // have the same oids in all.
+    let place = u64::from(database) << 32 | u64::from(schema);
+    let mut hash = 0xcbf2_9ce4_8422_2325u64 ^ place;
     for byte in name.bytes() {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
@@ -92,7 +94,8 @@ mod tests {
 
     #[test]
     fn name_locks_are_no_oids() {
-        assert!(name_lock(2200, "t") > u64::from(u32::MAX));
-        assert_ne!(name_lock(2200, "t"), name_lock(2200, "u"));
+        assert!(name_lock(5, 2200, "t") > u64::from(u32::MAX));
+        assert_ne!(name_lock(5, 2200, "t"), name_lock(5, 2200, "u"));
+        assert_ne!(name_lock(5, 2200, "t"), name_lock(16_400, 2200, "t"));
     }
 }

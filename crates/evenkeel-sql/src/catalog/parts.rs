@@ -55,6 +55,8 @@ pub(super) fn index_def(index: &IndexInfo) -> IndexDef {
 /// A table's definition before it is opened.
 #[derive(Clone)]
 pub(super) struct TableParts {
+    /// Its number for locks and counters.
+    pub id: u64,
     pub oid: Oid,
     pub name: Arc<str>,
     pub schema: Arc<str>,
@@ -77,6 +79,7 @@ impl TableParts {
     /// The parts of an open table.
     pub fn of(table: &TableInfo) -> TableParts {
         TableParts {
+            id: table.lock_id(),
             oid: table.oid,
             name: Arc::clone(&table.name),
             schema: Arc::clone(&table.schema),
@@ -117,7 +120,7 @@ impl TableParts {
     /// How the engine is to see the table with its first `indexes` indexes.
     pub fn def(&self, indexes: usize) -> TableDef {
         TableDef {
-            id: u64::from(self.oid),
+            id: self.id,
             heap: self.heap,
             fillfactor: self.fillfactor.unwrap_or(DEFAULT_FILLFACTOR),
             indexes: self
@@ -132,7 +135,7 @@ impl TableParts {
     /// Opens the engine's table, with its large values.
     pub fn open_table(&self, db: &Database, def: TableDef) -> SqlResult<Arc<Table>> {
         Ok(match &self.large {
-            Some(large) => Table::open_with_large(db, def, &large.def(&self.layout()))?,
+            Some(large) => Table::open_with_large(db, def, &large.def(self.id, &self.layout()))?,
             None => Table::open(db, def)?,
         })
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use evenkeel_engine::{FileId, TableLockMode, Transaction, WaitPolicy};
 
-use super::names::name_lock;
 use super::state::{CatalogChange, builtin};
 use super::system::schema_row;
 use super::{
@@ -18,8 +17,8 @@ use crate::search_path::is_temporary;
 const NAMESPACE_CLASS: Oid = 2615;
 
 /// The lock of a schema: in the space of table locks, beyond all oids and below the names.
-fn schema_lock(oid: Oid) -> u64 {
-    1 << 62 | u64::from(oid)
+fn schema_lock(database: Oid, oid: Oid) -> u64 {
+    1 << 62 | u64::from(database) << 32 | u64::from(oid)
 }
 
 /// 3F000
@@ -104,8 +103,8 @@ impl Catalog {
         oid: Oid,
         mode: TableLockMode,
     ) -> SqlResult<Arc<SchemaInfo>> {
-        txn.lock_table(schema_lock(oid), mode, WaitPolicy::Block)
-            .await?;
+        let lock = schema_lock(self.database_oid(), oid);
+        txn.lock_table(lock, mode, WaitPolicy::Block).await?;
         let view = self.view(ddl);
         let schema = view.schema(oid).cloned();
         schema.ok_or_else(|| {
@@ -115,7 +114,7 @@ impl Catalog {
     }
 
     async fn claim_schema_name(&self, txn: &Transaction, name: &str) -> SqlResult<()> {
-        let lock = name_lock(NAMESPACE_CLASS, name);
+        let lock = self.name_lock(NAMESPACE_CLASS, name);
         txn.lock_table(lock, TableLockMode::Exclusive, WaitPolicy::Block)
             .await?;
         Ok(())

@@ -192,7 +192,7 @@ impl Catalog {
 
     async fn lock_sequence(&self, txn: &Transaction, oid: Oid) -> SqlResult<()> {
         let mode = TableLockMode::AccessExclusive;
-        txn.lock_table(u64::from(oid), mode, WaitPolicy::Block)
+        txn.lock_table(self.table_id(oid), mode, WaitPolicy::Block)
             .await?;
         Ok(())
     }

@@ -7,8 +7,9 @@ use evenkeel_engine::Database;
 
 use super::comment_info::{CommentInfo, Subject};
 use super::{
-    ColumnInfo, EnumInfo, ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo, Oid,
-    PG_CATALOG_OID, PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo, ViewInfo,
+    ColumnInfo, DATABASE_OID, EnumInfo, ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID,
+    IndexInfo, Oid, PG_CATALOG_OID, PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo, ViewInfo,
+    table_id,
 };
 use crate::search_path::is_temporary;
 
@@ -119,6 +120,8 @@ pub struct CatalogState {
     /// Oid of a foreign key to the oid of its table.
     foreign_keys: HashMap<Oid, Oid>,
     database: Option<Database>,
+    /// The oid of the database.
+    pub database_oid: Oid,
 }
 
 /// The schemas that a new database has. `pg_namespace` stores them only when they change.
@@ -156,6 +159,7 @@ impl CatalogState {
             references: BTreeSet::new(),
             foreign_keys: HashMap::new(),
             database: None,
+            database_oid: DATABASE_OID,
         };
         for schema in builtin() {
             state.put_schema(Arc::new(schema));
@@ -164,11 +168,17 @@ impl CatalogState {
     }
 
     /// The state of the catalog of this database.
-    pub(crate) fn of(database: &Database, version: u64) -> CatalogState {
+    pub(crate) fn of(database: &Database, oid: Oid, version: u64) -> CatalogState {
         CatalogState {
             database: Some(database.clone()),
+            database_oid: oid,
             ..CatalogState::new(version)
         }
+    }
+
+    /// The number under which locks and counters have a relation of the database.
+    pub fn table_id(&self, oid: Oid) -> u64 {
+        table_id(self.database_oid, oid)
     }
 
     /// The database it is of; `None` for one that is nobody's catalog.

@@ -59,9 +59,9 @@ const OPTION_CLASS_SHIFT: u32 = 2;
 pub(super) const COUNTS_KEPT: usize = 25;
 
 /// One catalog table.
-pub(super) struct SystemTable {
+pub(crate) struct SystemTable {
     layout: RowLayout,
-    table: Arc<Table>,
+    pub table: Arc<Table>,
 }
 
 /// All of them.
@@ -109,13 +109,17 @@ pub(super) struct SystemTables {
 }
 
 impl SystemTable {
-    fn open(db: &Database, oid: Oid, types: &[SqlType]) -> SqlResult<SystemTable> {
-        let id = u64::from(oid);
+    /// Opens the table that has this number for locks and counters.
+    pub fn open(
+        db: &Database,
+        (id, heap): (u64, FileId),
+        types: &[SqlType],
+    ) -> SqlResult<SystemTable> {
         let table = Table::open(
             db,
             TableDef {
                 id,
-                heap: FileId(id),
+                heap,
                 fillfactor: CATALOG_FILLFACTOR,
                 indexes: Vec::new(),
             },
@@ -447,6 +451,25 @@ struct Loaded {
     large: HashMap<Oid, Arc<LargeInfo>>,
 }
 
+/// The columns of a row of `pg_class`.
+fn class_columns() -> [SqlType; CLASS_COLUMNS] {
+    use SqlType::{Float4, Int4, Int8, InternalChar, Name, Oid, Text};
+    [
+        Oid,
+        Name,
+        Oid,
+        InternalChar,
+        Int8,
+        Int4,
+        Text,
+        Int8,
+        Int4,
+        Float4,
+        Int4,
+        Int4,
+    ]
+}
+
 /// The columns of a row of `pg_index`.
 fn index_columns() -> [SqlType; 10] {
     use SqlType::{Bool, Int2Vector, Int8, Oid, Text};
@@ -459,27 +482,16 @@ fn index_columns() -> [SqlType; 10] {
 impl SystemTables {
     /// Opens the catalog tables. In a new database they are empty; their files come with their
     /// first rows.
-    pub fn open(db: &Database) -> SqlResult<SystemTables> {
+    /// Opens the tables of one database. `place` answers each one's number for locks and counters,
+    /// and its file.
+    pub fn open(
+        db: &Database,
+        place: &mut dyn FnMut(super::Oid) -> SqlResult<(u64, FileId)>,
+    ) -> SqlResult<SystemTables> {
         use SqlType::{Bool, Bytea, Float4, Int2Vector, Int4, Int8, InternalChar, Name, Oid, Text};
-        let open = |oid, types: &[SqlType]| SystemTable::open(db, oid, types);
+        let mut open = |oid, types: &[SqlType]| SystemTable::open(db, place(oid)?, types);
         Ok(SystemTables {
-            class: open(
-                CLASS_OID,
-                &[
-                    Oid,
-                    Name,
-                    Oid,
-                    InternalChar,
-                    Int8,
-                    Int4,
-                    Text,
-                    Int8,
-                    Int4,
-                    Float4,
-                    Int4,
-                    Int4,
-                ],
-            )?,
+            class: open(CLASS_OID, &class_columns())?,
             attribute: open(
                 ATTRIBUTE_OID,
                 &[
@@ -531,32 +543,32 @@ impl SystemTables {
     }
 
     /// The tables, with their names.
-    pub fn all(&self) -> [(&'static str, &Arc<Table>); 16] {
+    pub fn all(&self) -> [(&'static str, &SystemTable); 16] {
         [
-            ("pg_class", &self.class.table),
-            ("pg_attribute", &self.attribute.table),
-            ("pg_index", &self.index.table),
-            ("pg_constraint", &self.constraint.table),
-            ("pg_namespace", &self.namespace.table),
-            ("pg_extension", &self.extension.table),
-            ("pg_statistic", &self.statistic.table),
-            ("pg_sequence", &self.sequence.table),
-            ("evenkeel_check", &self.check.table),
-            ("evenkeel_foreign_key", &self.foreign_key.table),
-            ("evenkeel_large", &self.large.table),
-            ("pg_description", &self.description.table),
-            ("evenkeel_view", &self.view.table),
-            ("evenkeel_enum", &self.enums.table),
-            ("pg_enum", &self.labels.table),
-            ("evenkeel_table_counts", &self.counts.table),
+            ("pg_class", &self.class),
+            ("pg_attribute", &self.attribute),
+            ("pg_index", &self.index),
+            ("pg_constraint", &self.constraint),
+            ("pg_namespace", &self.namespace),
+            ("pg_extension", &self.extension),
+            ("pg_statistic", &self.statistic),
+            ("pg_sequence", &self.sequence),
+            ("evenkeel_check", &self.check),
+            ("evenkeel_foreign_key", &self.foreign_key),
+            ("evenkeel_large", &self.large),
+            ("pg_description", &self.description),
+            ("evenkeel_view", &self.view),
+            ("evenkeel_enum", &self.enums),
+            ("pg_enum", &self.labels),
+            ("evenkeel_table_counts", &self.counts),
         ]
     }
 
     /// The committed state, and an oid above all that are in use.
-    pub fn load(&self, db: &Database) -> SqlResult<(CatalogState, Oid)> {
+    pub fn load(&self, db: &Database, database: Oid) -> SqlResult<(CatalogState, Oid)> {
         let mut txn = db.begin(Isolation::RepeatableRead)?;
         txn.begin_statement()?;
-        let mut state = CatalogState::of(db, 1);
+        let mut state = CatalogState::of(db, database, 1);
         let mut greatest = 0;
         for (place, values) in self.namespace.read(&mut txn)? {
             let change = read_schema(place, values)?;
@@ -568,7 +580,7 @@ impl SystemTables {
         greatest = greatest.max(self.load_enums(&mut txn, &mut state)?);
         let loaded = self.load_rows(&mut txn, &state)?;
         for (oid, entry) in &loaded.tables {
-            let table = loaded.table(db, *oid, entry)?;
+            let table = loaded.table(db, (*oid, state.table_id(*oid)), entry)?;
             let parts = table.indexes.iter().map(|index| index.oid);
             let constraints = table.constraints.iter().map(|constraint| constraint.oid);
             let checks = table.checks.iter().map(|check| check.oid);
@@ -908,7 +920,12 @@ impl Loaded {
         Ok((columns, dropped))
     }
 
-    fn table(&self, db: &Database, oid: Oid, entry: &ClassEntry) -> SqlResult<TableInfo> {
+    fn table(
+        &self,
+        db: &Database,
+        (oid, id): (Oid, u64),
+        entry: &ClassEntry,
+    ) -> SqlResult<TableInfo> {
         let (columns, dropped) = self.columns_of(oid)?;
         let schema = self.schema_names.get(&entry.schema).cloned();
         let schema = schema.ok_or_else(|| damaged("pg_class"))?;
@@ -953,6 +970,7 @@ impl Loaded {
             stats.columns[at] = Some(Arc::new(column));
         }
         let parts = TableParts {
+            id,
             oid,
             name: Arc::clone(&entry.name),
             schema,

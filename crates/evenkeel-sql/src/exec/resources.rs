@@ -51,7 +51,7 @@ impl Resources {
     pub fn new(memory: Arc<SessionMemory>, db: &Database, catalog: Arc<Catalog>) -> Resources {
         let store = db.store();
         Resources {
-            advisory: AdvisoryLocks::new(db, &memory),
+            advisory: AdvisoryLocks::new(db, catalog.database_oid(), &memory),
             waits: Mutex::default(),
             sequences: SequenceUse::new(catalog),
             named: Arc::default(),

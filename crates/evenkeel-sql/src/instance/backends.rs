@@ -10,6 +10,8 @@ use evenkeel_engine::{CancelFlag, OwnXids};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
+use crate::protocol::Oid;
+
 /// Where a client is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Client {
@@ -124,6 +126,8 @@ pub struct Identity {
     pub user: String,
     /// The database.
     pub database: String,
+    /// Its oid.
+    pub database_oid: Oid,
     /// Where the client is.
     pub client: Client,
     /// The key that cancels its statements; none that fits if there is none.
@@ -141,6 +145,8 @@ pub struct Backend {
     pub user: String,
     /// The database.
     pub database: String,
+    /// Its oid.
+    pub database_oid: Oid,
     /// Where its client is.
     pub client: Client,
     /// When it was opened.
@@ -163,6 +169,7 @@ impl Backend {
             pid,
             user: identity.user,
             database: identity.database,
+            database_oid: identity.database_oid,
             client: identity.client,
             started,
             cancel_key: identity.cancel_key,
@@ -398,6 +405,7 @@ mod tests {
         let identity = Identity {
             user: "u".to_owned(),
             database: "d".to_owned(),
+            database_oid: 5,
             client: Client::Embedded,
             cancel_key: key.map(Bytes::from_static),
             advisory: 0,

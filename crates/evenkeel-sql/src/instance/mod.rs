@@ -14,6 +14,7 @@ use evenkeel_engine::stats::TableStatistics;
 use evenkeel_storage::stats::IoStatsRow;
 use parking_lot::Mutex;
 
+use crate::databases::Databases;
 use temporary::TemporaryNumbers;
 
 pub use backends::{
@@ -25,6 +26,7 @@ pub use temporary::TemporaryNumber;
 /// A running server, or an embedded database's SQL layer.
 pub struct Instance {
     db: Database,
+    databases: Arc<Databases>,
     started: i64,
     backends: Arc<Backends>,
     resets: Mutex<Resets>,
@@ -37,9 +39,10 @@ pub struct Instance {
 
 impl Instance {
     /// Over an open database; `started` in microseconds since 1970 UTC.
-    pub fn new(db: Database, started: i64) -> Instance {
+    pub fn new(db: Database, databases: Arc<Databases>, started: i64) -> Instance {
         Instance {
             db,
+            databases,
             started,
             backends: Arc::default(),
             resets: Mutex::default(),
@@ -52,6 +55,11 @@ impl Instance {
     /// The engine below.
     pub fn database(&self) -> &Database {
         &self.db
+    }
+
+    /// Its databases.
+    pub fn databases(&self) -> &Arc<Databases> {
+        &self.databases
     }
 
     /// `pg_postmaster_start_time()`: microseconds since 1970 UTC.

@@ -79,7 +79,7 @@ pub fn analyze_in(
 ) -> SqlResult<AnalyzeReport> {
     let started = Instant::now();
     let db = table.table.db().clone();
-    let id = u64::from(table.oid);
+    let id = table.lock_id();
     let task = db.begin_analyze(id, wanted.request.pid);
     let options = SampleOptions {
         rows: wanted.target.max(1) * ROWS_PER_TARGET,

@@ -8,14 +8,17 @@ use std::time::{Duration, Instant};
 
 use evenkeel_engine::stats::TableStatistics;
 use evenkeel_engine::vacuum::{CostBalance, CostLimits, IndexCleanup, VacuumOptions};
-use evenkeel_engine::{BackendType, CancelFlag, Isolation, TableLockMode, WaitPolicy, block_on};
+use evenkeel_engine::{
+    BackendType, CancelFlag, Database, Isolation, TableLockMode, WaitPolicy, block_on,
+};
 use evenkeel_settings::{Configuration, Loaded};
 use parking_lot::{Condvar, Mutex, RwLock};
 
 use super::Request;
 use super::analyze::{AnalyzeRequest, analyze};
 use super::vacuum::{VacuumRequest, truncate_status, vacuum};
-use crate::catalog::{Catalog, Oid, RelationStats, StorageParameters};
+use crate::catalog::{Catalog, RelationStats, StorageParameters, TableInfo, oid_of};
+use crate::databases::Databases;
 use crate::error::{SqlError, SqlResult, SqlState};
 
 /// How often one looks whether a worker is in somebody's way.
@@ -170,8 +173,8 @@ impl AutovacuumConfig {
 #[derive(Default)]
 struct State {
     stopping: bool,
-    /// Tables that workers have in hand.
-    active: HashMap<Oid, Task>,
+    /// Tables that workers have in hand, by their numbers for locks and counters.
+    active: HashMap<u64, Task>,
     workers: Vec<JoinHandle<()>>,
 }
 
@@ -184,9 +187,9 @@ struct Task {
 
 impl State {
     /// Ends what somebody waits for.
-    fn give_way(&self, catalog: &Catalog) {
-        for (oid, task) in &self.active {
-            if task.gives_way && catalog.database().table_waited_for(u64::from(*oid)) {
+    fn give_way(&self, db: &Database) {
+        for (id, task) in &self.active {
+            if task.gives_way && db.table_waited_for(*id) {
                 task.cancel.cancel();
             }
         }
@@ -194,7 +197,7 @@ impl State {
 }
 
 struct Shared {
-    catalog: Weak<Catalog>,
+    databases: Weak<Databases>,
     config: RwLock<Arc<AutovacuumConfig>>,
     state: Mutex<State>,
     /// Told when it is to stop, and when a worker takes a table in hand.
@@ -220,9 +223,9 @@ impl Autovacuum {
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn start(catalog: &Arc<Catalog>, config: &AutovacuumConfig) -> SqlResult<Autovacuum> {
+    pub fn start(databases: &Arc<Databases>, config: &AutovacuumConfig) -> SqlResult<Autovacuum> {
         let shared = Arc::new(Shared {
-            catalog: Arc::downgrade(catalog),
+            databases: Arc::downgrade(databases),
             config: RwLock::new(Arc::new(config.clone())),
             state: Mutex::default(),
             wake: Condvar::new(),
@@ -284,14 +287,14 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> SqlResult<JoinHand
 /// The launcher's life.
 fn launch(shared: &Arc<Shared>) {
     while nap(shared) {
-        let Some(catalog) = shared.catalog.upgrade() else {
+        let Some(databases) = shared.databases.upgrade() else {
             return;
         };
         let config = shared.config();
         if !config.enabled {
             continue;
         }
-        let queue = what_is_due(&catalog, &config);
+        let queue = what_is_due(&databases, &config);
         if queue.is_empty() {
             continue;
         }
@@ -322,8 +325,8 @@ fn nap(shared: &Shared) -> bool {
             shared.wake.wait_for(&mut state, left);
         } else {
             shared.wake.wait_for(&mut state, left.min(LOOK_EVERY));
-            if let Some(catalog) = shared.catalog.upgrade() {
-                state.give_way(&catalog);
+            if let Some(databases) = shared.databases.upgrade() {
+                state.give_way(databases.database());
             }
         }
     }
@@ -331,34 +334,55 @@ fn nap(shared: &Shared) -> bool {
     !state.stopping
 }
 
-type Queue = Mutex<VecDeque<Oid>>;
+type Queue = Mutex<VecDeque<(Arc<Catalog>, u64)>>;
 
-/// The tables that something is due for: those with old ids first.
-fn what_is_due(catalog: &Catalog, config: &AutovacuumConfig) -> VecDeque<Oid> {
-    let state = catalog.current();
+/// The tables of all databases that something is due for: those with old ids first.
+fn what_is_due(databases: &Databases, config: &AutovacuumConfig) -> VecDeque<(Arc<Catalog>, u64)> {
     let mut found = VecDeque::new();
-    // A session's temporary tables are vacuumed by that session alone.
-    for table in state.tables().filter(|table| !table.is_temporary()) {
-        let due = due_for(catalog, config, table.oid);
-        if due.freeze {
-            found.push_front(table.oid);
-        } else if due != Due::default() {
-            found.push_back(table.oid);
+    match databases.catalogs() {
+        Ok(catalogs) => {
+            for catalog in catalogs {
+                due_in(&catalog, config, &mut found);
+            }
         }
-    }
-    for (_, table) in catalog.system_tables() {
-        let oid = Oid::try_from(table.def().id).unwrap_or_default();
-        if due_for(catalog, config, oid).vacuum {
-            found.push_back(oid);
-        }
+        Err(error) => tracing::warn!("autovacuum: {}", error.message),
     }
     found
 }
 
-fn due_for(catalog: &Catalog, config: &AutovacuumConfig, oid: Oid) -> Due {
+fn due_in(
+    catalog: &Arc<Catalog>,
+    config: &AutovacuumConfig,
+    found: &mut VecDeque<(Arc<Catalog>, u64)>,
+) {
+    let state = catalog.current();
+    // A session's temporary tables are vacuumed by that session alone.
+    for table in state.tables().filter(|table| !table.is_temporary()) {
+        let id = table.lock_id();
+        let due = due_for(catalog, config, id);
+        if due.freeze {
+            found.push_front((Arc::clone(catalog), id));
+        } else if due != Due::default() {
+            found.push_back((Arc::clone(catalog), id));
+        }
+    }
+    for (_, table) in catalog.system_tables() {
+        let id = table.def().id;
+        if due_for(catalog, config, id).vacuum {
+            found.push_back((Arc::clone(catalog), id));
+        }
+    }
+}
+
+/// The table under this number, unless it is one of the catalog's own.
+fn users_table(catalog: &Catalog, id: u64) -> Option<Arc<TableInfo>> {
+    catalog.current().table(oid_of(id)).cloned()
+}
+
+fn due_for(catalog: &Catalog, config: &AutovacuumConfig, id: u64) -> Due {
     let db = catalog.database();
-    let counted = db.table_statistics(u64::from(oid));
-    match catalog.current().table(oid) {
+    let counted = db.table_statistics(id);
+    match users_table(catalog, id) {
         Some(table) => {
             let age = db.next_xid().get().saturating_sub(table.stats.relfrozenxid);
             config.due(&counted, &table.stats, age, &table.parameters)
@@ -377,41 +401,41 @@ fn due_for(catalog: &Catalog, config: &AutovacuumConfig, oid: Oid) -> Due {
 /// A worker's life: it does what is in the queue.
 fn work(shared: &Shared, queue: &Queue) {
     let _who = BackendType::AutovacuumWorker.enter();
-    let Some(catalog) = shared.catalog.upgrade() else {
+    let Some(databases) = shared.databases.upgrade() else {
         return;
     };
     let pid = shared.next_pid.fetch_add(1, Ordering::Relaxed);
     loop {
         let next = queue.lock().pop_front();
-        let Some(oid) = next else { break };
+        let Some((catalog, id)) = next else { break };
         let cancel = CancelFlag::new();
-        let gives_way = !due_for(&catalog, &shared.config(), oid).freeze;
+        let gives_way = !due_for(&catalog, &shared.config(), id).freeze;
         {
             let mut state = shared.state.lock();
             if state.stopping {
                 return;
             }
-            if state.active.contains_key(&oid) {
+            if state.active.contains_key(&id) {
                 continue;
             }
             let cancel = cancel.clone();
-            state.active.insert(oid, Task { cancel, gives_way });
+            state.active.insert(id, Task { cancel, gives_way });
         }
         shared.wake.notify_all();
-        let done = maintain(shared, &catalog, oid, pid, &cancel);
-        shared.state.lock().active.remove(&oid);
+        let done = maintain(shared, (&databases, &catalog), id, pid, &cancel);
+        shared.state.lock().active.remove(&id);
         if let Err(error) = done {
-            tell_failure(&catalog, oid, &error);
+            tell_failure(&catalog, id, &error);
         }
     }
-    if let Err(error) = truncate_status(&catalog, &CancelFlag::new()) {
+    if let Err(error) = truncate_status(&databases, &CancelFlag::new()) {
         tracing::warn!("transaction status was not truncated: {}", error.message);
     }
 }
 
-fn tell_failure(catalog: &Catalog, oid: Oid, error: &SqlError) {
-    let state = catalog.current();
-    let name = state.table(oid).map_or("a catalog", |table| &table.name);
+fn tell_failure(catalog: &Catalog, id: u64, error: &SqlError) {
+    let table = users_table(catalog, id);
+    let name = table.as_ref().map_or("a catalog", |table| &table.name);
     if error.sqlstate == SqlState::QUERY_CANCELED {
         tracing::info!("canceling autovacuum task: table \"{name}\"");
     } else {
@@ -422,13 +446,13 @@ fn tell_failure(catalog: &Catalog, oid: Oid, error: &SqlError) {
 /// Does what is still due for a table.
 fn maintain(
     shared: &Shared,
-    catalog: &Catalog,
-    oid: Oid,
+    (databases, catalog): (&Databases, &Catalog),
+    id: u64,
     pid: i32,
     cancel: &CancelFlag,
 ) -> SqlResult<()> {
     let config = &*shared.config();
-    let due = due_for(catalog, config, oid);
+    let due = due_for(catalog, config, id);
     let request = Request {
         automatic: true,
         // A table that somebody has locked is left for the next round, unless ids get old.
@@ -437,9 +461,9 @@ fn maintain(
         cancel: cancel.clone(),
         lock_timeout: None,
     };
-    let Some(table) = catalog.current().table(oid).cloned() else {
+    let Some(table) = users_table(catalog, id) else {
         return if due.vacuum {
-            vacuum_catalog(shared, catalog, oid, &request)
+            vacuum_catalog(shared, (databases, catalog), id, &request)
         } else {
             Ok(())
         };
@@ -467,9 +491,10 @@ fn maintain(
             truncate: table.parameters.flag("vacuum_truncate").unwrap_or(true),
             request: request.clone(),
         };
-        if let Some(report) = vacuum(catalog, oid, &wanted)? {
+        if let Some(report) = vacuum(catalog, table.oid, &wanted)? {
             let what = "automatic vacuum of table";
-            let text = super::report::vacuumed("postgres", what, &report);
+            let database = databases.name_of(catalog.database_oid());
+            let text = super::report::vacuumed(&database, what, &report);
             tracing::debug!("{text}");
         }
     }
@@ -482,7 +507,7 @@ fn maintain(
             memory: None,
             request,
         };
-        if let Some(report) = analyze(catalog, oid, &wanted)? {
+        if let Some(report) = analyze(catalog, table.oid, &wanted)? {
             let text = super::report::analyzed(&report);
             tracing::debug!("automatic analyze of table {text}");
         }
@@ -493,19 +518,22 @@ fn maintain(
 /// Vacuums one of the tables that hold the catalog.
 fn vacuum_catalog(
     shared: &Shared,
-    catalog: &Catalog,
-    oid: Oid,
+    (databases, catalog): (&Databases, &Catalog),
+    id: u64,
     request: &Request,
 ) -> SqlResult<()> {
     let mut tables = catalog.system_tables();
-    let Some((_, table)) = tables.find(|(_, table)| table.def().id == u64::from(oid)) else {
+    let Some((_, table)) = tables.find(|(_, table)| table.def().id == id) else {
         return Ok(());
     };
     let started = Instant::now();
     let db = catalog.database();
     let txn = db.begin(Isolation::ReadCommitted)?;
     let mode = TableLockMode::ShareUpdateExclusive;
-    if !block_on(txn.lock_table(u64::from(oid), mode, WaitPolicy::SkipLocked))? {
+    if !block_on(txn.lock_table(id, mode, WaitPolicy::SkipLocked))? {
+        return Ok(());
+    }
+    if !databases.is_there(catalog.database_oid()) {
         return Ok(());
     }
     let options = VacuumOptions {
@@ -515,7 +543,7 @@ fn vacuum_catalog(
         ..VacuumOptions::default()
     };
     let stats = table.vacuum(&options, &mut |_| {})?;
-    db.table_counters(u64::from(oid))
+    db.table_counters(id)
         .vacuumed(&evenkeel_engine::stats::Maintained {
             live: None,
             dead: stats.tuples_recently_dead,

@@ -13,6 +13,7 @@ use evenkeel_engine::{
 
 use super::Request;
 use crate::catalog::{Catalog, DdlLog, Oid, StatisticsChange, TableInfo};
+use crate::databases::Databases;
 use crate::error::SqlResult;
 
 /// A tail of at least so many pages, or of this part of the table, is worth cutting off.
@@ -88,13 +89,14 @@ pub fn vacuum(
     let known = block_on(catalog.set_statistics(&mut txn, &ddl, &table, change))?;
     block_on(txn.commit(Durability::Sync))?;
     let took = started.elapsed();
-    db.table_counters(u64::from(oid)).vacuumed(&Maintained {
-        live: Some(rows as u64),
-        dead: stats.tuples_recently_dead + stats.dead_items_left,
-        automatic: wanted.request.automatic,
-        at: super::now_micros(),
-        took,
-    });
+    db.table_counters(catalog.table_id(oid))
+        .vacuumed(&Maintained {
+            live: Some(rows as u64),
+            dead: stats.tuples_recently_dead + stats.dead_items_left,
+            automatic: wanted.request.automatic,
+            at: super::now_micros(),
+            took,
+        });
     let after = known.stats.relfrozenxid;
     let ids_passed = db.next_xid().get() - stats.removal_cutoff.get().min(db.next_xid().get());
     Ok(Some(VacuumReport {
@@ -121,7 +123,7 @@ pub(super) fn locked(
         WaitPolicy::Block
     };
     let mode = TableLockMode::ShareUpdateExclusive;
-    if !block_on(txn.lock_table(u64::from(oid), mode, policy))? {
+    if !block_on(txn.lock_table(catalog.table_id(oid), mode, policy))? {
         return Ok(None);
     }
     Ok(catalog.current().table(oid).cloned())
@@ -166,18 +168,20 @@ fn cut_tail(txn: &mut Transaction, table: &Table, request: &Request) -> SqlResul
     Ok(table.truncate_tail(Some(&request.cancel))?)
 }
 
-/// Forgets the statuses of transactions that no table needs, if that frees a file; all tables of
-/// the catalog are frozen for it.
+/// Forgets the statuses of transactions that no table of any database needs, if that frees a file;
+/// all tables of the catalogs are frozen for it.
 ///
 /// # Errors
 /// The engine's.
-pub fn truncate_status(catalog: &Catalog, cancel: &CancelFlag) -> SqlResult<()> {
-    let db = catalog.database();
-    // Before the catalog is looked at: a table made later has nothing older.
+pub fn truncate_status(databases: &Databases, cancel: &CancelFlag) -> SqlResult<()> {
+    let db = databases.database();
+    // Before the catalogs are looked at: a table made later, or a database, has nothing older.
     let mut oldest = db.horizon().floor();
-    let state = catalog.current();
-    for table in state.tables() {
-        oldest = oldest.min(Xid::new(table.stats.relfrozenxid));
+    let catalogs = databases.catalogs()?;
+    for catalog in &catalogs {
+        for table in catalog.current().tables() {
+            oldest = oldest.min(Xid::new(table.stats.relfrozenxid));
+        }
     }
     if !db.status_reclaimable(oldest) {
         return Ok(());
@@ -187,10 +191,18 @@ pub fn truncate_status(catalog: &Catalog, cancel: &CancelFlag) -> SqlResult<()> 
         cancel: Some(cancel.clone()),
         ..VacuumOptions::default()
     };
-    for (_, table) in catalog.system_tables() {
+    let own = catalogs.iter().flat_map(|catalog| {
+        let tables = catalog.system_tables();
+        tables.map(move |(_, table)| (table, Some(catalog)))
+    });
+    for (table, of) in own.chain([(databases.table(), None)]) {
         let txn = db.begin(Isolation::ReadCommitted)?;
         let (id, mode) = (table.def().id, TableLockMode::ShareUpdateExclusive);
         block_on(txn.lock_table(id, mode, WaitPolicy::Block))?;
+        if of.is_some_and(|catalog| !databases.is_there(catalog.database_oid())) {
+            // Dropped while the lock was waited for, with its files.
+            continue;
+        }
         let stats = table.vacuum(&options, &mut |_| {})?;
         match stats.oldest_xid {
             Some(left) => oldest = oldest.min(left),

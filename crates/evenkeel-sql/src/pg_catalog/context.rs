@@ -174,7 +174,7 @@ fn converted_index(index: &IndexInfo) -> Index {
 }
 
 /// The lengths of the files, as they are when asked.
-struct CatalogSizes(Arc<CatalogState>);
+pub(super) struct CatalogSizes(pub Arc<CatalogState>);
 
 impl Sizes for CatalogSizes {
     fn blocks(&self, oid: u32) -> Option<u32> {

@@ -31,7 +31,7 @@ pub use context::of_session as snapshot_of;
 pub use keys::{CatalogKey, of as keys_of};
 pub use relations::{RelationDef, all as relations, by_oid as relation_by_oid, find as relation};
 pub use shared_rows::has_description;
-pub use view::{CatalogView, DATABASE};
+pub use view::CatalogView;
 
 /// All rows of a catalog relation as of now.
 ///

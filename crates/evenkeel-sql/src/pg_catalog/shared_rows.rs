@@ -7,8 +7,7 @@ use std::sync::atomic::Ordering;
 use super::builtin;
 use super::rows::{Rows, flag, maybe_text, number, oid, text, xid};
 use super::view::{
-    BTREE_AM, CatalogView, DATABASE, DATABASE_OWNER, DATABASE_OWNER_NAME, HEAP_AM, OWNER,
-    PG_CATALOG, PUBLIC,
+    BTREE_AM, CatalogView, DATABASE_OWNER, DATABASE_OWNER_NAME, HEAP_AM, OWNER, PG_CATALOG, PUBLIC,
 };
 use crate::catalog::CatalogState;
 use crate::catalog::comment_info::{
@@ -163,19 +162,26 @@ pub fn namespaces(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
 
 /// `pg_database`
 pub fn databases(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
-    rows.push([
-        ("oid", oid(DATABASE)),
-        ("datname", text(&snapshot.database)),
-        ("datdba", oid(OWNER)),
-        ("encoding", number(UTF8)),
-        ("datlocprovider", text("c")),
-        ("datallowconn", flag(true)),
-        ("datconnlimit", number(-1)),
-        ("datminmxid", xid(1)),
-        ("dattablespace", oid(DEFAULT_TABLESPACE)),
-        ("datcollate", text("C")),
-        ("datctype", text("C")),
-    ])
+    let Some(instance) = &snapshot.instance else {
+        return Ok(());
+    };
+    for info in instance.databases().list() {
+        rows.push([
+            ("oid", oid(info.oid)),
+            ("datname", text(&*info.name)),
+            ("datdba", oid(OWNER)),
+            ("encoding", number(UTF8)),
+            ("datlocprovider", text("c")),
+            ("datistemplate", flag(info.is_template)),
+            ("datallowconn", flag(info.allows_connections)),
+            ("datconnlimit", number(info.connection_limit)),
+            ("datminmxid", xid(1)),
+            ("dattablespace", oid(DEFAULT_TABLESPACE)),
+            ("datcollate", text("C")),
+            ("datctype", text("C")),
+        ])?;
+    }
+    Ok(())
 }
 
 /// `pg_roles`: everything belongs to one role, whose name is the user's; that one is the owner of
@@ -331,12 +337,12 @@ pub fn descriptions(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
 
 /// `pg_shdescription`: the comment on the database.
 pub fn shared_descriptions(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
-    let subject = Subject::of(DATABASES, DATABASE);
+    let subject = Subject::of(DATABASES, snapshot.database_oid());
     let Some(words) = description(snapshot, subject) else {
         return Ok(());
     };
     rows.push([
-        ("objoid", oid(DATABASE)),
+        ("objoid", oid(subject.object)),
         ("classoid", oid(DATABASES)),
         ("description", text(&*words)),
     ])

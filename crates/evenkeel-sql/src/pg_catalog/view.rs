@@ -9,8 +9,8 @@ use parking_lot::Mutex;
 
 use super::relations;
 use crate::catalog::{
-    CatalogState, DroppedColumn, ForeignKeyInfo, Generated, Identity, IndexExpr, NotNull,
-    OperatorClass, RelationStats, SequenceInfo, ViewInfo,
+    CatalogState, DATABASE_OID, DroppedColumn, ForeignKeyInfo, Generated, Identity, IndexExpr,
+    NotNull, OperatorClass, RelationStats, SequenceInfo, ViewInfo, table_id,
 };
 use crate::error::SqlResult;
 use crate::functions::SettingsAccess;
@@ -32,8 +32,6 @@ pub const OWNER: u32 = 10;
 pub const DATABASE_OWNER: u32 = 6171;
 /// Its name.
 pub const DATABASE_OWNER_NAME: &str = "pg_database_owner";
-/// Oid of the one database.
-pub const DATABASE: u32 = 5;
 /// Oid of the access method `heap`.
 pub const HEAP_AM: u32 = 2;
 /// Oid of the access method `btree`.
@@ -308,6 +306,17 @@ impl Relation<'_> {
 }
 
 impl CatalogView {
+    /// The number under which locks and counters have a relation of the database.
+    pub fn table_id(&self, oid: u32) -> u64 {
+        table_id(self.database_oid(), oid)
+    }
+
+    /// The oid of the database.
+    pub fn database_oid(&self) -> u32 {
+        let state = self.catalog.as_ref();
+        state.map_or(DATABASE_OID, |state| state.database_oid)
+    }
+
     /// A relation by oid.
     pub fn relation(&self, oid: u32) -> Option<Relation<'_>> {
         for table in self.tables.iter() {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use evenkeel_planner::ast::{
-    Command, CreateTableAs, Define, DropKind, Persistence, QualifiedName, Query, TransactionCommand,
+    Command, CreateTableAs, DatabaseCommand, Define, DropKind, Persistence, QualifiedName, Query,
+    TransactionCommand,
 };
 use evenkeel_planner::plan::Plan;
 
@@ -158,6 +159,11 @@ pub fn define_tag(define: &Define) -> &'static str {
         Define::AlterSequence { .. } => "ALTER SEQUENCE",
         Define::CreateSchema { .. } => "CREATE SCHEMA",
         Define::AlterSchema { .. } => "ALTER SCHEMA",
+        Define::Database(command) => match command {
+            DatabaseCommand::Create { .. } => "CREATE DATABASE",
+            DatabaseCommand::Drop { .. } => "DROP DATABASE",
+            DatabaseCommand::Alter { .. } => "ALTER DATABASE",
+        },
         Define::Comment(_) => "COMMENT",
         Define::CreateEnum { .. } => "CREATE TYPE",
         Define::AlterType(_) => "ALTER TYPE",

@@ -18,7 +18,7 @@ use crate::protocol::{Column, Oid};
 pub struct SessionParams {
     /// The role.
     pub user: String,
-    /// The database; a server has one, under any name.
+    /// The database; without a name, `postgres`.
     pub database: String,
     /// Settings from the startup message (`application_name`, `client_encoding`, `options`).
     pub settings: Vec<(String, String)>,

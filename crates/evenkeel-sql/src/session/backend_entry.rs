@@ -7,6 +7,7 @@ use evenkeel_engine::{CancelFlag, Transaction};
 use super::SqlEngine;
 use super::api::SessionParams;
 use super::transaction::now_micros;
+use crate::databases::DatabaseInfo;
 use crate::instance::{Backend, Identity, Instance, Occupation};
 use crate::protocol::TransactionStatus;
 use crate::settings::Settings;
@@ -19,7 +20,7 @@ pub(super) struct BackendEntry {
 
 impl BackendEntry {
     pub fn new(
-        engine: &SqlEngine,
+        (engine, database): (&SqlEngine, &DatabaseInfo),
         params: &SessionParams,
         settings: &Settings,
         cancel: &CancelFlag,
@@ -28,7 +29,8 @@ impl BackendEntry {
         let instance = Arc::clone(engine.instance());
         let identity = Identity {
             user: params.user.clone(),
-            database: params.database.clone(),
+            database: database.name.to_string(),
+            database_oid: database.oid,
             client: params.client,
             cancel_key: params.cancel_key.clone(),
             advisory,

@@ -46,12 +46,17 @@ impl Session {
                 Subject::of(NAMESPACES, oid)
             }
             Commented::Database(name) => {
-                if name.text != self.backend().database {
+                let own = self.seat.info();
+                if name.text != *own.name {
+                    if self.engine.databases().named(&name.text).is_some() {
+                        let what = "COMMENT ON another DATABASE than the current one";
+                        return Err(SqlError::unsupported(what));
+                    }
                     let message = format!("database \"{}\" does not exist", name.text);
                     self.notice("WARNING", SqlState::INVALID_CATALOG_NAME, message);
                     return Ok(());
                 }
-                Subject::of(DATABASES, pg_catalog::DATABASE)
+                Subject::of(DATABASES, own.oid)
             }
             Commented::Type(name) => {
                 let info = self.named_enum(name)?;
@@ -90,7 +95,7 @@ impl Session {
             };
             self.tx
                 .txn()?
-                .lock_table(u64::from(locked), mode, WaitPolicy::Block)
+                .lock_table(self.catalog.table_id(locked), mode, WaitPolicy::Block)
                 .await
                 .map_err(|error| lock_error(error, "relation", name.last()))?;
             let again = self.renamed_relation(name)?;

@@ -270,7 +270,7 @@ impl Session {
             let table = self.find_table(name)?;
             self.tx
                 .txn()?
-                .lock_table(u64::from(table.oid), mode, policy)
+                .lock_table(self.catalog.table_id(table.oid), mode, policy)
                 .await
                 .map_err(|error| lock_error(error, "relation", &table.name))?;
             let again = self.find_table(name)?;

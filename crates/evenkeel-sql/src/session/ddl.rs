@@ -85,6 +85,7 @@ impl Session {
                 self.create_schema(name.as_ref(), owner.as_ref(), *if_not_exists)
                     .await
             }
+            Define::Database(command) => self.database_command(command).await,
             Define::AlterSchema { name, change } => self.alter_schema(name, change).await,
             Define::CreateExtension {
                 unbuilt: Some(clause),
@@ -100,7 +101,7 @@ impl Session {
 
     /// The parts that catalog operations need, each at once.
     pub(super) fn ddl_parts(&mut self) -> SqlResult<(Arc<Catalog>, &mut Transaction, &DdlLog)> {
-        let catalog = Arc::clone(self.engine.catalog());
+        let catalog = Arc::clone(&self.catalog);
         self.tx.ddl_used = true;
         let txn = self
             .tx
@@ -115,7 +116,7 @@ impl Session {
         &mut self,
         work: impl FnOnce(&Catalog, &mut Transaction, &DdlLog) -> SqlResult<T> + Send + 'static,
     ) -> SqlResult<T> {
-        let catalog = Arc::clone(self.engine.catalog());
+        let catalog = Arc::clone(&self.catalog);
         self.tx.ddl_used = true;
         let ddl = self.tx.ddl.clone();
         let txn = self.tx.txn.take();

@@ -1,4 +1,4 @@
-//! The SQL layer over one database: what all sessions share.
+//! The SQL layer over one instance: what all sessions share.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use super::Session;
 use super::api::{SessionParams, SqlConfig};
 use super::transaction::now_micros;
-use crate::catalog::Catalog;
+use crate::catalog::Oid;
+use crate::databases::Databases;
 use crate::deep::Planners;
 use crate::error::{SqlResult, SqlState};
 use crate::instance::Instance;
@@ -23,6 +24,7 @@ use crate::settings::Effective;
 /// Inputs of binding a text besides the catalog.
 #[derive(PartialEq, Eq, Hash)]
 struct Environment {
+    database: Oid,
     user: String,
     search_path: SearchPath,
     /// The settings that text forms depend on: constants are read when a statement is bound.
@@ -80,11 +82,10 @@ impl Environment {
     }
 }
 
-/// The SQL layer over one database.
+/// The SQL layer over one instance and its databases.
 pub struct SqlEngine {
     instance: Arc<Instance>,
     config: SqlConfig,
-    catalog: Arc<Catalog>,
     cache: PlanCache,
     planners: Planners,
     environments: Mutex<Environments>,
@@ -98,7 +99,7 @@ impl SqlEngine {
     /// # Errors
     /// When the catalog cannot be read, made or understood.
     pub fn open(db: Database, config: SqlConfig) -> SqlResult<Arc<SqlEngine>> {
-        let catalog = Catalog::open(&db)?;
+        let databases = Databases::open(&db)?;
         let store = db.store();
         TempSpace::remove_left_over(&**store.disk(), store.dir())?;
         let memory = ServerMemory::new(config.server_memory);
@@ -106,11 +107,10 @@ impl SqlEngine {
         let cache = PlanCache::new(config.plan_cache_size, cache_bytes);
         let planners = Planners::new()?;
         let environments = Mutex::default();
-        let instance = Arc::new(Instance::new(db, now_micros()));
+        let instance = Arc::new(Instance::new(db, databases, now_micros()));
         let engine = Arc::new(SqlEngine {
             instance,
             config,
-            catalog,
             cache,
             planners,
             environments,
@@ -131,9 +131,9 @@ impl SqlEngine {
         &self.instance
     }
 
-    /// The catalog.
-    pub fn catalog(&self) -> &Arc<Catalog> {
-        &self.catalog
+    /// Its databases.
+    pub fn databases(&self) -> &Arc<Databases> {
+        self.instance.databases()
     }
 
     /// Starts vacuuming and analyzing tables by itself, if that is on, until it is stopped or
@@ -144,7 +144,7 @@ impl SqlEngine {
     pub fn start_autovacuum(self: &Arc<Self>) -> SqlResult<()> {
         let settings = &self.config.settings;
         let config = AutovacuumConfig::of(&settings.loaded());
-        *self.autovacuum.lock() = Some(Autovacuum::start(&self.catalog, &config)?);
+        *self.autovacuum.lock() = Some(Autovacuum::start(self.databases(), &config)?);
         let engine = Arc::downgrade(self);
         settings.on_load(move |loaded| {
             if let Some(engine) = engine.upgrade()
@@ -169,13 +169,15 @@ impl SqlEngine {
     /// The engine's.
     pub fn close(&self) -> SqlResult<()> {
         self.database().store().prepare_shutdown();
-        match self.catalog.keep_counts() {
-            Err(error) if error.sqlstate == SqlState::DISK_FULL => {
-                tracing::warn!("the counts of rows are not kept: {error}");
-                Ok(())
+        for catalog in self.databases().catalogs()? {
+            match catalog.keep_counts() {
+                Err(error) if error.sqlstate == SqlState::DISK_FULL => {
+                    tracing::warn!("the counts of rows are not kept: {error}");
+                }
+                kept => kept?,
             }
-            kept => kept,
         }
+        Ok(())
     }
 
     pub(crate) fn config(&self) -> &SqlConfig {
@@ -198,14 +200,21 @@ impl SqlEngine {
     /// A session for one client.
     ///
     /// # Errors
-    /// When a startup setting is not valid.
+    /// 3D000, 55000 and 55006 when there is no getting into the database; when a startup setting is
+    /// not valid.
     pub fn session(self: &Arc<Self>, params: SessionParams) -> SqlResult<Session> {
-        Session::new(Arc::clone(self), params)
+        let name = match params.database.as_str() {
+            "" => FIRST_DATABASE,
+            name => name,
+        };
+        let seat = self.databases().enter(name)?;
+        Session::new(Arc::clone(self), seat, params)
     }
 
     /// The number that stands for these settings in cache keys.
-    pub(crate) fn environment(&self, user: &str, effective: &Effective) -> u64 {
+    pub(crate) fn environment(&self, database: Oid, user: &str, effective: &Effective) -> u64 {
         let key = Environment {
+            database,
             user: user.to_owned(),
             search_path: effective.search_path.clone(),
             types: format!("{:?}", effective.type_context(0)),
@@ -214,6 +223,9 @@ impl SqlEngine {
         self.environments.lock().number(key)
     }
 }
+
+/// The database of those who name none.
+const FIRST_DATABASE: &str = "postgres";
 
 /// Memory of the plan cache at most, and at most a sixteenth of the server's.
 const PLAN_CACHE_BYTES: usize = 64 << 20;
@@ -224,6 +236,7 @@ mod tests {
 
     fn environment(user: &str) -> Environment {
         Environment {
+            database: 5,
             user: user.to_owned(),
             search_path: SearchPath::new(vec!["public".to_owned()], None),
             types: "UTC".to_owned(),

@@ -121,7 +121,7 @@ impl Session {
     }
 
     async fn lock_type(&mut self, oid: Oid) -> SqlResult<()> {
-        let (lock, mode) = (u64::from(oid), TableLockMode::AccessExclusive);
+        let (lock, mode) = (self.catalog.table_id(oid), TableLockMode::AccessExclusive);
         let txn = self.tx.txn()?;
         txn.lock_table(lock, mode, WaitPolicy::Block).await?;
         Ok(())

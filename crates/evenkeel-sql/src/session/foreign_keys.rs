@@ -96,8 +96,12 @@ impl Session {
                 key.parent
             };
             let txn = self.tx.txn()?;
-            txn.lock_table(u64::from(other), TableLockMode::RowShare, WaitPolicy::Block)
-                .await?;
+            txn.lock_table(
+                self.catalog.table_id(other),
+                TableLockMode::RowShare,
+                WaitPolicy::Block,
+            )
+            .await?;
             if self.view().version != view.version {
                 continue;
             }
@@ -262,7 +266,7 @@ impl Session {
             let txn = self.tx.txn()?;
             for table in &compiled.tables {
                 let mode = lock_mode(&compiled.kind, table.oid);
-                txn.lock_table(u64::from(table.oid), mode, WaitPolicy::Block)
+                txn.lock_table(self.catalog.table_id(table.oid), mode, WaitPolicy::Block)
                     .await?;
             }
             if self.version_of(&self.view()) == compiled.version {

@@ -41,7 +41,7 @@ impl Session {
         self.commit().await?;
         for (table, columns) in targets {
             if flags.verbose {
-                let database = &self.params.database;
+                let database = &self.seat.info().name;
                 let message = format!("vacuuming \"{database}.{}.{}\"", table.schema, table.name);
                 self.notice("INFO", SqlState::SUCCESS, message);
             }
@@ -50,7 +50,8 @@ impl Session {
                 .truncate
                 .or_else(|| table.parameters.flag("vacuum_truncate"))
                 .unwrap_or_else(|| self.settings.flag("vacuum_truncate"));
-            let done = self.off_thread(move |engine| vacuum(engine.catalog(), oid, &wanted));
+            let catalog = Arc::clone(&self.catalog);
+            let done = self.off_thread(move |_| vacuum(&catalog, oid, &wanted));
             let Some(done) = done.await? else {
                 self.skipped(&table, "vacuum");
                 continue;
@@ -61,7 +62,7 @@ impl Session {
             }
         }
         let cancel = self.cancel.clone();
-        self.off_thread(move |engine| truncate_status(engine.catalog(), &cancel))
+        self.off_thread(move |engine| truncate_status(engine.databases(), &cancel))
             .await?;
         Ok(StatementResult::Command("VACUUM".into()))
     }
@@ -82,7 +83,7 @@ impl Session {
 
     fn tell_vacuumed(&mut self, flags: &VacuumFlags, done: &VacuumReport) {
         if flags.verbose {
-            let text = report::vacuumed(&self.params.database, "finished vacuuming", done);
+            let text = report::vacuumed(&self.seat.info().name, "finished vacuuming", done);
             self.notice("INFO", SqlState::SUCCESS, text);
         }
     }
@@ -247,7 +248,8 @@ impl Session {
     ) -> SqlResult<()> {
         let wanted = self.analyze_request(flags, columns)?;
         let oid: Oid = table.oid;
-        let done = self.off_thread(move |engine| analyze(engine.catalog(), oid, &wanted));
+        let catalog = Arc::clone(&self.catalog);
+        let done = self.off_thread(move |_| analyze(&catalog, oid, &wanted));
         match done.await? {
             Some(done) => self.tell_analyzed(flags, &done),
             None => self.skipped(table, "analyze"),
@@ -271,7 +273,10 @@ impl Session {
         };
         let mode = TableLockMode::ShareUpdateExclusive;
         let txn = self.tx.txn()?;
-        if !txn.lock_table(u64::from(oid), mode, policy).await? {
+        if !txn
+            .lock_table(self.catalog.table_id(oid), mode, policy)
+            .await?
+        {
             self.skipped(table, "analyze");
             return Ok(());
         }

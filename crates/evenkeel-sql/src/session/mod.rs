@@ -14,6 +14,7 @@ mod comment;
 mod copy;
 mod create_as;
 mod cursors;
+mod databases;
 mod ddl;
 mod deferral;
 mod engine;
@@ -46,7 +47,8 @@ use bytes::Bytes;
 use evenkeel_engine::CancelFlag;
 use evenkeel_engine::memory::{Reservation, SessionMemory};
 
-use crate::catalog::CatalogState;
+use crate::catalog::{Catalog, CatalogState};
+use crate::databases::Seat;
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::resources::Resources;
 use crate::exec::{FailFlag, SessionSeed, StatementCx};
@@ -87,6 +89,10 @@ pub enum StatementResult {
 /// The protocol's own named statements and portals are the server's.
 pub struct Session {
     engine: Arc<SqlEngine>,
+    /// Its place in its database.
+    seat: Seat,
+    /// The database's catalog.
+    catalog: Arc<Catalog>,
     params: SessionParams,
     settings: Settings,
     effective: Effective,
@@ -121,20 +127,21 @@ pub struct Session {
 }
 
 impl Session {
-    fn new(engine: Arc<SqlEngine>, params: SessionParams) -> SqlResult<Session> {
+    fn new(engine: Arc<SqlEngine>, seat: Seat, params: SessionParams) -> SqlResult<Session> {
         let settings = Settings::new(&params.user, &engine.config().settings, &params.settings)?;
         let effective = Effective::of(&settings, &params.user, None)?;
+        let catalog = engine.databases().catalog(seat.info().oid)?;
         let memory = engine.memory().session(engine.config().session_memory);
         let resources = Arc::new(Resources::new(
             memory,
             engine.database(),
-            Arc::clone(engine.catalog()),
+            Arc::clone(&catalog),
         ));
         resources.limit(effective.work_mem, effective.temp_file_limit);
         resources.synchronize_seqscans(effective.synchronize_seqscans);
         let cancel = CancelFlag::default();
         let backend_entry = BackendEntry::new(
-            &engine,
+            (&engine, seat.info()),
             &params,
             &settings,
             &cancel,
@@ -142,12 +149,14 @@ impl Session {
         );
         let backend = backend_entry.backend();
         let seed = seed(&engine, backend, &settings, &effective, &resources, &cancel);
-        let environment = engine.environment(&params.user, &effective);
+        let environment = engine.environment(seat.info().oid, &params.user, &effective);
         let reported_params = settings.reported();
         Ok(Session {
             seen: settings.generation(),
             told_at: settings.generation(),
             engine,
+            seat,
+            catalog,
             params,
             settings,
             effective,
@@ -365,7 +374,7 @@ impl Session {
 
     /// The catalog as this transaction sees it.
     fn view(&self) -> Arc<CatalogState> {
-        self.engine.catalog().view(&self.tx.ddl)
+        self.catalog.view(&self.tx.ddl)
     }
 
     /// The version of the session's part of the catalog, under which plans are kept.
@@ -428,7 +437,9 @@ impl Session {
             &self.resources,
             &self.cancel,
         );
-        self.environment = self.engine.environment(&self.params.user, &self.effective);
+        let database = self.seat.info().oid;
+        let user = &self.params.user;
+        self.environment = self.engine.environment(database, user, &self.effective);
     }
 
     /// Charges what parsing and planning a text takes, until it is planned.

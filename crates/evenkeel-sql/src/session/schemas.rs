@@ -432,9 +432,9 @@ impl Session {
 
     /// Locks a relation that goes; whether it is still there.
     async fn lock_dependent(&mut self, oid: Oid) -> SqlResult<bool> {
-        let (_, txn, _) = self.ddl_parts()?;
+        let (catalog, txn, _) = self.ddl_parts()?;
         let mode = TableLockMode::AccessExclusive;
-        txn.lock_table(u64::from(oid), mode, WaitPolicy::Block)
+        txn.lock_table(catalog.table_id(oid), mode, WaitPolicy::Block)
             .await?;
         Ok(self.view().relation(oid).is_some())
     }

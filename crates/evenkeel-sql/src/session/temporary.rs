@@ -9,7 +9,7 @@ use evenkeel_planner::ast::{OnCommit, Persistence, QualifiedName};
 use super::api::SessionParams;
 use super::schemas::undefined_schema;
 use super::{Session, SqlEngine};
-use crate::catalog::{CatalogState, Oid, Relation, SchemaInfo, TableInfo};
+use crate::catalog::{Catalog, CatalogState, Oid, Relation, SchemaInfo, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::instance::TemporaryNumber;
 use crate::parser::names::split_name;
@@ -178,10 +178,7 @@ impl Session {
         if temporary.on_commit.is_empty() || self.tx.txn.is_none() {
             return Ok(());
         }
-        let (committed, view) = (
-            self.engine.catalog().current(),
-            self.engine.catalog().view(&self.tx.ddl),
-        );
+        let (committed, view) = (self.catalog.current(), self.catalog.view(&self.tx.ddl));
         let is_there = |oid: Oid| committed.table(oid).is_some() || view.table(oid).is_some();
         temporary.on_commit.retain(|(oid, _)| is_there(*oid));
         let with = |wanted: OnCommit| {
@@ -232,11 +229,15 @@ impl Session {
 
     /// Ends the session: its transaction rolls back, and its temporary relations go.
     pub async fn close(mut self) {
-        let (engine, temporary) = (Arc::clone(&self.engine), self.temporary.take());
+        let (engine, catalog) = (Arc::clone(&self.engine), Arc::clone(&self.catalog));
+        let temporary = self.temporary.take();
+        // The database stays until they are gone.
+        let seat = temporary.as_ref().map(|_| self.seat.again());
         drop(self);
         if let Some(temporary) = temporary {
-            engine.end_temporary(&temporary).await;
+            engine.end_temporary(&catalog, &temporary).await;
         }
+        drop(seat);
     }
 
     /// SET SCHEMA of a relation may not cross the border of a temporary schema.
@@ -278,8 +279,8 @@ fn refuse_unequal(view: &CatalogState, emptied: &[Arc<TableInfo>]) -> SqlResult<
 impl SqlEngine {
     /// Drops the temporary relations of a session that has ended. Those that cannot be dropped are
     /// left to the next start, or to the next session of the number.
-    async fn end_temporary(self: &Arc<Self>, temporary: &Temporary) {
-        if let Err(error) = self.empty_temporary(temporary.schema()).await {
+    async fn end_temporary(self: &Arc<Self>, catalog: &Catalog, temporary: &Temporary) {
+        if let Err(error) = self.empty_temporary(catalog, temporary.schema()).await {
             let schema = temporary.schema();
             tracing::warn!(
                 "temporary relations in {schema} are left behind: {}",
@@ -290,23 +291,30 @@ impl SqlEngine {
 
     /// Drops the temporary relations that sessions of an earlier process have left.
     pub(super) fn remove_left_temporary(self: &Arc<Self>) -> SqlResult<()> {
-        let state = self.catalog().current();
-        for file in left_files(&state) {
-            self.database().store().pass_file_id(file);
+        let catalogs = self.databases().catalogs()?;
+        // Before anything is dropped: nobody gets the number of a file that another has.
+        for catalog in &catalogs {
+            for file in left_files(&catalog.current()) {
+                self.database().store().pass_file_id(file);
+            }
         }
-        for schema in state.schemas().filter(|schema| is_temporary(&schema.name)) {
-            block_on(self.empty_temporary(&schema.name))?;
+        for catalog in catalogs {
+            let state = catalog.current();
+            for schema in state.schemas().filter(|schema| is_temporary(&schema.name)) {
+                block_on(self.empty_temporary(&catalog, &schema.name))?;
+            }
         }
         Ok(())
     }
 
-    async fn empty_temporary(self: &Arc<Self>, schema: &str) -> SqlResult<()> {
-        let state = self.catalog().current();
+    async fn empty_temporary(self: &Arc<Self>, catalog: &Catalog, schema: &str) -> SqlResult<()> {
+        let state = catalog.current();
         let oid = state.schema_oid(schema);
         if !oid.is_some_and(|oid| state.has_content(oid)) {
             return Ok(());
         }
-        let mut session = self.session(SessionParams::default())?;
+        let seat = self.databases().seat(catalog.database_oid())?;
+        let mut session = Session::new(Arc::clone(self), seat, SessionParams::default())?;
         session.ensure_transaction()?;
         session.empty_schema(schema).await?;
         session.commit().await
@@ -317,10 +325,7 @@ impl SqlEngine {
 fn left_files(state: &CatalogState) -> Vec<FileId> {
     let mut files = Vec::new();
     for table in state.tables().filter(|table| table.is_temporary()) {
-        files.push(table.heap);
-        files.extend(table.indexes.iter().map(|index| index.file));
-        let large = table.large.iter();
-        files.extend(large.flat_map(|large| [large.heap, large.tree]));
+        files.extend(table.files());
     }
     let sequences = state.sequences();
     let sequences = sequences.filter(|sequence| is_temporary(&sequence.schema));
@@ -333,7 +338,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         if let Some(temporary) = self.temporary.take() {
             self.rollback();
-            block_on(self.engine.end_temporary(&temporary));
+            block_on(self.engine.end_temporary(&self.catalog, &temporary));
         }
     }
 }

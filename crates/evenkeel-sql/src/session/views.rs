@@ -251,9 +251,9 @@ impl Session {
             let state = self.view();
             let cx = Arc::new(self.statement_cx(Arc::clone(&state)));
             let parts = views::parts(&text, &create.query, create.text.start, &cx)?;
-            let (_, txn, _) = self.ddl_parts()?;
+            let (catalog, txn, _) = self.ddl_parts()?;
             for reference in &parts.references {
-                let (lock, mode) = (u64::from(reference.oid), TableLockMode::AccessShare);
+                let (lock, mode) = (catalog.table_id(reference.oid), TableLockMode::AccessShare);
                 txn.lock_table(lock, mode, WaitPolicy::Block).await?;
             }
             if self.view().version == state.version {
@@ -335,7 +335,9 @@ impl Session {
                 continue;
             };
             let txn = self.tx.txn()?;
-            let locked = txn.lock_table(u64::from(oid), mode, policy).await;
+            let locked = txn
+                .lock_table(self.catalog.table_id(oid), mode, policy)
+                .await;
             locked.map_err(|error| lock_error(error, "relation", relation.name()))?;
             if let Relation::View(view) = relation {
                 rest.extend(view.references.iter().map(|reference| reference.oid));

@@ -7,7 +7,7 @@ use evenkeel_engine::{Config, Database};
 use evenkeel_io::SimDisk;
 use evenkeel_sql::{Session, SqlConfig, SqlEngine};
 
-use crate::harness::{run, session};
+use crate::harness::{catalog, run, session};
 
 const ALTERED: &str = "ALTER TABLE t ALTER c TYPE bigint USING c * 2, DROP COLUMN b, \
                        ADD COLUMN d int NOT NULL DEFAULT 5, ADD CHECK (d > c - 100000), \
@@ -27,11 +27,11 @@ async fn rows(session: &mut Session, sql: &str) -> Vec<String> {
 }
 
 fn assert_sound(engine: &Arc<SqlEngine>) {
-    for table in engine.catalog().current().tables() {
+    for table in catalog(engine).current().tables() {
         let report = table.table.check().unwrap();
         assert!(report.is_ok(), "{}: {:?}", table.name, report.problems);
     }
-    for (name, table) in engine.catalog().system_tables() {
+    for (name, table) in catalog(engine).system_tables() {
         let report = table.check().unwrap();
         assert!(report.is_ok(), "{name}: {:?}", report.problems);
     }

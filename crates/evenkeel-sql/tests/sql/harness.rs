@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use evenkeel_engine::{Config, Database};
 use evenkeel_io::SimDisk;
+use evenkeel_sql::catalog::{Catalog, DATABASE_OID};
 use evenkeel_sql::{Session, SessionParams, SqlConfig, SqlEngine, SqlResult, StatementResult};
 
 /// The rows of a text that must succeed, between commas.
@@ -89,8 +90,13 @@ pub fn open() -> Arc<SqlEngine> {
 pub fn session(engine: &Arc<SqlEngine>) -> Session {
     let params = SessionParams {
         user: "tester".into(),
-        database: "test".into(),
+        database: "postgres".into(),
         ..SessionParams::default()
     };
     engine.session(params).unwrap()
+}
+
+/// The catalog of the first database.
+pub fn catalog(engine: &SqlEngine) -> Arc<Catalog> {
+    engine.databases().catalog(DATABASE_OID).unwrap()
 }

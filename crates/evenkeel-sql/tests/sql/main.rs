@@ -5,6 +5,7 @@ mod altering;
 mod catalogs;
 mod concurrency;
 mod copying;
+mod databases;
 mod enums;
 mod files;
 mod foreign_keys;

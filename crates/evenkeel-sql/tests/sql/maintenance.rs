@@ -8,7 +8,7 @@ use evenkeel_engine::{Config, Database};
 use evenkeel_io::SimDisk;
 use evenkeel_sql::{Autovacuum, AutovacuumConfig, SqlConfig, SqlEngine};
 
-use crate::harness::{open, run, session};
+use crate::harness::{catalog, open, run, session};
 
 async fn one(session: &mut evenkeel_sql::Session, sql: &str) -> String {
     run(session, sql).await.unwrap().0.join("\n")
@@ -41,7 +41,7 @@ async fn autovacuum_does_what_is_due_and_leaves_what_is_off() {
     )
     .await
     .unwrap();
-    let mut autovacuum = Autovacuum::start(engine.catalog(), &eager()).unwrap();
+    let mut autovacuum = Autovacuum::start(engine.databases(), &eager()).unwrap();
     run(&mut main, "DELETE FROM t WHERE id > 100; DELETE FROM idle")
         .await
         .unwrap();
@@ -67,7 +67,7 @@ async fn autovacuum_does_what_is_due_and_leaves_what_is_off() {
 }
 
 fn counts(engine: &SqlEngine, table: &str) -> evenkeel_engine::stats::TableStatistics {
-    let state = engine.catalog().current();
+    let state = catalog(engine).current();
     let table = state.tables().find(|t| &*t.name == table).unwrap();
     engine.database().table_statistics(u64::from(table.oid))
 }
@@ -86,7 +86,7 @@ async fn an_automatic_vacuum_gives_way() {
     .await
     .unwrap();
     run(&mut main, "UPDATE t SET n = 0").await.unwrap();
-    let mut autovacuum = Autovacuum::start(engine.catalog(), &eager()).unwrap();
+    let mut autovacuum = Autovacuum::start(engine.databases(), &eager()).unwrap();
     while engine.database().vacuums_in_progress().is_empty() {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }

@@ -10,7 +10,7 @@ use crate::harness::{open, run};
 fn numbered(engine: &Arc<SqlEngine>, pid: i32) -> Session {
     let params = SessionParams {
         user: "tester".into(),
-        database: "test".into(),
+        database: "postgres".into(),
         settings: vec![("application_name".into(), format!("app{pid}"))],
         ..SessionParams::default()
     };

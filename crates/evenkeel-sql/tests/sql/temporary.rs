@@ -7,7 +7,7 @@ use evenkeel_engine::{Config, Database};
 use evenkeel_io::{Disk, SimDisk};
 use evenkeel_sql::{Session, SqlConfig, SqlEngine};
 
-use crate::harness::{one, open, run, session};
+use crate::harness::{catalog, one, open, run, session};
 
 const LEFT: &str = "SELECT count(*) FROM pg_class WHERE relpersistence = 't'";
 
@@ -156,7 +156,7 @@ async fn a_start_removes_the_temporary_relations_of_the_process_before() {
     let mut again = disk.process_crash();
     // A file of a number that a dropped one had would go with that.
     let file = |engine: &SqlEngine| {
-        let state = engine.catalog().current();
+        let state = catalog(engine).current();
         let mut tables = state.tables();
         tables
             .find(|table| &*table.name == "t")

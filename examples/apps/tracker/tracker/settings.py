@@ -19,7 +19,5 @@ DATABASES = {
         "PORT": os.environ.get("PGPORT", "5432"),
         "USER": os.environ.get("PGUSER", "postgres"),
         "NAME": os.environ.get("PGDATABASE", "postgres"),
-        # The tests run in the database itself (`--keepdb`).
-        "TEST": {"NAME": os.environ.get("PGDATABASE", "postgres")},
     }
 }

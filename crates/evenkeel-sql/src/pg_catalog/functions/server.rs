@@ -26,13 +26,16 @@ pub(super) const FUNCTIONS: &[Definition] = &[
         signal(snapshot, args, Backend::terminate)
     }),
     lax("pg_stat_reset", |snapshot, _| {
-        let tables = snapshot.tables.iter().map(|table| u64::from(table.oid));
+        let tables = snapshot
+            .tables
+            .iter()
+            .map(|table| snapshot.table_id(table.oid));
         server(snapshot)?.reset_tables(tables);
         reset(snapshot, &[Kind::Database])
     }),
     lax("pg_stat_reset_single_table_counters", |snapshot, args| {
         let table = relation_arg(snapshot, args, 0)?;
-        server(snapshot)?.reset_tables([u64::from(table)]);
+        server(snapshot)?.reset_tables([snapshot.table_id(table)]);
         Ok(Datum::Null)
     }),
     lax("pg_stat_reset_shared", reset_shared),

@@ -1,8 +1,12 @@
 //! How large things are.
 
+use std::sync::Arc;
+
 use super::{Definition, lax, relation_arg, strict};
+use crate::catalog::Catalog;
 use crate::error::SqlResult;
-use crate::pg_catalog::view::{CatalogView, Relation};
+use crate::pg_catalog::context::CatalogSizes;
+use crate::pg_catalog::view::{CatalogView, Relation, Sizes};
 use crate::types::Datum;
 
 /// Bytes of a block.
@@ -42,11 +46,14 @@ pub(super) const FUNCTIONS: &[Definition] = &[
             &whole,
         )
     }),
-    strict("pg_database_size", |snapshot, _| {
-        Ok(Datum::Int8(everything(snapshot)))
-    }),
+    strict("pg_database_size", database_size),
     strict("pg_tablespace_size", |snapshot, _| {
-        Ok(Datum::Int8(everything(snapshot)))
+        let Some(instance) = &snapshot.instance else {
+            return Ok(Datum::Null);
+        };
+        let catalogs = instance.databases().catalogs()?;
+        let all = catalogs.iter().map(|catalog| everything(catalog));
+        Ok(Datum::Int8(all.sum()))
     }),
     strict("pg_tablespace_location", |_, _| {
         Ok(Datum::Text(String::new()))
@@ -81,15 +88,38 @@ fn measured(
     }))
 }
 
-fn everything(snapshot: &CatalogView) -> i64 {
-    let tables = snapshot.tables.iter();
-    let oids = tables.flat_map(|table| {
-        table
-            .indexes
-            .iter()
-            .map(|index| index.oid)
-            .chain([table.oid])
+/// Bytes of a database by its name or oid; NULL for an oid that none has.
+fn database_size(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
+    let Some(instance) = &snapshot.instance else {
+        return Ok(Datum::Null);
+    };
+    let databases = instance.databases();
+    let info = match args.first() {
+        Some(Datum::Text(name)) => databases.expect(name)?,
+        Some(Datum::Oid(oid)) => match databases.list().into_iter().find(|info| info.oid == *oid) {
+            Some(info) => info,
+            None => return Ok(Datum::Null),
+        },
+        _ => return Ok(Datum::Null),
+    };
+    if !info.files.is_made() {
+        return Ok(Datum::Int8(0));
+    }
+    Ok(Datum::Int8(everything(&*databases.catalog(info.oid)?)))
+}
+
+/// Bytes of all tables of a database, with those of its catalog.
+fn everything(catalog: &Catalog) -> i64 {
+    let state = catalog.current();
+    let sizes = CatalogSizes(Arc::clone(&state));
+    let users = state.tables().map(|table| {
+        let indexes = table.indexes.iter().map(|index| index.oid);
+        let parts = indexes.chain([table.oid]);
+        let blocks = parts.filter_map(|oid| sizes.blocks(oid)).map(i64::from);
+        blocks.sum::<i64>() + i64::from(sizes.large_blocks(table.oid))
     });
-    oids.map(|oid| bytes(snapshot, oid) + large_bytes(snapshot, oid))
-        .sum()
+    let own = catalog
+        .system_tables()
+        .map(|(_, table)| i64::from(table.blocks()));
+    users.chain(own).sum::<i64>() * BLOCK
 }

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use evenkeel_engine::{FileId, LockInfo, LockKey, WaitOn};
 
 use super::moment;
+use crate::catalog::oid_of;
 use crate::error::SqlResult;
 use crate::instance::{Backend, Client, Instance, Occupation};
 use crate::pg_catalog::rows::{Cell, Rows, flag, number, oid, text, xid};
-use crate::pg_catalog::view::{CatalogView, DATABASE, OWNER};
+use crate::pg_catalog::view::{CatalogView, OWNER};
 use crate::types::Datum;
 
 /// `pg_stat_activity`
@@ -49,7 +50,7 @@ fn backend_cells(
     let start = transaction.as_ref().map(|open| open.start).or(begun);
     let own = transaction.as_ref().and_then(|open| open.ids.top());
     let mut cells = vec![
-        ("datid", oid(DATABASE)),
+        ("datid", oid(backend.database_oid)),
         ("datname", text(&backend.database)),
         ("pid", number(backend.pid)),
         ("usesysid", oid(OWNER)),
@@ -151,10 +152,13 @@ fn lock_cells(
     let mut cells = held_cells(lock.transaction, owners, lock.granted);
     cells.push(("locktype", text(lock_type(&lock.key))));
     cells.push(("mode", text(lock.mode)));
-    cells.push(("database", oid(DATABASE)));
+    let database = owners
+        .get(&lock.transaction)
+        .map(|holder| holder.database_oid);
+    cells.push(("database", database.map_or(Datum::Null, oid)));
     match lock.key {
         LockKey::Table(table) => {
-            cells.push(("relation", oid(u32::try_from(table).unwrap_or(0))));
+            cells.push(("relation", oid(relation_of(table))));
         }
         LockKey::Row(file, tid, _) | LockKey::Turn(file, tid, _) => {
             let table = relations.get(&file).copied();
@@ -162,7 +166,7 @@ fn lock_cells(
             cells.push(("page", number(tid.block.0)));
             cells.push(("tuple", number(tid.slot)));
         }
-        LockKey::Advisory(key, pair) => {
+        LockKey::Advisory(_, key, pair) => {
             // A key of 64 bits shows as its halves, as in PostgreSQL.
             cells.push(("classid", oid((key >> 32) as u32)));
             cells.push(("objid", oid(key as u32)));
@@ -170,6 +174,15 @@ fn lock_cells(
         }
     }
     cells
+}
+
+/// The relation of a lock; none of that of a name or a schema.
+fn relation_of(lock: u64) -> u32 {
+    const NO_RELATION: u64 = 3 << 62;
+    match lock & NO_RELATION {
+        0 => oid_of(lock),
+        _ => 0,
+    }
 }
 
 fn id_cells(

@@ -3,12 +3,12 @@
 use super::tables::millis_of;
 use crate::error::SqlResult;
 use crate::pg_catalog::rows::{Cell, Rows, number, oid, text};
-use crate::pg_catalog::view::{CatalogView, DATABASE};
+use crate::pg_catalog::view::CatalogView;
 
 fn head(snapshot: &CatalogView, pid: i32, table: u64) -> Vec<Cell> {
     vec![
         ("pid", number(pid)),
-        ("datid", oid(DATABASE)),
+        ("datid", oid(snapshot.database_oid())),
         ("datname", text(&snapshot.database)),
         ("relid", oid(u32::try_from(table).unwrap_or(0))),
     ]

@@ -8,7 +8,7 @@ use super::{millis, moment};
 use crate::error::SqlResult;
 use crate::instance::{Counted, Instance, Kind};
 use crate::pg_catalog::rows::{Cell, Rows, number, oid, text};
-use crate::pg_catalog::view::{CatalogView, DATABASE};
+use crate::pg_catalog::view::CatalogView;
 use crate::types::{Datum, Numeric};
 
 fn counted(snapshot: &CatalogView, kind: Kind) -> Option<Counted> {
@@ -203,12 +203,28 @@ pub fn recovery_prefetch(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<(
     ])
 }
 
-/// `pg_stat_database`
+/// `pg_stat_database`: the instance's counters stand in the row of the session's database. Of the
+/// others it is known how many sessions they have.
 pub fn database(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     let Some(instance) = &snapshot.instance else {
         return Ok(());
     };
-    rows.push(database_cells(snapshot, instance))
+    for info in instance.databases().list() {
+        let own = info.oid == snapshot.database_oid();
+        let mut cells = match own {
+            true => database_cells(snapshot, instance),
+            false => Vec::new(),
+        };
+        let backends = instance.backends().list().into_iter();
+        let backends = backends.filter(|backend| backend.database_oid == info.oid);
+        cells.extend([
+            ("datid", oid(info.oid)),
+            ("datname", text(&*info.name)),
+            ("numbackends", number(backends.count() as u64)),
+        ]);
+        rows.push(cells)?;
+    }
+    Ok(())
 }
 
 fn database_cells(snapshot: &CatalogView, instance: &Instance) -> Vec<Cell> {
@@ -217,7 +233,7 @@ fn database_cells(snapshot: &CatalogView, instance: &Instance) -> Vec<Cell> {
     let times = instance.backends().times(snapshot.statement_ts);
     let tables = snapshot.tables.iter();
     let tables: Vec<_> = tables
-        .map(|table| instance.table(u64::from(table.oid)))
+        .map(|table| instance.table(snapshot.table_id(table.oid)))
         .collect();
     let sum = |count: fn(&TableStatistics) -> u64| number(tables.iter().map(count).sum::<u64>());
     vec![
@@ -226,9 +242,6 @@ fn database_cells(snapshot: &CatalogView, instance: &Instance) -> Vec<Cell> {
         ("tup_inserted", sum(|t| t.n_tup_ins)),
         ("tup_updated", sum(|t| t.n_tup_upd)),
         ("tup_deleted", sum(|t| t.n_tup_del)),
-        ("datid", oid(DATABASE)),
-        ("datname", text(&snapshot.database)),
-        ("numbackends", number(instance.backends().count() as u64)),
         ("xact_commit", number(commits)),
         ("xact_rollback", number(rollbacks)),
         ("blks_read", number(reads)),
@@ -260,11 +273,14 @@ pub fn conflicts(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
         "confl_deadlock",
         "confl_active_logicalslot",
     ];
-    let none = none.into_iter().map(|name| (name, number(0)));
-    rows.push(none.chain([
-        ("datid", oid(DATABASE)),
-        ("datname", text(&snapshot.database)),
-    ]))
+    let Some(instance) = &snapshot.instance else {
+        return Ok(());
+    };
+    for info in instance.databases().list() {
+        let none = none.into_iter().map(|name| (name, number(0)));
+        rows.push(none.chain([("datid", oid(info.oid)), ("datname", text(&*info.name))]))?;
+    }
+    Ok(())
 }
 
 /// `pg_stat_archiver`: nothing is archived.

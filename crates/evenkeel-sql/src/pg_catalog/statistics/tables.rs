@@ -40,7 +40,7 @@ pub fn tables(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
         let counted = snapshot
             .instance
             .as_ref()
-            .map(|server| server.table(u64::from(table.oid)));
+            .map(|server| server.table(snapshot.table_id(table.oid)));
         let mut cells = table_cells(table);
         cells.extend(counted.iter().flat_map(counted_cells));
         rows.push(cells)?;
