@@ -20,7 +20,10 @@ pub(crate) fn inner(program: &Program, each: &mut dyn FnMut(&Program)) {
         | Program::Param(_)
         | Program::Exec(_)
         | Program::Slot(_)
-        | Program::CaseOperand => {}
+        | Program::CaseOperand
+        | Program::DomainValue => {}
+        // Its conditions look at their value alone.
+        Program::ToDomain(node) => each(&node.arg),
         Program::Call(call) => all(&call.args),
         Program::And(args)
         | Program::Or(args)

@@ -2,6 +2,7 @@
 
 mod arrays;
 mod casts;
+mod domains;
 mod rows;
 
 use evenkeel_types::{ArrayValue, Datum, SqlType, TypeError};
@@ -61,6 +62,8 @@ pub struct Env<'a> {
     pub subplans: &'a dyn Subplans,
     /// The operand of the innermost CASE.
     operand: Option<&'a Datum>,
+    /// The value that a domain's condition is asked for.
+    domain_value: Option<&'a Datum>,
 }
 
 impl<'a> Env<'a> {
@@ -75,6 +78,7 @@ impl<'a> Env<'a> {
             session,
             subplans,
             operand: None,
+            domain_value: None,
         }
     }
 
@@ -105,12 +109,14 @@ impl<'a> Env<'a> {
                 Ok(self.truth(program, row)?.map_or(Datum::Null, Datum::Bool))
             }
             Program::Exec(number) => self.subplans.exec_param(*number),
-            Program::Const(_) | Program::Param(_) | Program::Slot(_) | Program::CaseOperand => {
-                match self.leaf(program, row) {
-                    Some(value) => Ok(value.clone()),
-                    None => self.computed(program, row),
-                }
-            }
+            Program::Const(_)
+            | Program::Param(_)
+            | Program::Slot(_)
+            | Program::CaseOperand
+            | Program::DomainValue => match self.leaf(program, row) {
+                Some(value) => Ok(value.clone()),
+                None => self.computed(program, row),
+            },
             _ => stacker::maybe_grow(RED_ZONE, STACK_SEGMENT, || self.eval_other(program, row)),
         }
     }
@@ -119,6 +125,7 @@ impl<'a> Env<'a> {
     fn eval_other(&self, program: &Program, row: &[Datum]) -> ExprResult<Datum> {
         match program {
             Program::Cast(node) => self.cast(node, row),
+            Program::ToDomain(node) => self.allowed(node, row),
             Program::Case {
                 operand,
                 branches,
@@ -294,6 +301,9 @@ impl<'a> Env<'a> {
             Program::CaseOperand => self
                 .operand
                 .ok_or_else(|| error::internal("an operand of CASE is outside of one")),
+            Program::DomainValue => self
+                .domain_value
+                .ok_or_else(|| error::internal("a domain's value is outside of a condition")),
             _ => {
                 let value =
                     stacker::maybe_grow(RED_ZONE, STACK_SEGMENT, || self.eval(program, row))?;
@@ -313,6 +323,7 @@ impl<'a> Env<'a> {
             Program::Const(value) => Some(value),
             Program::Param(at) => self.params.get(*at),
             Program::CaseOperand => self.operand,
+            Program::DomainValue => self.domain_value,
             _ => None,
         }
     }

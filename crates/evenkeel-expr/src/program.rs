@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use evenkeel_types::DomainType;
 use evenkeel_types::{Datum, SqlType};
 
 use crate::proc::Proc;
@@ -70,6 +71,10 @@ pub enum Program {
     },
     /// The operand of the innermost CASE.
     CaseOperand,
+    /// A value, or each element of an array, that domains must allow.
+    ToDomain(Box<DomainNode>),
+    /// The value that the condition of a domain is asked for.
+    DomainValue,
     /// Lazy.
     Coalesce(Box<[Program]>),
     /// `GREATEST` (true) or `LEAST`: NULLs are passed over; the values' order
@@ -154,6 +159,20 @@ pub struct CastNode {
     pub explicit: bool,
     /// Where it stands.
     pub at: Position,
+}
+
+/// A coercion to a domain.
+#[derive(Debug, Clone)]
+pub struct DomainNode {
+    /// The domain.
+    pub domain: &'static DomainType,
+    /// The value, of the type that the domain is over.
+    pub arg: Program,
+    /// The tests, in the order in which they are made: `None` is NOT NULL, of CHECK they are the
+    /// name and the condition over [`Program::DomainValue`].
+    pub tests: Box<[Option<(Arc<str>, Program)>]>,
+    /// Whether the value is an array whose elements are tested.
+    pub each: bool,
 }
 
 /// How rows are compared.

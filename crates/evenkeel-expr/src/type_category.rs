@@ -39,6 +39,7 @@ pub fn category(ty: SqlType) -> char {
         | SqlType::Xid8 => 'U',
         SqlType::InternalChar => 'Z',
         SqlType::Enum(_) => 'E',
+        SqlType::Domain(of) => category(of.root()),
         SqlType::Int2Vector | SqlType::OidVector | SqlType::Array(..) => 'A',
         SqlType::Record | SqlType::Void => 'P',
         SqlType::Unknown => 'X',
@@ -48,7 +49,7 @@ pub fn category(ty: SqlType) -> char {
 /// Whether a type is preferred in its category.
 pub fn is_preferred(ty: SqlType) -> bool {
     matches!(
-        ty,
+        ty.storage(),
         SqlType::Bool
             | SqlType::Text
             | SqlType::Float8

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use evenkeel_expr::proc::Proc;
 use evenkeel_expr::program::RowCompareOp;
+use evenkeel_types::DomainType;
 use evenkeel_types::{Datum, SqlType};
 
 use crate::ast::{
@@ -53,6 +54,24 @@ impl PartAssignment {
         let array = std::iter::once(&mut self.array);
         array.chain(ends.flatten()).chain([&mut self.value])
     }
+}
+
+/// A coercion to a domain.
+#[derive(Debug, Clone)]
+pub struct ToDomain {
+    /// The value, of the type that the domain is over.
+    pub arg: Expr,
+    /// The domain.
+    pub domain: &'static DomainType,
+    /// Whether the value is an array of the domain's values.
+    pub each: bool,
+    /// Whether it was written.
+    pub explicit: bool,
+    /// How many conversions around the value were not written.
+    pub added: usize,
+    /// Its tests, in the order in which they are made: `None` is NOT NULL, of CHECK they are the
+    /// name and the condition over [`ExprKind::DomainValue`].
+    pub tests: Vec<Option<(Arc<str>, Expr)>>,
 }
 
 /// The kinds of typed expression.
@@ -103,6 +122,10 @@ pub enum ExprKind {
     },
     /// The operand of the innermost CASE.
     CaseOperand,
+    /// A value that a domain must allow, or an array of such values.
+    ToDomain(Box<ToDomain>),
+    /// `VALUE` in the condition of a domain.
+    DomainValue,
     /// `COALESCE`
     Coalesce(Vec<Expr>),
     /// `GREATEST` or `LEAST`

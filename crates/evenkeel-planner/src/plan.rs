@@ -69,8 +69,10 @@ impl Drop for Plan {
 pub struct OutputColumn {
     /// Its name.
     pub name: Arc<str>,
-    /// Its type.
+    /// The type of its values.
     pub ty: SqlType,
+    /// The same, or the domain that it is declared as.
+    pub declared: SqlType,
     /// The relation and column (from 1) that it comes from, if it is nothing else.
     pub origin: Option<(Oid, i16)>,
 }

@@ -156,8 +156,10 @@ impl SystemColumn {
 pub struct Column {
     /// Name.
     pub name: Arc<str>,
-    /// Type.
+    /// The type of its values.
     pub ty: SqlType,
+    /// The domain, or the type of arrays of one, that it was declared with.
+    pub domain: Option<SqlType>,
     /// NOT NULL.
     pub not_null: bool,
     /// DEFAULT, as SQL text.
@@ -168,6 +170,14 @@ pub struct Column {
     pub generated: Option<Arc<str>>,
     /// Statistics from ANALYZE.
     pub stats: Option<Arc<ColumnStatistics>>,
+}
+
+impl Column {
+    /// The type that it was declared with.
+    #[must_use]
+    pub fn declared(&self) -> SqlType {
+        self.domain.unwrap_or(self.ty)
+    }
 }
 
 /// A B-tree.

@@ -49,6 +49,7 @@ pub(crate) fn error_response(severity: &str, error: &SqlError) -> PgWireBackendM
     optional(b's', more.schema.clone());
     optional(b't', more.table.clone());
     optional(b'c', more.column.clone());
+    optional(b'd', more.data_type.clone());
     optional(b'n', more.constraint.clone());
     PgWireBackendMessage::ErrorResponse(ErrorResponse::new(fields))
 }

@@ -30,6 +30,8 @@ pub struct ErrorFields {
     pub table: Option<String>,
     /// The column concerned.
     pub column: Option<String>,
+    /// The type concerned, whose schema is `schema`.
+    pub data_type: Option<String>,
     /// The constraint concerned.
     pub constraint: Option<String>,
 }
@@ -185,7 +187,8 @@ impl From<TypeError> for SqlError {
         out.fields.context = error.context.map(String::from);
         if let Some(concerns) = error.concerns {
             out.fields.schema = Some(concerns.schema.into());
-            out.fields.table = Some(concerns.table.into());
+            out.fields.table = concerns.table.map(Into::into);
+            out.fields.data_type = concerns.data_type.map(Into::into);
             out.fields.column = concerns.column.map(Into::into);
             out.fields.constraint = concerns.constraint.map(Into::into);
         }

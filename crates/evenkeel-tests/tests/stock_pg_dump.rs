@@ -39,6 +39,15 @@ const TYPES: &str = "
     ALTER TYPE kinds.mood RENAME VALUE 'sad' TO 'Sad, very';
     ALTER TYPE kinds.mood RENAME TO \"Mood\";
     COMMENT ON TYPE kinds.\"Mood\" IS 'how one feels';
+    CREATE DOMAIN kinds.positive AS int DEFAULT 3 CONSTRAINT more CHECK (VALUE > 0);
+    CREATE DOMAIN kinds.good AS kinds.\"Mood\" NOT NULL CHECK (VALUE <> 'Sad, very');
+    CREATE DOMAIN kinds.even AS kinds.positive;
+    ALTER DOMAIN kinds.even ADD CONSTRAINT is_even CHECK (VALUE % 2 = 0) NOT VALID;
+    COMMENT ON DOMAIN kinds.even IS 'two, four, …';
+    COMMENT ON CONSTRAINT is_even ON DOMAIN kinds.even IS 'no rest';
+    CREATE TABLE kinds.counts (a kinds.positive, b kinds.even DEFAULT 4::kinds.positive,
+        c kinds.good DEFAULT 'meh', d kinds.positive[], CHECK (a < 9::kinds.positive));
+    INSERT INTO kinds.counts VALUES (DEFAULT, DEFAULT, DEFAULT, '{1,2}');
     INSERT INTO kinds.people VALUES ('a', DEFAULT, '{meh,\"it''s ok\"}'), ('b', 'it''s ok', NULL);";
 
 /// The tables' definitions and rows, and those of the views.
@@ -46,6 +55,9 @@ fn content(server: &TestServer) -> String {
     let mut all = server.psql("\\d").ok();
     all.push_str(&server.psql("\\dT+ kinds.*").ok());
     all.push_str(&server.psql("\\d kinds.people").ok());
+    all.push_str(&server.psql("\\dD+ kinds.*").ok());
+    all.push_str(&server.psql("\\d kinds.counts").ok());
+    all.push_str(&server.psql("SELECT * FROM kinds.counts").ok());
     for relation in ["people", "content"] {
         let sql = format!("SELECT * FROM kinds.{relation} ORDER BY mood, name");
         all.push_str(&server.psql(&sql).ok());

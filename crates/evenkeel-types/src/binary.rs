@@ -84,6 +84,7 @@ impl Datum {
             SqlType::Tid => Datum::Tid(tuple_id_from(ty, bytes)?),
             SqlType::Xid8 => Datum::Xid8(u64::from_be_bytes(fixed(ty, bytes)?)),
             SqlType::Enum(ty) => Datum::Enum(ty.value(text_from_bytes(bytes)?)?),
+            SqlType::Domain(of) => Datum::parse_binary(of.root(), bytes)?,
             SqlType::Bytea => Datum::Bytea(bytes.to_vec()),
             SqlType::Json => {
                 let text = text_from_bytes(bytes)?;

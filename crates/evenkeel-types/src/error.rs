@@ -298,16 +298,18 @@ pub struct TypeError {
     pub concerns: Option<Box<Concerned>>,
 }
 
-/// A table and what of it an error is about.
+/// A table, with a part of it, or a type that an error is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Concerned {
-    /// The name of the table's schema.
+    /// The name of its schema.
     pub schema: Box<str>,
     /// The table's name.
-    pub table: Box<str>,
+    pub table: Option<Box<str>>,
+    /// The type's name.
+    pub data_type: Option<Box<str>>,
     /// A column of it.
     pub column: Option<Box<str>>,
-    /// A constraint of it.
+    /// A constraint of the table or the type.
     pub constraint: Option<Box<str>>,
 }
 
@@ -329,7 +331,8 @@ impl TypeError {
     pub fn column(mut self, (schema, table): (&str, &str), column: &str) -> TypeError {
         self.concerns = Some(Box::new(Concerned {
             schema: schema.into(),
-            table: table.into(),
+            table: Some(table.into()),
+            data_type: None,
             column: Some(column.into()),
             constraint: None,
         }));
@@ -341,9 +344,27 @@ impl TypeError {
     pub fn constraint(mut self, (schema, table): (&str, &str), constraint: &str) -> TypeError {
         self.concerns = Some(Box::new(Concerned {
             schema: schema.into(),
-            table: table.into(),
+            table: Some(table.into()),
+            data_type: None,
             column: None,
             constraint: Some(constraint.into()),
+        }));
+        self
+    }
+
+    /// Says which type, given by schema and name, and which constraint of it the error is about.
+    #[must_use]
+    pub fn data_type(
+        mut self,
+        (schema, name): (&str, &str),
+        constraint: Option<&str>,
+    ) -> TypeError {
+        self.concerns = Some(Box::new(Concerned {
+            schema: schema.into(),
+            table: None,
+            data_type: Some(name.into()),
+            column: None,
+            constraint: constraint.map(Into::into),
         }));
         self
     }

@@ -1,9 +1,11 @@
 //! Which type: oid and typmod, as `pg_type` and the wire have them.
 
 use std::collections::HashMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::LazyLock;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::enums::EnumType;
 
@@ -195,6 +197,8 @@ pub enum SqlType {
     Array(&'static SqlType, ElementModifier),
     /// An enumerated type
     Enum(&'static EnumType),
+    /// A domain. No value, row or program has it: [`SqlType::storage`] is what they have.
+    Domain(&'static DomainType),
     /// `record`: a row whose fields its value knows
     Record,
     /// A literal whose type is not known yet
@@ -293,13 +297,57 @@ fn array_row(element: SqlType) -> Option<&'static ArrayRow> {
     ARRAYS.iter().find(|row| row.0.oid() == oid)
 }
 
-/// An enumerated type as the element type of its arrays: one for each definition, which lives as
-/// long.
-fn kept_enum(ty: &'static EnumType) -> &'static SqlType {
-    static KEPT: LazyLock<Mutex<HashMap<u32, &'static SqlType>>> = LazyLock::new(Mutex::default);
+/// The types that were created, as element types of their arrays: by oid and number of the
+/// definition.
+type KeptElements = LazyLock<Mutex<HashMap<(u32, u32), &'static SqlType>>>;
+
+/// A type that was created as the element type of its arrays: one for each definition, which lives
+/// as long.
+fn kept(ty: CreatedType) -> &'static SqlType {
+    static KEPT: KeptElements = LazyLock::new(Mutex::default);
     let mut kept = KEPT.lock();
-    kept.entry(ty.number())
-        .or_insert_with(|| Box::leak(Box::new(SqlType::Enum(ty))))
+    kept.entry((ty.oid(), ty.number()))
+        .or_insert_with(|| Box::leak(Box::new(ty.ty())))
+}
+
+/// A type that a statement created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CreatedType {
+    /// An enumerated type
+    Enum(&'static EnumType),
+    /// A domain
+    Domain(&'static DomainType),
+}
+
+impl CreatedType {
+    /// The type.
+    pub fn ty(self) -> SqlType {
+        match self {
+            CreatedType::Enum(of) => SqlType::Enum(of),
+            CreatedType::Domain(of) => SqlType::Domain(of),
+        }
+    }
+
+    /// `pg_type.oid`
+    pub fn oid(self) -> u32 {
+        self.ty().oid()
+    }
+
+    /// The number of its definition.
+    pub fn number(self) -> u32 {
+        match self {
+            CreatedType::Enum(of) => of.number(),
+            CreatedType::Domain(of) => of.number(),
+        }
+    }
+
+    /// Whether this is its name, which is not quoted.
+    pub fn is_called(self, name: &str) -> bool {
+        match self {
+            CreatedType::Enum(of) => of.is_called(name),
+            CreatedType::Domain(of) => of.is_called(name),
+        }
+    }
 }
 
 impl SqlType {
@@ -315,7 +363,12 @@ impl SqlType {
     pub fn array_of(self) -> Option<SqlType> {
         match self {
             SqlType::Array(..) => None,
-            SqlType::Enum(ty) => Some(SqlType::array(kept_enum(ty))),
+            SqlType::Enum(ty) => Some(SqlType::array(kept(CreatedType::Enum(ty)))),
+            // An array's elements are no arrays.
+            SqlType::Domain(ty) => ty
+                .root()
+                .array_of()
+                .map(|_| SqlType::array(kept(CreatedType::Domain(ty)))),
             element => array_row(element).map(|row| SqlType::array(&row.0)),
         }
     }
@@ -338,6 +391,57 @@ impl SqlType {
             SqlType::Array(element, modifier) => Some(modifier.on(*element)),
             SqlType::Int2Vector => Some(SqlType::Int2),
             SqlType::OidVector => Some(SqlType::Oid),
+            SqlType::Domain(of) => of.parts().base.element(),
+            _ => None,
+        }
+    }
+
+    /// The type that values have: of a domain, and of arrays of one, the type that it is over.
+    #[must_use]
+    pub fn storage(self) -> SqlType {
+        match self {
+            SqlType::Domain(of) => of.root(),
+            SqlType::Array(SqlType::Domain(of), _) => {
+                of.root().arrays_with_its_modifier().unwrap_or(self)
+            }
+            other => other,
+        }
+    }
+
+    /// The type that this is over if it is a domain: of arrays of domains, this itself.
+    #[must_use]
+    pub fn base(self) -> SqlType {
+        match self {
+            SqlType::Domain(of) => of.parts().base.base(),
+            other => other,
+        }
+    }
+
+    /// Whether this is a domain, or its arrays' type.
+    pub fn is_of_domain(self) -> bool {
+        self.domain().is_some()
+    }
+
+    /// The domain that this is, or whose arrays this is of.
+    pub fn domain(self) -> Option<&'static DomainType> {
+        match self {
+            SqlType::Domain(of) => Some(of),
+            SqlType::Array(SqlType::Domain(of), _) => Some(*of),
+            _ => None,
+        }
+    }
+
+    /// Whether this is a domain, or arrays of one, that does not allow every value.
+    pub fn is_constrained(self) -> bool {
+        self.domain().is_some_and(DomainType::is_constrained)
+    }
+
+    /// The type created by a statement that this is, or whose arrays this is of.
+    pub fn created(self) -> Option<CreatedType> {
+        match self {
+            SqlType::Enum(of) => Some(CreatedType::Enum(of)),
+            SqlType::Domain(of) => Some(CreatedType::Domain(of)),
+            SqlType::Array(element, _) => element.created(),
             _ => None,
         }
     }
@@ -401,6 +505,8 @@ impl SqlType {
             SqlType::Float8 => 701,
             SqlType::Unknown => 705,
             SqlType::Array(SqlType::Enum(ty), _) => ty.array_oid(),
+            SqlType::Array(SqlType::Domain(ty), _) => ty.parts().array_oid,
+            SqlType::Domain(ty) => ty.oid(),
             SqlType::Array(element, _) => array_row(*element).map_or(0, |row| row.1),
             SqlType::Enum(ty) => ty.oid(),
             SqlType::Record => 2249,
@@ -525,6 +631,7 @@ impl SqlType {
             SqlType::Interval(_) | SqlType::Uuid => 16,
             SqlType::Name => 64,
             SqlType::Unknown => -2,
+            SqlType::Domain(of) => of.root().wire_len(),
             _ => -1,
         }
     }
@@ -570,8 +677,10 @@ impl SqlType {
             SqlType::Int2Vector => "int2vector",
             SqlType::OidVector => "oidvector",
             SqlType::Array(SqlType::Enum(ty), _) => ty.array_name(),
+            SqlType::Array(SqlType::Domain(ty), _) => &ty.parts().array_name,
             SqlType::Array(element, _) => array_row(*element).map_or("anyarray", |row| row.2),
             SqlType::Enum(ty) => ty.name(),
+            SqlType::Domain(ty) => ty.name(),
             SqlType::Record => "record",
             SqlType::Unknown => "unknown",
             SqlType::Void => "void",
@@ -595,6 +704,7 @@ impl SqlType {
             SqlType::Timestamptz(_) => "timestamptz",
             SqlType::InternalChar => "char",
             SqlType::Array(SqlType::Enum(ty), _) => ty.array_name(),
+            SqlType::Array(SqlType::Domain(ty), _) => &ty.parts().array_name,
             SqlType::Array(element, _) => array_row(*element).map_or("anyarray", |row| row.3),
             other => other.base_name(),
         }
@@ -743,6 +853,148 @@ fn numeric_mod(typmod: i32) -> Option<NumericMod> {
     (precision > 0).then_some(NumericMod { precision, scale })
 }
 
+/// A CHECK constraint of a domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainCheck {
+    /// Its name.
+    pub name: Box<str>,
+    /// The condition over `VALUE`, as SQL text with every cast.
+    pub text: Box<str>,
+}
+
+/// The parts of a domain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainParts {
+    /// `pg_type.oid`
+    pub oid: u32,
+    /// The oid of the type of its arrays.
+    pub array_oid: u32,
+    /// Its name as messages have it, quoted where it has to be.
+    pub name: Box<str>,
+    /// The name of the type of its arrays, the same way.
+    pub array_name: Box<str>,
+    /// Its schema.
+    pub schema: Box<str>,
+    /// The type that it is over, with its modifier; it may be a domain.
+    pub base: SqlType,
+    /// Definition of the type that it is over: another one makes another domain.
+    pub base_definition: Option<u32>,
+    /// Whether it allows no NULL.
+    pub not_null: bool,
+    /// DEFAULT, as SQL text.
+    pub default: Option<Box<str>>,
+    /// Its own CHECK constraints, in the order in which they are checked.
+    pub checks: Vec<DomainCheck>,
+}
+
+/// The definition of a domain. One that changes is another definition of the same oid.
+pub struct DomainType {
+    parts: DomainParts,
+    number: u32,
+}
+
+/// The domains that there were in this process, by oid.
+static DOMAINS: LazyLock<RwLock<HashMap<u32, Vec<&'static DomainType>>>> =
+    LazyLock::new(RwLock::default);
+
+impl DomainType {
+    /// The domain of these parts, the same for the same parts. They are few, and none is freed:
+    /// types are copied into plans everywhere.
+    pub fn define(parts: DomainParts) -> &'static DomainType {
+        let mut definitions = DOMAINS.write();
+        let known = definitions.entry(parts.oid).or_default();
+        if let Some(known) = known.iter().copied().find(|known| known.parts == parts) {
+            return known;
+        }
+        let number = u32::try_from(known.len()).unwrap_or(u32::MAX);
+        let made: &'static DomainType = Box::leak(Box::new(DomainType { parts, number }));
+        known.push(made);
+        made
+    }
+
+    /// Tells a definition from the others of its oid.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// Its parts.
+    pub fn parts(&self) -> &DomainParts {
+        &self.parts
+    }
+
+    /// `pg_type.oid`
+    pub fn oid(&self) -> u32 {
+        self.parts.oid
+    }
+
+    /// Its name as messages have it.
+    pub fn name(&'static self) -> &'static str {
+        &self.parts.name
+    }
+
+    /// Its name without quotes.
+    pub fn bare_name(&self) -> String {
+        let quoted = self.parts.name.strip_prefix('"');
+        match quoted.and_then(|rest| rest.strip_suffix('"')) {
+            Some(within) => within.replace("\"\"", "\""),
+            None => self.parts.name.to_string(),
+        }
+    }
+
+    /// Whether this is its name, which is not quoted.
+    pub fn is_called(&self, name: &str) -> bool {
+        self.bare_name() == name
+    }
+
+    /// The domains that a value of this one must satisfy: this one last.
+    pub fn chain(&'static self) -> Vec<&'static DomainType> {
+        let mut chain = vec![self];
+        let mut base = self.parts.base;
+        while let SqlType::Domain(of) = base {
+            chain.push(of);
+            base = of.parts.base;
+        }
+        chain.reverse();
+        chain
+    }
+
+    /// The type that has its values, with its modifier: no domain.
+    pub fn root(&self) -> SqlType {
+        self.parts.base.storage()
+    }
+
+    /// The DEFAULT of the domain, or of the one that it is over.
+    pub fn default(&'static self) -> Option<&'static str> {
+        self.parts.default.as_deref()
+    }
+
+    /// Whether it refuses any value of its type.
+    pub fn is_constrained(&'static self) -> bool {
+        let says = |of: &&DomainType| of.parts.not_null || !of.parts.checks.is_empty();
+        self.chain().iter().any(says)
+    }
+}
+
+impl PartialEq for DomainType {
+    fn eq(&self, other: &DomainType) -> bool {
+        self.parts.oid == other.parts.oid
+    }
+}
+
+impl Eq for DomainType {}
+
+impl Hash for DomainType {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.parts.oid.hash(state);
+    }
+}
+
+impl fmt::Debug for DomainType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.parts.name, self.parts.oid)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -809,5 +1061,50 @@ mod tests {
         assert_eq!(fields.name(), "interval day to second(2)");
         assert_eq!(fields.typmod(), 470_286_338);
         assert_eq!(numeric.typmod(), 655_366);
+    }
+
+    fn over(oid: u32, base: SqlType, default: Option<&str>) -> &'static DomainType {
+        DomainType::define(DomainParts {
+            oid,
+            array_oid: oid + 1,
+            name: "\"Dom\"".into(),
+            array_name: "\"Dom\"[]".into(),
+            schema: "public".into(),
+            base,
+            base_definition: None,
+            not_null: false,
+            default: default.map(Into::into),
+            checks: Vec::new(),
+        })
+    }
+
+    #[test]
+    fn a_definition_of_a_domain_is_made_once_and_another_of_its_oid_is_the_same_type() {
+        let first = over(70_001, SqlType::Varchar(Some(3)), None);
+        let other = over(70_001, SqlType::Varchar(Some(3)), Some("'a'"));
+        assert_eq!(first, other);
+        assert_ne!(first.number(), other.number());
+        assert_eq!(
+            first.number(),
+            over(70_001, SqlType::Varchar(Some(3)), None).number()
+        );
+        assert!(first.is_called("Dom"));
+    }
+
+    #[test]
+    fn a_domain_is_stored_as_the_type_that_it_is_over() {
+        let inner = over(70_011, SqlType::Varchar(Some(3)), None);
+        let outer = over(70_013, SqlType::Domain(inner), None);
+        let ty = SqlType::Domain(outer);
+        assert_eq!(ty.storage(), SqlType::Varchar(Some(3)));
+        assert_eq!(ty.oid(), 70_013);
+        let arrays = ty.array_of().unwrap();
+        assert_eq!(arrays.oid(), 70_014);
+        assert_eq!(arrays.element(), Some(ty));
+        assert_eq!(arrays.storage().name(), "character varying(3)[]");
+        assert_eq!(arrays.name(), "\"Dom\"[]");
+        assert_eq!(outer.chain(), [inner, outer]);
+        let of_arrays = over(70_015, SqlType::array(&SqlType::Int4), None);
+        assert_eq!(SqlType::Domain(of_arrays).array_of(), None);
     }
 }

@@ -38,7 +38,10 @@ pub use context::{ByteaOutput, DateOrder, DateStyle, TypeContext};
 pub use datum::{ArrayValue, Datum, Dimension, MAX_ARRAY_SIZE, MAX_DIMENSIONS, RecordValue};
 pub use error::{Concerned, SqlState, TypeError, TypeResult};
 pub use format::Format;
-pub use identity::{ElementModifier, IntervalMod, MAX_CHAR_LENGTH, NumericMod, SqlType};
+pub use identity::{
+    CreatedType, DomainCheck, DomainParts, DomainType, ElementModifier, IntervalMod,
+    MAX_CHAR_LENGTH, NumericMod, SqlType,
+};
 pub use interval::{Interval, IntervalStyle};
 pub use json::{
     JsonEvent, JsonParser, JsonSpan, JsonText, JsonToken, Jsonb, JsonbArray, JsonbBuilder,

@@ -61,6 +61,8 @@ impl Datum {
             SqlType::Xid | SqlType::Cid => Datum::Oid(parse_bits(text, ty, 32)? as u32),
             SqlType::Xid8 => Datum::Xid8(parse_bits(text, ty, 64)?),
             SqlType::Enum(ty) => Datum::Enum(ty.value(text)?),
+            // The domain is asked where the value is coerced to it.
+            SqlType::Domain(of) => Datum::parse_text(of.root(), text, cx)?,
             SqlType::Bytea => Datum::Bytea(parse_bytea(text)?),
             SqlType::Json => {
                 json::check_json(without_zero(text)?)?;

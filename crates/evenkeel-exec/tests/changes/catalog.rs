@@ -92,6 +92,7 @@ fn column(text: &str) -> (Column, bool, bool) {
     let column = Column {
         name: name.into(),
         ty,
+        domain: None,
         not_null: primary || rest.contains("NOT NULL"),
         default,
         identity: None,

@@ -260,6 +260,7 @@ fn relation(oid: u32, types: &[SqlType], indexes: &[(bool, Vec<IndexColumn>)]) -
     let column = |(at, ty): (usize, &SqlType)| Column {
         name: format!("c{at}").into(),
         ty: *ty,
+        domain: None,
         not_null: false,
         default: None,
         identity: None,

@@ -388,6 +388,7 @@ fn read_table(oid: u32, text: &str) -> (Relation, Vec<Row>) {
                 relation.columns.push(Column {
                     name: name.into(),
                     ty: named_type(not_null.unwrap_or(ty)),
+                    domain: None,
                     not_null: not_null.is_some(),
                     default: None,
                     identity: None,

@@ -66,6 +66,10 @@ pub enum Define {
     },
     /// `ALTER TYPE`
     AlterType(AlterType),
+    /// `CREATE DOMAIN`
+    CreateDomain(CreateDomain),
+    /// `ALTER DOMAIN`
+    AlterDomain(AlterDomain),
     /// `CREATE EXTENSION`
     CreateExtension {
         /// Its name.
@@ -122,6 +126,10 @@ pub enum Commented {
     Extension(Name),
     /// `TYPE`
     Type(QualifiedName),
+    /// `DOMAIN`
+    Domain(QualifiedName),
+    /// `CONSTRAINT … ON DOMAIN`: its name, and the domain.
+    DomainConstraint(Name, QualifiedName),
 }
 
 /// A kind of relation that a command names.
@@ -304,6 +312,57 @@ pub enum ViewChange {
     Owner(Role),
     /// One that is not built.
     Unbuilt(&'static str),
+}
+
+/// `CREATE DOMAIN`
+#[derive(Debug, Clone, PartialEq)]
+pub struct CreateDomain {
+    /// Its name.
+    pub name: QualifiedName,
+    /// Its type and its constraints, which are written as a column's.
+    pub definition: TableColumn,
+}
+
+/// `ALTER DOMAIN`
+#[derive(Debug, Clone, PartialEq)]
+pub struct AlterDomain {
+    /// Its name.
+    pub name: QualifiedName,
+    /// The change.
+    pub change: DomainChange,
+}
+
+/// A change of a domain.
+#[derive(Debug, Clone, PartialEq)]
+pub enum DomainChange {
+    /// `SET DEFAULT`, `DROP DEFAULT`
+    Default(Option<WrittenExpr>),
+    /// `SET NOT NULL`, `DROP NOT NULL`
+    NotNull(bool),
+    /// `ADD`
+    AddConstraint(Constraint),
+    /// `DROP CONSTRAINT`
+    DropConstraint {
+        /// Its name.
+        name: Name,
+        /// `IF EXISTS`
+        if_exists: bool,
+    },
+    /// `VALIDATE CONSTRAINT`
+    Validate(Name),
+    /// `RENAME CONSTRAINT`
+    RenameConstraint {
+        /// Its name as it is.
+        from: Name,
+        /// Its name as it shall be.
+        to: Name,
+    },
+    /// `RENAME TO`
+    Rename(Name),
+    /// `SET SCHEMA`
+    SetSchema(Name),
+    /// `OWNER TO`
+    Owner(Role),
 }
 
 /// `ALTER TYPE`
@@ -751,6 +810,8 @@ pub enum DropKind {
     View,
     /// `TYPE`
     Type,
+    /// `DOMAIN`
+    Domain,
 }
 
 /// `DROP`

@@ -279,6 +279,16 @@ impl Binder<'_> {
         match resolved.proc.kind {
             ProcKind::Scalar(_) => {
                 check_plain(call, &call.name.display(), at)?;
+                if let ("pg_typeof", [arg]) = (resolved.proc.name, &*resolved.args)
+                    && arg.ty.is_of_domain()
+                {
+                    // No value knows the domain that it is of.
+                    return Ok(Expr {
+                        kind: ExprKind::Const(Datum::Oid(arg.ty.oid())),
+                        ty: resolved.result,
+                        at,
+                    });
+                }
                 let args = resolved.args;
                 let args = self.shown_as_names(resolved.proc, args)?;
                 Ok(plain_call(Resolved { args, ..resolved }, at))

@@ -39,7 +39,7 @@ pub(super) enum Choice<T> {
 
 pub(super) fn is_exactly(arg: ArgType, given: SqlType) -> bool {
     match arg {
-        ArgType::Is(ty) => types::same(ty, given),
+        ArgType::Is(ty) => types::same(ty, given.base()),
         ArgType::Record => given == SqlType::Record,
         _ => false,
     }

@@ -216,6 +216,7 @@ impl Binder<'_> {
                 return Err(syntax(message, Pos::NONE));
             }
         }
+        self.ask_domains_again(relation, &columns, &mut targets)?;
         Ok((columns, targets))
     }
 
@@ -293,8 +294,14 @@ impl Binder<'_> {
         column: usize,
     ) -> PlanResult<Option<Expr>> {
         let column = &relation.columns[column];
-        let Some(text) = &column.default else {
-            return Ok(None);
+        let declared = column.declared();
+        let text = match (&column.default, declared) {
+            (Some(text), _) => &**text,
+            // An identity takes its own, whatever the domain says.
+            (None, SqlType::Domain(domain)) if column.identity.is_none() => {
+                return self.domain_default(domain);
+            }
+            (None, _) => return Ok(None),
         };
         let broken = || {
             let message = format!("the default of column \"{}\" is no expression", column.name);
@@ -304,7 +311,7 @@ impl Binder<'_> {
         self.scopes.push(Scope::default());
         let bound = self.of_kept(relation, |binder| binder.bind_expr(&parsed));
         self.scopes.pop();
-        let value = self.coerce_to_target(bound?, column.ty, CastContext::Assignment, Pos::NONE)?;
+        let value = self.coerce_to_target(bound?, declared, CastContext::Assignment, Pos::NONE)?;
         value.map(Some).ok_or_else(broken)
     }
 
@@ -355,9 +362,10 @@ impl Binder<'_> {
             };
             put_value(value, slot, relation, nothing, (&mut columns, &mut targets));
         }
+        self.ask_domains_again(relation, &columns, &mut targets)?;
         for column in 0..relation.columns.len() {
             if !columns.contains(&column)
-                && let Some(default) = self.default_of(relation, column)?
+                && let Some(default) = self.default_or_null(relation, column)?
             {
                 columns.push(column);
                 targets.push(shown(default, Arc::clone(&relation.columns[column].name)));

@@ -14,6 +14,14 @@ fn has_length_cast(ty: SqlType) -> bool {
     ty.typmod() >= 0
 }
 
+/// The place of a parameter that is converted at another.
+pub(super) fn earlier(expr: Pos, at: Pos) -> Pos {
+    if at == Pos::NONE {
+        return expr;
+    }
+    expr.min(at)
+}
+
 /// Whether a value of one type is one of the other as it is.
 fn has_one_form(a: SqlType, b: SqlType) -> bool {
     let padded = |ty| matches!(ty, SqlType::Char(_));
@@ -34,6 +42,9 @@ impl Binder<'_> {
         if types::same(expr.ty, target) {
             return Ok(expr);
         }
+        if let Some(domain) = target.domain() {
+            return self.coerce_to_domain(expr, (domain, target), context, at);
+        }
         if expr.ty == SqlType::Unknown {
             match expr.kind {
                 ExprKind::Const(value) => return self.read_literal(value, target, expr.at),
@@ -42,11 +53,7 @@ impl Binder<'_> {
                     return Ok(Expr {
                         kind: ExprKind::Param(index),
                         ty: target,
-                        at: if at == Pos::NONE {
-                            expr.at
-                        } else {
-                            expr.at.min(at)
-                        },
+                        at: earlier(expr.at, at),
                     });
                 }
                 _ => {}
@@ -77,7 +84,7 @@ impl Binder<'_> {
             }
             // PostgreSQL has the same bits for both; values here tell oids from integers, and a
             // `character(n)` from other strings.
-            Pathway::Relabel if !has_one_form(from, target) => ExprKind::Cast {
+            Pathway::Relabel if !has_one_form(from.storage(), target) => ExprKind::Cast {
                 arg: Box::new(expr),
                 explicit,
             },

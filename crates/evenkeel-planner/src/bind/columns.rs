@@ -76,6 +76,10 @@ impl Binder<'_> {
             return Err(PlanError::unsupported(message).at(at));
         }
         let names = name_parts(parts);
+        if let (["value"], Some(ty)) = (names.as_slice(), self.domain_value) {
+            let kind = ExprKind::DomainValue;
+            return Ok(Expr { kind, ty, at });
+        }
         match names.as_slice() {
             [column] => self.bind_plain_column(column, at),
             [table, column] => self.bind_qualified(

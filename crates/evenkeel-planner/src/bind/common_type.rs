@@ -44,8 +44,9 @@ pub(super) fn select_types(list: &[SqlType]) -> Result<SqlType, Conflict> {
     if chosen != SqlType::Unknown && list.iter().all(|ty| types::same(*ty, chosen)) {
         return Ok(chosen);
     }
+    chosen = chosen.base().without_modifier();
     for (index, ty) in list.iter().enumerate().skip(1) {
-        let ty = ty.without_modifier();
+        let ty = ty.base().without_modifier();
         if ty == SqlType::Unknown || types::same(ty, chosen) {
             continue;
         }

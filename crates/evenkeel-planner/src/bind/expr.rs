@@ -81,11 +81,7 @@ impl Binder<'_> {
             K::Literal(value) => literal(value, at),
             K::Param(number) => {
                 let (index, ty) = self.params.mention(*number, at)?;
-                Ok(Expr {
-                    kind: ExprKind::Param(index),
-                    ty,
-                    at,
-                })
+                self.param(index, ty, at)
             }
             K::Column(parts) => self.bind_column_or_row(parts, at),
             K::Field { base, field } => match field {
@@ -255,7 +251,7 @@ impl Binder<'_> {
         let target = self.bind_type(ty)?;
         let at = if at == Pos::NONE { ty.at } else { at };
         let arg = match (&arg.kind, target.element()) {
-            (K::Array(items), Some(_)) => self.bind_array(items, Some(target), arg.at)?,
+            (K::Array(items), Some(_)) => self.bind_array(items, Some(target.base()), arg.at)?,
             _ => self.bind_expr(arg)?,
         };
         self.cast_explicitly(arg, target, at)

@@ -251,7 +251,7 @@ impl Binder<'_> {
         let entry = RangeEntry {
             alias: Arc::clone(&relation.name),
             columns: columns.iter().map(|c| Arc::clone(&c.name)).collect(),
-            types: columns.iter().map(|c| c.ty).collect(),
+            types: columns.iter().map(|column| column.declared()).collect(),
             kind: match relation.kind {
                 RelationKind::View => RangeKind::Subquery(self.catalog.view(&relation)?),
                 RelationKind::Table | RelationKind::Virtual | RelationKind::Sequence => {

@@ -129,7 +129,12 @@ impl Binder<'_> {
                 return Err(PlanError::unsupported(message).at(collation.at()));
             }
             names.push(name.into());
-            types.push(self.bind_type(&definition.ty)?);
+            let ty = self.bind_type(&definition.ty)?;
+            if ty.is_of_domain() {
+                let message = "a column definition list with a domain is not supported";
+                return Err(PlanError::unsupported(message).at(definition.ty.at));
+            }
+            types.push(ty);
         }
         let (ExprKind::Call(call) | ExprKind::SetCall(call)) = &mut expr.kind else {
             return Err(PlanError::new(SqlState::INTERNAL_ERROR, "no function"));

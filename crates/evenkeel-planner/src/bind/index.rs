@@ -141,7 +141,7 @@ fn bind_stored(
     Ok(BoundIndexExpr {
         pretty: deparse::over(relation, &bound, true),
         program: program_over(relation, &bound, session)?,
-        ty: bound.ty,
+        ty: bound.ty.storage(),
         call: is_call(&bound),
         column: match bound.kind {
             ExprKind::Var(var) => Some(var.column),

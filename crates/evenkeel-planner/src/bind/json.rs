@@ -292,6 +292,10 @@ impl Binder<'_> {
             return Ok(Output { ty, binary });
         };
         let ty = self.bind_type(&given.ty)?;
+        if ty.is_of_domain() {
+            let message = "RETURNING with a domain is not supported";
+            return Err(PlanError::unsupported(message).at(given.ty.at));
+        }
         if matches!(ty, SqlType::Record | SqlType::Void | SqlType::Unknown) {
             let message = "returning pseudo-types is not supported in SQL/JSON functions";
             return Err(PlanError::unsupported(message));

@@ -73,7 +73,7 @@ impl Binder<'_> {
     }
 
     pub(super) fn note_type(&mut self, name: &TypeName, ty: SqlType) {
-        let (Some(mentions), Some(_)) = (&mut self.mentions, ty.enumerated()) else {
+        let (Some(mentions), Some(_)) = (&mut self.mentions, ty.created()) else {
             return;
         };
         let parts = &name.name.parts;

@@ -15,6 +15,7 @@ mod compare;
 mod conflict;
 mod cte;
 mod cte_graph;
+mod domains;
 mod equal;
 mod expr;
 mod from;
@@ -56,18 +57,19 @@ mod window;
 use std::sync::Arc;
 
 use evenkeel_expr::call::Session;
-use evenkeel_types::{SqlState, SqlType};
+use evenkeel_types::{CreatedType, SqlState, SqlType};
 
 use crate::ast::Statement;
 use crate::bound::{Bound, BoundStatement};
 use crate::catalog::Catalog;
 use crate::error::{PlanError, PlanResult};
-use crate::relation::Relation;
+use crate::relation::{Column, Relation};
 use params::Params;
 use scope::Scope;
 
 pub use assigned::{AssignedTo, bind_assigned};
 pub use check::{BoundCheck, bind_check, rename_check};
+pub use domains::{BoundDomainCheck, bind_domain_check, domain_mentions};
 pub use index::{BoundIndexExpr, bind_index_expression, bind_index_predicate, rename_index_expr};
 pub use mentions::{MentionKind, TypeMention, type_mentions};
 pub use row_value::{BoundRowValue, RowValue, bind_row_value, rename_generated};
@@ -95,24 +97,33 @@ struct Binder<'a> {
     references: Option<Vec<Reference>>,
     /// The places of the text that hang on types, where somebody asks.
     mentions: Option<Vec<TypeMention>>,
-    /// The relation whose kept text is being bound.
+    /// The relation or domain whose kept text is being bound.
     home: Option<Home>,
+    /// The type of `VALUE` in the condition of a domain that is being bound.
+    domain_value: Option<SqlType>,
+}
+
+/// The types among these, or of the elements of these, that were created.
+fn created_in(types: impl Iterator<Item = SqlType>) -> Vec<SqlType> {
+    types
+        .filter_map(SqlType::created)
+        .map(CreatedType::ty)
+        .collect()
 }
 
 /// Where the types that a kept text names are looked for first.
 struct Home {
-    /// The types of the relation's columns that were created.
+    /// The types of the relation's columns, or those that the domain is over, that were created.
     types: Vec<SqlType>,
-    /// The relation's schema.
+    /// The schema of the relation or the domain.
     schema: Arc<str>,
 }
 
 impl Home {
     fn of(relation: &Relation) -> Home {
-        let types = relation.columns.iter().map(|column| column.ty);
-        let types = types.map(|ty| ty.element().unwrap_or(ty));
+        let types = relation.columns.iter().map(Column::declared);
         Home {
-            types: types.filter(|ty| ty.enumerated().is_some()).collect(),
+            types: created_in(types),
             schema: Arc::clone(&relation.schema),
         }
     }
@@ -181,6 +192,7 @@ impl<'a> Binder<'a> {
             references: None,
             mentions: None,
             home: None,
+            domain_value: None,
         }
     }
 }

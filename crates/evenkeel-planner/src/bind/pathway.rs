@@ -23,6 +23,11 @@ pub(super) fn pathway(target: SqlType, source: SqlType, context: CastContext) ->
     if types::same(target, source) {
         return Pathway::Relabel;
     }
+    // A domain is what the type is that it is over.
+    let (target, source) = (target.base(), source.base());
+    if types::same(target, source) || types::same(target.storage(), source.storage()) {
+        return Pathway::Relabel;
+    }
     if let Some(cast) = tables::find_cast(source, target) {
         if context < cast.context {
             return Pathway::None;

@@ -128,7 +128,10 @@ fn exact_family(sources: &[SqlType], targets: &[ArgType]) -> PlanResult<Family> 
         if *source == SqlType::Unknown {
             continue;
         }
-        let source = source.without_modifier();
+        let source = match target {
+            ArgType::AnyArray => source.base().without_modifier(),
+            _ => source.without_modifier(),
+        };
         match slot {
             Some(known) if !types::same(*known, source) => {
                 let detail = format!("{} versus {}", types::name(*known), types::name(source));

@@ -18,7 +18,7 @@ pub(super) fn entry_of(relation: &Arc<Relation>, alias: &str) -> RangeEntry {
     RangeEntry {
         alias: alias.into(),
         columns: columns.iter().map(|c| Arc::clone(&c.name)).collect(),
-        types: columns.iter().map(|c| c.ty).collect(),
+        types: columns.iter().map(|column| column.declared()).collect(),
         kind: RangeKind::Relation(Arc::clone(relation)),
         lateral: false,
         indexes: Vec::new(),

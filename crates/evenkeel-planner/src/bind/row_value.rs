@@ -229,8 +229,9 @@ impl Binder<'_> {
             })?;
             let from = value.ty;
             let context = CastContext::Assignment;
-            let value = self.coerce_to_target(value, column.ty, context, Pos::NONE)?;
-            let mismatch = || RowValue::Generated(&column.name).mismatch(from, column.ty);
+            let to = column.declared();
+            let value = self.coerce_to_target(value, to, context, Pos::NONE)?;
+            let mismatch = || RowValue::Generated(&column.name).mismatch(from, to);
             bound.push((at, value.ok_or_else(mismatch)?));
         }
         Ok(bound)

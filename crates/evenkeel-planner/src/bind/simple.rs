@@ -261,6 +261,7 @@ impl Binder<'_> {
         at: Pos,
     ) -> PlanResult<Expr> {
         let array = self.bind_expr(base)?;
+        let array = self.of_base(array);
         if array.ty == SqlType::Jsonb {
             return self.bind_jsonb_subscript(array, subscripts, at);
         }

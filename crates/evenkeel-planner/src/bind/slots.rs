@@ -35,7 +35,7 @@ impl Slot {
     pub(super) fn ty(&self, relation: &Relation) -> SqlType {
         match &self.part {
             Some(part) => part.ty,
-            None => relation.columns[self.column].ty,
+            None => relation.columns[self.column].declared(),
         }
     }
 }
@@ -161,9 +161,10 @@ impl Binder<'_> {
             return Err(super::simple::no_subscripts(column.ty));
         };
         let slice = subscripts.iter().any(|subscript| subscript.slice);
+        let whole = column.declared().base();
         let ty = match slice {
-            true => column.ty,
-            false => column.ty.element().unwrap_or(column.ty),
+            true => whole,
+            false => whole.element().unwrap_or(whole),
         };
         let ranges = self.bind_ranges(&subscripts)?;
         Ok(Some(Part { ranges, slice, ty }))
@@ -182,7 +183,7 @@ impl Binder<'_> {
                 let message = "cannot set an array element to DEFAULT";
                 return Err(PlanError::unsupported(message).at(slot.at));
             }
-            let default = self.default_of(relation, slot.column)?;
+            let default = self.default_or_null(relation, slot.column)?;
             return Ok(default.unwrap_or(Expr {
                 kind: ExprKind::Const(Datum::Null),
                 ty: column.ty,

@@ -134,7 +134,7 @@ impl Binder<'_> {
 impl Home {
     /// The type of a column, or of the elements of one, by name.
     fn named(&self, name: &str) -> Option<SqlType> {
-        let called = |ty: &&SqlType| ty.enumerated().is_some_and(|of| of.is_called(name));
+        let called = |ty: &&SqlType| ty.created().is_some_and(|of| of.is_called(name));
         self.types.iter().find(called).copied()
     }
 }
@@ -193,6 +193,10 @@ fn type_named(ty: &TypeName, types: &dyn Catalog, home: Option<&Home>) -> PlanRe
     let named = with_modifiers(named, ty)?;
     if ty.dimensions.is_empty() {
         return Ok(named);
+    }
+    if let (SqlType::Domain(_), None) = (named, named.array_of()) {
+        let message = format!("type {}[] is not supported", ty.name.display());
+        return Err(PlanError::unsupported(message).at(at));
     }
     named
         .arrays_with_its_modifier()

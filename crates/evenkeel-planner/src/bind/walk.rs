@@ -19,7 +19,7 @@ macro_rules! children_of {
         ) {
             match &$($mutable)? expr.kind {
                 ExprKind::Const(_) | ExprKind::Param(_) | ExprKind::Var(_)
-                | ExprKind::CaseOperand | ExprKind::SublinkColumn(_)
+                | ExprKind::CaseOperand | ExprKind::DomainValue | ExprKind::SublinkColumn(_)
                 | ExprKind::Grouping(_) | ExprKind::Default => {}
                 ExprKind::Call(call) | ExprKind::SetCall(call) => call.args.$each().for_each(f),
                 ExprKind::Cast { arg, .. } | ExprKind::Relabel(arg) | ExprKind::Not(arg)
@@ -58,6 +58,7 @@ macro_rules! children_of {
                     }
                 }
                 ExprKind::AssignPart(part) => part.$each().for_each(f),
+                ExprKind::ToDomain(domain) => f(&$($mutable)? domain.arg),
                 ExprKind::RowCompare { pairs, .. } => {
                     for (left, right, _, _) in pairs.$each() {
                         f(left);

@@ -232,7 +232,6 @@ unbuilt! {
     "CREATE TRIGGER": Create Or Replace Constraint Trigger;
     "CREATE CONVERSION": Create Conversion;
     "CREATE CONVERSION": Create Default Conversion;
-    "CREATE DOMAIN": Create Domain;
     "CREATE EVENT TRIGGER": Create Event Trigger;
     "CREATE FOREIGN DATA WRAPPER": Create Foreign Data Wrapper;
     "CREATE FOREIGN TABLE": Create Foreign Table;
@@ -293,7 +292,6 @@ unbuilt! {
     "ALTER COLLATION": Alter Collation;
     "ALTER CONVERSION": Alter Conversion;
     "ALTER DEFAULT PRIVILEGES": Alter Default Privileges;
-    "ALTER DOMAIN": Alter Domain;
     "ALTER EVENT TRIGGER": Alter Event Trigger;
     "ALTER EXTENSION": Alter Extension;
     "ALTER FOREIGN DATA WRAPPER": Alter Foreign Data Wrapper;
@@ -329,7 +327,6 @@ unbuilt! {
     "DROP CAST": Drop Cast;
     "DROP COLLATION": Drop Collation;
     "DROP CONVERSION": Drop Conversion;
-    "DROP DOMAIN": Drop Domain;
     "DROP EVENT TRIGGER": Drop Event Trigger;
     "DROP FOREIGN DATA WRAPPER": Drop Foreign Data Wrapper;
     "DROP FOREIGN TABLE": Drop Foreign Table;

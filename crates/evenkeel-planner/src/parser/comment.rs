@@ -12,25 +12,20 @@ impl Parser<'_> {
         let Tok::Key(kind) = self.peek_at(2) else {
             return false;
         };
-        let of_domain = || {
-            let words = (self.peek_at(4), self.peek_at(5), self.peek_at(6));
-            words.0 == Tok::Key(Kw::On)
-                && words.1 == Tok::Key(Kw::Domain)
-                && words.2 != Tok::Key(Kw::Is)
-        };
-        match kind {
-            Kw::Constraint => !of_domain(),
-            Kw::Table
-            | Kw::Index
-            | Kw::Sequence
-            | Kw::View
-            | Kw::Column
-            | Kw::Schema
-            | Kw::Database
-            | Kw::Extension
-            | Kw::Type => true,
-            _ => false,
-        }
+        matches!(
+            kind,
+            Kw::Constraint
+                | Kw::Domain
+                | Kw::Table
+                | Kw::Index
+                | Kw::Sequence
+                | Kw::View
+                | Kw::Column
+                | Kw::Schema
+                | Kw::Database
+                | Kw::Extension
+                | Kw::Type
+        )
     }
 
     /// Behind COMMENT ON.
@@ -48,7 +43,15 @@ impl Parser<'_> {
                 self.bump();
                 let name = self.col_id()?;
                 self.expect_key(Kw::On)?;
-                Commented::Constraint(name, self.qualified_name()?)
+                // A table may be called `domain`.
+                if self.is_key(Kw::Domain)
+                    && !matches!(self.peek_at(1), Tok::Key(Kw::Is) | Tok::Char(b'.'))
+                {
+                    self.bump();
+                    Commented::DomainConstraint(name, self.any_name()?)
+                } else {
+                    Commented::Constraint(name, self.qualified_name()?)
+                }
             }
             Tok::Key(Kw::Schema) => {
                 self.bump();
@@ -65,6 +68,10 @@ impl Parser<'_> {
             Tok::Key(Kw::Type) => {
                 self.bump();
                 Commented::Type(self.any_name()?)
+            }
+            Tok::Key(Kw::Domain) => {
+                self.bump();
+                Commented::Domain(self.any_name()?)
             }
             _ => return Err(self.unexpected()),
         };

@@ -44,6 +44,16 @@ impl May {
         not_enforced: true,
     };
 
+    const DOMAIN_CHECK: May = May {
+        not_enforced: false,
+        ..May::CHECK
+    };
+    const DOMAIN_NOT_NULL: May = May {
+        not_valid: false,
+        no_inherit: false,
+        ..May::NOT_NULL
+    };
+
     const fn key(kind: &'static str) -> May {
         May {
             kind,
@@ -64,6 +74,28 @@ impl Parser<'_> {
             false => None,
         };
         let mut constraint = self.constraint_element()?;
+        constraint.at = at;
+        constraint.name = name;
+        Ok(constraint)
+    }
+
+    /// `DomainConstraint`
+    pub(super) fn domain_constraint(&mut self) -> PlanResult<Constraint> {
+        let at = self.pos();
+        let name = match self.accept_key(Kw::Constraint) {
+            true => Some(self.col_id()?),
+            false => None,
+        };
+        let begin = self.pos();
+        let (kind, may) = if self.is_key(Kw::Check) {
+            (self.check()?, May::DOMAIN_CHECK)
+        } else {
+            self.expect_key(Kw::Not)?;
+            self.expect_key(Kw::Null)?;
+            (ConstraintKind::NotNull(None), May::DOMAIN_NOT_NULL)
+        };
+        let mut constraint = plain(kind, begin);
+        self.constraint_attributes(&mut constraint, may)?;
         constraint.at = at;
         constraint.name = name;
         Ok(constraint)

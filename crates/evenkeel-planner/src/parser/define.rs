@@ -41,7 +41,8 @@ impl Parser<'_> {
                     | Kw::Schema
                     | Kw::Extension
                     | Kw::View
-                    | Kw::Type,
+                    | Kw::Type
+                    | Kw::Domain,
                 ),
             ) => {
                 self.bump();
@@ -59,11 +60,7 @@ impl Parser<'_> {
                 self.skip(2);
                 self.alter_view().map(Some)
             }
-            (Kw::Create, Tok::Key(Kw::Type)) => self.create_enum_here(),
-            (Kw::Alter, Tok::Key(Kw::Type)) => {
-                self.skip(2);
-                self.alter_type().map(Some)
-            }
+            (Kw::Create | Kw::Alter, Tok::Key(Kw::Type | Kw::Domain)) => self.define_type(verb),
             (Kw::Create | Kw::Alter, Tok::Key(Kw::Schema)) => {
                 self.skip(2);
                 self.schema_command(verb).map(Some)
@@ -78,6 +75,21 @@ impl Parser<'_> {
             (Kw::Create, _) => self.create_relation(),
             _ => Ok(None),
         }
+    }
+
+    /// CREATE or ALTER of a type or a domain.
+    fn define_type(&mut self, verb: Kw) -> PlanResult<Option<Define>> {
+        let domain = self.peek_at(1) == Tok::Key(Kw::Domain);
+        if verb == Kw::Create && !domain {
+            return self.create_enum_here();
+        }
+        self.skip(2);
+        let define = match (verb, domain) {
+            (Kw::Create, _) => self.create_domain(),
+            (_, true) => self.alter_domain(),
+            (_, false) => self.alter_type(),
+        };
+        define.map(Some)
     }
 
     /// CREATE TABLE, CREATE SEQUENCE or CREATE VIEW, whatever stands between the words.
@@ -376,6 +388,7 @@ impl Parser<'_> {
             Tok::Key(Kw::Schema) => DropKind::Schema,
             Tok::Key(Kw::View) => DropKind::View,
             Tok::Key(Kw::Type) => DropKind::Type,
+            Tok::Key(Kw::Domain) => DropKind::Domain,
             _ => DropKind::Extension,
         };
         self.bump();

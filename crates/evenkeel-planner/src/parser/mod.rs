@@ -11,6 +11,7 @@ mod constraint;
 mod cursor;
 mod database;
 mod define;
+mod domain;
 mod expr;
 mod from;
 mod json;
@@ -30,6 +31,7 @@ mod statement;
 mod strings;
 mod table;
 mod token;
+
 mod type_ddl;
 mod types;
 mod view;

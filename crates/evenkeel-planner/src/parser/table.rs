@@ -108,7 +108,7 @@ impl Parser<'_> {
     }
 
     /// `ColQualList`
-    fn column_constraints(&mut self, column: &mut TableColumn) -> PlanResult<()> {
+    pub(super) fn column_constraints(&mut self, column: &mut TableColumn) -> PlanResult<()> {
         loop {
             let at = self.pos();
             if self.accept_key(Kw::Collate) {

@@ -2,7 +2,7 @@
 
 use evenkeel_types::{Datum, SqlType, TypeContext};
 
-use crate::bound::{CallExpr, Expr, ExprKind, PartAssignment, SublinkKind, Var};
+use crate::bound::{CallExpr, Expr, ExprKind, PartAssignment, SublinkKind, ToDomain, Var};
 
 use super::number::NUMBERED;
 use super::ops;
@@ -15,12 +15,25 @@ enum Named<'s, 'a> {
     Statement(&'s Statement<'a>),
     /// One, of which all variables are.
     Relation(&'s Relation),
+    /// None: there are no variables.
+    Nothing,
 }
 
 /// An expression over a table's columns, as `pg_get_expr` and its kin show it.
 pub(crate) fn over(relation: &Relation, expr: &Expr, pretty: bool) -> String {
     let deparser = Deparser {
         named: Named::Relation(relation),
+        pretty,
+        prefix: false,
+        scanned: None,
+    };
+    deparser.expr(expr)
+}
+
+/// An expression that looks at no relation, the same way.
+pub(crate) fn alone(expr: &Expr, pretty: bool) -> String {
+    let deparser = Deparser {
+        named: Named::Nothing,
         pretty,
         prefix: false,
         scanned: None,
@@ -125,6 +138,8 @@ impl<'s, 'a> Deparser<'s, 'a> {
                 otherwise,
             } => self.case(operand.as_deref(), branches, otherwise),
             ExprKind::CaseOperand => "CASE_TEST".to_owned(),
+            ExprKind::DomainValue => "VALUE".to_owned(),
+            ExprKind::ToDomain(domain) => self.to_domain(domain, expr),
             ExprKind::Coalesce(items) => format!("COALESCE({})", self.list(items)),
             ExprKind::Extreme { greatest, args } => {
                 let name = if *greatest { "GREATEST" } else { "LEAST" };
@@ -181,11 +196,28 @@ impl<'s, 'a> Deparser<'s, 'a> {
         }
     }
 
+    /// As PostgreSQL has it, which shows no conversion that was not written below one that was.
+    fn to_domain(&self, domain: &ToDomain, expr: &Expr) -> String {
+        let mut arg = &domain.arg;
+        for _ in 0..domain.added {
+            if let ExprKind::Cast { arg: inner, .. } | ExprKind::Relabel(inner) = &arg.kind {
+                arg = inner;
+            }
+        }
+        match domain.explicit {
+            true => {
+                let (name, array) = (domain.domain.name(), if domain.each { "[]" } else { "" });
+                format!("{}::{name}{array}", self.cast_operand(arg, expr))
+            }
+            false => self.expr(arg),
+        }
+    }
+
     fn case(&self, operand: Option<&Expr>, branches: &[(Expr, Expr)], otherwise: &Expr) -> String {
         // As in PostgreSQL, definitions have it in lines.
         let (begin, line, end) = match self.named {
             Named::Statement(_) => ("CASE", " ", " END"),
-            Named::Relation(_) => ("\nCASE", "\n    ", "\nEND"),
+            Named::Relation(_) | Named::Nothing => ("\nCASE", "\n    ", "\nEND"),
         };
         let mut text = begin.to_owned();
         if let Some(operand) = operand {
@@ -204,7 +236,9 @@ impl<'s, 'a> Deparser<'s, 'a> {
 
     fn joined(&self, items: &[Expr], with: &str, parent: &Expr) -> String {
         let items = items.iter().map(|item| self.part(item, parent, false));
-        self.whole(items.collect::<Vec<_>>().join(with))
+        let text = items.collect::<Vec<_>>().join(with);
+        // A line ends without a blank.
+        self.whole(text.replace(&format!("{with}\n"), &format!("{}\n", with.trim_end())))
     }
 
     /// An operator with its operands, in parentheses unless none but needed ones are shown.
@@ -262,6 +296,7 @@ impl<'s, 'a> Deparser<'s, 'a> {
     fn var(&self, var: Var) -> String {
         let statement = match self.named {
             Named::Statement(statement) => statement,
+            Named::Nothing => return "?".to_owned(),
             Named::Relation(relation) => {
                 let column = relation.columns.get(var.column);
                 return column.map_or("?".to_owned(), |c| crate::quote::identifier(&c.name));
@@ -335,6 +370,7 @@ fn is_simple(part: &Expr, parent: &Expr, operator: bool) -> bool {
     let joined = |kind: &ExprKind| matches!(kind, ExprKind::And(_) | ExprKind::Or(_));
     match &part.kind {
         ExprKind::Cast { arg, .. } | ExprKind::Relabel(arg) => is_simple(arg, part, false),
+        ExprKind::ToDomain(domain) => is_simple(&domain.arg, part, false),
         ExprKind::Not(_) | ExprKind::And(_) => joined(&parent.kind),
         ExprKind::Or(_) => matches!(parent.kind, ExprKind::Or(_)),
         ExprKind::Call(call) if ops::operator(call).is_some() => {

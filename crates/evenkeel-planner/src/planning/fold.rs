@@ -12,6 +12,7 @@ use evenkeel_types::{Datum, SqlType};
 
 use crate::bound::{CallExpr, Distinct, Expr, ExprKind, Query, RangeEntry, SublinkKind};
 
+use super::domains::ForgetDomains;
 use super::frugal::Frugal;
 use super::layout;
 use super::path::same;
@@ -38,7 +39,9 @@ pub(super) fn fold(query: &mut Query, session: &dyn Session, settings: &PlannerS
 struct ForgetColumns;
 
 impl Change for ForgetColumns {
-    fn expr(&mut self, expr: &mut Expr, _depth: usize) {
+    fn expr(&mut self, expr: &mut Expr, depth: usize) {
+        // In one walk.
+        ForgetDomains.expr(expr, depth);
         let ExprKind::Sublink(sublink) = &mut expr.kind else {
             return;
         };
@@ -59,7 +62,13 @@ impl Change for ForgetColumns {
         }
     }
 
-    fn entry(&mut self, _entry: &mut RangeEntry, _depth: usize) {}
+    fn entry(&mut self, entry: &mut RangeEntry, depth: usize) {
+        ForgetDomains.entry(entry, depth);
+    }
+
+    fn query(&mut self, query: &mut Query) {
+        ForgetDomains.query(query);
+    }
 }
 
 struct Fold<'s> {

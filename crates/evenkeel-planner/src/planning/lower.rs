@@ -4,11 +4,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use evenkeel_expr::program::{
-    CallNode, CastNode, PartAssignment, Program, RowPair, SubplanKind, SubplanNode,
+    CallNode, CastNode, DomainNode, PartAssignment, Program, RowPair, SubplanKind, SubplanNode,
 };
 use evenkeel_types::{Datum, SqlState, SqlType};
 
-use crate::bound::{CallExpr, Expr, ExprKind, Query, Sublink, SublinkKind};
+use crate::bound::{CallExpr, Expr, ExprKind, Query, Sublink, SublinkKind, ToDomain};
 use crate::error::{PlanError, PlanResult};
 use crate::plan::{Subplan, SubplanUse};
 use crate::relation::SystemColumn;
@@ -270,6 +270,8 @@ impl Statement<'_> {
                 }
             }
             ExprKind::CaseOperand => Program::CaseOperand,
+            ExprKind::DomainValue => Program::DomainValue,
+            ExprKind::ToDomain(domain) => self.domain_node(domain, layout, env)?,
             ExprKind::Coalesce(items) => Program::Coalesce(self.slice(items, layout, env)?),
             ExprKind::Extreme { greatest, args } => Program::Extreme {
                 greatest: *greatest,
@@ -277,6 +279,29 @@ impl Statement<'_> {
             },
             _ => self.collection(expr, layout, env)?,
         })
+    }
+
+    fn domain_node(
+        &mut self,
+        domain: &ToDomain,
+        layout: &Layout,
+        env: &mut Env,
+    ) -> PlanResult<Program> {
+        let mut tests = Vec::with_capacity(domain.tests.len());
+        for test in &domain.tests {
+            tests.push(match test {
+                Some((name, condition)) => {
+                    Some((Arc::clone(name), self.program(condition, layout, env)?))
+                }
+                None => None,
+            });
+        }
+        Ok(Program::ToDomain(Box::new(DomainNode {
+            domain: domain.domain,
+            arg: self.program(&domain.arg, layout, env)?,
+            tests: tests.into(),
+            each: domain.each,
+        })))
     }
 
     /// Arrays and rows.

@@ -5,6 +5,7 @@ mod build_upper;
 mod change;
 mod cost;
 pub(crate) mod deparse;
+mod domains;
 mod extremes;
 mod fold;
 mod frugal;
@@ -142,7 +143,8 @@ fn output_columns(range_table: &[RangeEntry], targets: &[Target]) -> Vec<OutputC
     let kept = targets.iter().filter(|target| !target.junk);
     kept.map(|target| OutputColumn {
         name: Arc::clone(&target.name),
-        ty: target.expr.ty,
+        ty: target.expr.ty.storage(),
+        declared: target.expr.ty,
         origin: origin(range_table, &target.expr),
     })
     .collect()

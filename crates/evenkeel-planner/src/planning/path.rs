@@ -282,7 +282,8 @@ fn same_kind(a: &ExprKind, b: &ExprKind) -> bool {
         (ExprKind::Param(a), ExprKind::Param(b))
         | (ExprKind::SublinkColumn(a), ExprKind::SublinkColumn(b)) => a == b,
         (ExprKind::Var(a), ExprKind::Var(b)) => a == b,
-        (ExprKind::CaseOperand, ExprKind::CaseOperand) => true,
+        (ExprKind::CaseOperand, ExprKind::CaseOperand)
+        | (ExprKind::DomainValue, ExprKind::DomainValue) => true,
         (ExprKind::Grouping(a), ExprKind::Grouping(b)) => a == b,
         // Each subquery is its own: two that read alike run twice, as in PostgreSQL's equal() but
         // for the copies of one and the same.
@@ -378,6 +379,7 @@ fn same_head(a: &ExprKind, b: &ExprKind) -> bool {
         ) => (a.proc.oid, all_a) == (b.proc.oid, all_b),
         (E::Field { field: a, .. }, E::Field { field: b, .. }) => a == b,
         (E::NamedRow(a, _), E::NamedRow(b, _)) => a == b,
+        (E::ToDomain(a), E::ToDomain(b)) => (a.domain, a.each) == (b.domain, b.each),
         (E::RowCompare { op: a, .. }, E::RowCompare { op: b, .. }) => a == b,
         // Which ends are given shows from no part.
         (E::Slice { ranges: a, .. }, E::Slice { ranges: b, .. }) => {

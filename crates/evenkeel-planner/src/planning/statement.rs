@@ -15,6 +15,7 @@ use crate::plan::Subplan;
 use crate::relation::{Oid, Relation};
 use evenkeel_types::SqlState;
 
+use super::domains::forget_domains;
 use super::layout::{Env, Layout};
 use super::number::{self, NUMBERED, Numbers};
 use super::path::PathRef;
@@ -345,6 +346,7 @@ pub(crate) fn program_over(
     }
     let mut expr = expr.clone();
     walk::change_expr(&mut expr, 0, &mut Number);
+    forget_domains(&mut expr);
     let settings = PlannerSettings::default();
     let mut statement = Statement::new(&settings, session, None);
     let layout = Layout::of_columns(0, 0..relation.columns.len());

@@ -14,6 +14,7 @@ macro_rules! each_part {
             | ExprKind::Param(_)
             | ExprKind::Var(_)
             | ExprKind::CaseOperand
+            | ExprKind::DomainValue
             | ExprKind::SublinkColumn(_)
             | ExprKind::Grouping(_)
             | ExprKind::Default => {}
@@ -64,6 +65,8 @@ macro_rules! each_part {
                 }
             }
             ExprKind::AssignPart(part) => part.$iter().for_each($f),
+            // Its conditions look at their value alone.
+            ExprKind::ToDomain(domain) => $f(&$($mutable)? domain.arg),
             ExprKind::RowCompare { pairs, .. } => {
                 for (left, right, ..) in pairs {
                     $f(left);
@@ -113,6 +116,8 @@ pub(super) trait Change {
     fn expr(&mut self, expr: &mut Expr, depth: usize);
     /// An entry of a range table.
     fn entry(&mut self, entry: &mut RangeEntry, depth: usize);
+    /// A query, before its parts.
+    fn query(&mut self, _query: &mut Query) {}
 }
 
 /// Walks through an expression with all its subqueries, parts first.
@@ -126,6 +131,7 @@ pub(super) fn change_expr(expr: &mut Expr, depth: usize, change: &mut dyn Change
 
 /// Walks through a query with all its subqueries.
 pub(super) fn change_query(query: &mut Query, depth: usize, change: &mut dyn Change) {
+    change.query(query);
     for cte in &mut query.ctes {
         change_query(&mut Arc::make_mut(cte).query, depth + 1, change);
     }

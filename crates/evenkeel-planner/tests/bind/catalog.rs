@@ -130,6 +130,7 @@ fn catalogs() -> Vec<Relation> {
             relation.columns.push(Column {
                 name: name.into(),
                 ty,
+                domain: None,
                 not_null,
                 default: None,
                 identity: None,
@@ -167,6 +168,7 @@ fn relation(oid: u32, text: &str) -> Relation {
             relation.columns.push(Column {
                 name: first.into(),
                 ty: named_type(ty.unwrap_or(rest)),
+                domain: None,
                 not_null: ty.is_some(),
                 default: None,
                 identity: None,

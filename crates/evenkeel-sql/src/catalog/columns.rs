@@ -14,6 +14,7 @@ use super::system::{attribute_row, dropped_row, table_row};
 use super::{
     Catalog, CheckInfo, ColumnInfo, ConstraintInfo, DdlLog, DroppedColumn, Generated, IndexInfo,
     LargeInfo, NOWHERE, NewColumn, NewNotNull, NewText, Oid, RelationStats, TableInfo,
+    split_domain,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::KeyColumn;
@@ -61,9 +62,11 @@ impl Catalog {
             let message = format!("tables can have at most {MAX_COLUMNS} columns");
             SqlError::new(SqlState::TOO_MANY_COLUMNS, message)
         })?;
+        let (ty, domain) = split_domain(new.ty);
         parts.columns.push(ColumnInfo {
             name: new.name.as_str().into(),
-            ty: new.ty,
+            ty,
+            domain,
             attnum,
             not_null: None,
             default: new.default.as_deref().map(Into::into),
@@ -183,7 +186,7 @@ impl Catalog {
         let mut parts = TableParts::of(&table);
         let column = parts.columns.get_mut(at);
         let column = column.ok_or_else(|| SqlError::internal("a column is not there"))?;
-        column.ty = new.ty;
+        (column.ty, column.domain) = split_domain(new.ty);
         column.default = new.default;
         self.put_column(txn, &mut parts, at).await?;
         for index in &mut parts.indexes {

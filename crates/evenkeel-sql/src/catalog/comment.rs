@@ -56,9 +56,13 @@ impl CatalogState {
                 let columns = self.view(object).map_or(0, |view| view.columns.len());
                 of_table || usize::try_from(column).is_ok_and(|at| (1..=columns).contains(&at))
             }
-            CONSTRAINTS => self.tables().any(|table| has_constraint(table, object)),
+            CONSTRAINTS => {
+                let mut domains = self.created_types().filter_map(|info| info.domain());
+                self.tables().any(|table| has_constraint(table, object))
+                    || domains.any(|body| body.has_constraint(object))
+            }
             NAMESPACES => self.schema(object).is_some(),
-            TYPES => self.enum_type(object).is_some(),
+            TYPES => self.created_type(object).is_some(),
             EXTENSIONS => object == PLPGSQL || self.extensions().any(|known| known.oid == object),
             _ => true,
         }

@@ -14,7 +14,7 @@ use super::system::{attribute_row, constraint_row, index_class_row, index_row, t
 use super::{
     Catalog, CatalogState, ColumnInfo, ConstraintInfo, ConstraintKind, DdlLog, ExtensionInfo,
     Generated, IndexInfo, NOWHERE, NewCheck, NewNotNull, Oid, OwnSequence, RelationStats,
-    StorageParameters, TableInfo,
+    StorageParameters, TableInfo, split_domain,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::{Datum, SqlType};
@@ -29,7 +29,7 @@ pub(crate) const EXTENSIONS: [(&str, &str); 2] = [("plpgsql", "1.0"), ("uuid-oss
 pub struct NewColumn {
     /// Name.
     pub name: String,
-    /// Type.
+    /// The type that it is declared with.
     pub ty: SqlType,
     /// NOT NULL.
     pub not_null: bool,
@@ -441,7 +441,8 @@ fn in_primary_key(create: &CreateTable, name: &String) -> bool {
 fn new_columns(create: &CreateTable) -> Vec<ColumnInfo> {
     let column = |(attnum, new): (i16, &NewColumn)| ColumnInfo {
         name: new.name.as_str().into(),
-        ty: new.ty,
+        ty: new.ty.storage(),
+        domain: split_domain(new.ty).1,
         attnum,
         not_null: None,
         default: new.default.as_deref().map(Into::into),

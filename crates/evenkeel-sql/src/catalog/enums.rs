@@ -8,8 +8,8 @@ use evenkeel_types::enums::{EnumLabel, LABEL_LENGTH, STRIDE};
 
 use super::fields::damaged;
 use super::state::{CatalogChange, CatalogState};
-use super::system::SystemTables;
-use super::{Catalog, DdlLog, EnumInfo, Oid, TableInfo};
+use super::system::{SystemTable, SystemTables};
+use super::{Catalog, DdlLog, Oid, TableInfo, TypeBody, TypeInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::SqlType;
 
@@ -101,19 +101,19 @@ impl SystemTables {
     ) -> SqlResult<Oid> {
         let mut types = BTreeMap::new();
         for (place, values) in self.enums.read(txn)? {
-            let info = EnumInfo::read(place, values)?;
+            let info = TypeInfo::read(place, values)?;
             types.insert(info.oid, info);
         }
         let mut greatest = 0;
         for (place, values) in self.labels.read(txn)? {
-            let (of, label) = EnumInfo::read_label(values)?;
+            let (of, label) = TypeInfo::read_label(values)?;
             greatest = greatest.max(label.oid);
             let info = types.get_mut(&of).ok_or_else(|| damaged("pg_enum"))?;
-            info.labels.push(label);
+            info.labels_mut()?.push(label);
             info.places.push(place);
         }
         for (_, mut info) in types {
-            info.labels.sort_by_key(|label| label.position);
+            info.labels_mut()?.sort_by_key(|label| label.position);
             let schema = state.schema_name(info.schema_oid).cloned();
             info.schema = schema.ok_or_else(|| damaged("evenkeel_enum"))?;
             greatest = greatest.max(info.oid).max(info.array_oid);
@@ -127,18 +127,18 @@ impl CatalogState {
     /// The columns that have a type, or the type of its arrays: with their tables.
     pub fn columns_of_type<'s>(
         &'s self,
-        info: &'s EnumInfo,
+        info: &'s TypeInfo,
     ) -> impl Iterator<Item = (&'s Arc<TableInfo>, usize)> {
         self.tables().flat_map(move |table| {
             let columns = table.columns.iter().enumerate();
-            let of = columns.filter(move |(_, column)| info.is_of(column.ty));
+            let of = columns.filter(move |(_, column)| info.is_of(column.declared()));
             of.map(move |(at, _)| (table, at))
         })
     }
 
     /// A type with the labels that it has in this state.
     pub fn type_now(&self, ty: SqlType) -> SqlType {
-        match ty.enumerated() {
+        match ty.created() {
             Some(_) => self.type_by_oid(ty.oid()).unwrap_or(ty),
             None => ty,
         }
@@ -159,19 +159,19 @@ impl Catalog {
     ) -> SqlResult<()> {
         let schema_oid = self.schema_for_create(ddl, schema)?;
         self.claim_type_name(txn, ddl, schema_oid, name).await?;
-        let mut info = EnumInfo {
+        let mut info = TypeInfo {
             oid: self.new_oid()?,
             array_oid: self.new_oid()?,
             name: name.into(),
             schema: schema.into(),
             schema_oid,
-            labels: Vec::with_capacity(labels.len()),
+            body: TypeBody::Enum(Vec::with_capacity(labels.len())),
             places: Vec::new(),
         };
         self.lock_type(txn, info.oid, TableLockMode::AccessExclusive)
             .await?;
         for label in labels {
-            if info.labels.iter().any(|known| *known.label == **label) {
+            if info.labels().iter().any(|known| *known.label == **label) {
                 // As PostgreSQL has it, whose index refuses it.
                 let message = "duplicate key value violates unique constraint \
                                \"pg_enum_typid_label_index\"";
@@ -186,18 +186,18 @@ impl Catalog {
     ///
     /// # Errors
     /// 42710, 42602, 22023 for a neighbour that there is not, 54000 where there is no room.
-    pub fn add_label(&self, info: &mut EnumInfo, label: &str, place: &LabelPlace) -> SqlResult<()> {
+    pub fn add_label(&self, info: &mut TypeInfo, label: &str, place: &LabelPlace) -> SqlResult<()> {
         check_label(label)?;
-        if info.labels.iter().any(|known| *known.label == *label) {
+        if info.labels().iter().any(|known| *known.label == *label) {
             return Err(label_exists(label));
         }
-        let (at, position) = place_of(&info.labels, place)?;
+        let (at, position) = place_of(info.labels(), place)?;
         let new = EnumLabel {
             oid: self.new_oid()?,
             position,
             label: label.into(),
         };
-        info.labels.insert(at, new);
+        info.labels_mut()?.insert(at, new);
         Ok(())
     }
 
@@ -205,12 +205,12 @@ impl Catalog {
     ///
     /// # Errors
     /// 42704 if it has gone meanwhile; those of `change`; the engine's.
-    pub async fn change_enum(
+    pub async fn change_type(
         &self,
         txn: &mut Transaction,
         ddl: &DdlLog,
         oid: Oid,
-        change: impl FnOnce(&Catalog, &mut EnumInfo) -> SqlResult<()>,
+        change: impl FnOnce(&Catalog, &mut TypeInfo) -> SqlResult<()>,
     ) -> SqlResult<()> {
         let mut info = self.locked_type(txn, ddl, oid).await?;
         let before = (info.schema_oid, Arc::clone(&info.name));
@@ -227,7 +227,7 @@ impl Catalog {
     ///
     /// # Errors
     /// 42704 if it has gone meanwhile; the engine's.
-    pub async fn drop_enum(&self, txn: &mut Transaction, ddl: &DdlLog, oid: Oid) -> SqlResult<()> {
+    pub async fn drop_type(&self, txn: &mut Transaction, ddl: &DdlLog, oid: Oid) -> SqlResult<()> {
         let info = self.locked_type(txn, ddl, oid).await?;
         self.delete_type_rows(txn, &info).await?;
         self.forget(txn, ddl, CatalogChange::DropType(oid))
@@ -238,12 +238,12 @@ impl Catalog {
     /// # Errors
     /// 42704 if it has gone meanwhile; the engine's.
     pub async fn keep_type(&self, txn: &Transaction, ddl: &DdlLog, ty: SqlType) -> SqlResult<()> {
-        let Some(of) = ty.enumerated() else {
+        let Some(of) = ty.created() else {
             return Ok(());
         };
         self.lock_type(txn, of.oid(), TableLockMode::AccessShare)
             .await?;
-        let there = self.view(ddl).enum_type(of.oid()).is_some();
+        let there = self.view(ddl).created_type(of.oid()).is_some();
         there.then_some(()).ok_or_else(|| gone_type(of.oid()))
     }
 
@@ -267,21 +267,26 @@ impl Catalog {
         Ok(())
     }
 
-    async fn lock_type(&self, txn: &Transaction, oid: Oid, mode: TableLockMode) -> SqlResult<()> {
+    pub(super) async fn lock_type(
+        &self,
+        txn: &Transaction,
+        oid: Oid,
+        mode: TableLockMode,
+    ) -> SqlResult<()> {
         txn.lock_table(self.table_id(oid), mode, WaitPolicy::Block)
             .await?;
         Ok(())
     }
 
-    async fn locked_type(&self, txn: &Transaction, ddl: &DdlLog, oid: Oid) -> SqlResult<EnumInfo> {
+    async fn locked_type(&self, txn: &Transaction, ddl: &DdlLog, oid: Oid) -> SqlResult<TypeInfo> {
         self.lock_type(txn, oid, TableLockMode::AccessExclusive)
             .await?;
         let view = self.view(ddl);
-        let info = view.enum_type(oid).map(|info| EnumInfo::clone(info));
+        let info = view.created_type(oid).map(|info| TypeInfo::clone(info));
         info.ok_or_else(|| gone_type(oid))
     }
 
-    async fn claim_type_name(
+    pub(super) async fn claim_type_name(
         &self,
         txn: &Transaction,
         ddl: &DdlLog,
@@ -299,28 +304,39 @@ impl Catalog {
         }
     }
 
-    async fn delete_type_rows(&self, txn: &mut Transaction, info: &EnumInfo) -> SqlResult<()> {
-        if let Some((own, labels)) = info.places.split_first() {
-            self.tables.enums.delete(txn, *own).await?;
-            for place in labels {
-                self.tables.labels.delete(txn, *place).await?;
+    async fn delete_type_rows(&self, txn: &mut Transaction, info: &TypeInfo) -> SqlResult<()> {
+        let (own, parts) = self.tables_of(info);
+        if let Some((place, places)) = info.places.split_first() {
+            own.delete(txn, *place).await?;
+            for place in places {
+                parts.delete(txn, *place).await?;
             }
         }
         Ok(())
     }
 
-    async fn put_type(
+    /// The tables of a type's own row and of those of its labels or constraints.
+    fn tables_of(&self, info: &TypeInfo) -> (&SystemTable, &SystemTable) {
+        let tables = &self.tables;
+        match info.is_domain() {
+            true => (&tables.domains, &tables.domain_constraints),
+            false => (&tables.enums, &tables.labels),
+        }
+    }
+
+    pub(super) async fn put_type(
         &self,
         txn: &mut Transaction,
         ddl: &DdlLog,
-        mut info: EnumInfo,
+        mut info: TypeInfo,
     ) -> SqlResult<()> {
-        info.places = vec![self.tables.enums.insert(txn, &info.row()).await?];
-        let rows: Vec<_> = info.label_rows().collect();
+        let (own, parts) = self.tables_of(&info);
+        let mut places = vec![own.insert(txn, &info.row()).await?];
+        let rows: Vec<_> = info.label_rows().chain(info.constraint_rows()).collect();
         for row in rows {
-            info.places
-                .push(self.tables.labels.insert(txn, &row).await?);
+            places.push(parts.insert(txn, &row).await?);
         }
+        info.places = places;
         self.forget(txn, ddl, CatalogChange::PutType(Arc::new(info)))
     }
 }
@@ -329,10 +345,10 @@ impl Catalog {
 ///
 /// # Errors
 /// 22023 for one that is not there, 42710, 42602.
-pub fn rename_label(info: &mut EnumInfo, from: &str, to: &str) -> SqlResult<()> {
+pub fn rename_label(info: &mut TypeInfo, from: &str, to: &str) -> SqlResult<()> {
     check_label(to)?;
-    let taken = info.labels.iter().any(|known| *known.label == *to);
-    let mut labels = info.labels.iter_mut();
+    let taken = info.labels().iter().any(|known| *known.label == *to);
+    let mut labels = info.labels_mut()?.iter_mut();
     let label = labels.find(|known| *known.label == *from);
     let label = label.ok_or_else(|| no_label(from))?;
     if taken {

@@ -58,7 +58,7 @@ impl From<BoundIndexExpr> for IndexExpr {
 
 /// The types of a table's columns by name, for expressions that mention their table only.
 pub(super) fn type_among(columns: &[ColumnInfo], name: &str) -> Option<SqlType> {
-    let named = |ty: &SqlType| ty.enumerated().is_some_and(|of| of.is_called(name));
+    let named = |ty: &SqlType| ty.created().is_some_and(|of| of.is_called(name));
     let mut types = columns
         .iter()
         .map(|column| column.ty.element().unwrap_or(column.ty));
@@ -89,6 +89,7 @@ pub(super) fn row_of(columns: &[ColumnInfo]) -> Relation {
     let columns = columns.iter().map(|column| Column {
         name: Arc::clone(&column.name),
         ty: column.ty,
+        domain: column.domain,
         not_null: column.not_null.is_some(),
         default: None,
         identity: None,

@@ -47,6 +47,7 @@ impl DdlLog {
         let defined = changes.filter_map(|change| match change {
             CatalogChange::PutTable(table) => Some(table.oid),
             CatalogChange::PutView(view) => Some(view.oid),
+            CatalogChange::PutType(info) => Some(info.oid),
             _ => None,
         });
         defined.collect()

@@ -12,8 +12,8 @@ pub mod comment_info;
 mod copy;
 mod counts;
 mod create;
+mod domains;
 mod drop;
-mod enum_info;
 mod enums;
 mod fields;
 mod files;
@@ -41,6 +41,7 @@ mod statistics;
 mod system;
 #[cfg(test)]
 mod tests;
+mod type_info;
 mod type_names;
 mod view;
 mod view_info;
@@ -59,7 +60,7 @@ pub use columns::Retyped;
 pub use create::{
     CreateTable, NewColumn, NewConstraint, check_column_name, is_system_column, second_primary_key,
 };
-pub use enum_info::{EnumInfo, of_definition};
+pub use domains::{NewDomain, NewDomainCheck};
 pub use enums::{LabelPlace, gone_type, rename_label};
 pub(crate) use fields::{Fields, damaged};
 pub use files::{CatalogFiles, oid_of, table_id};
@@ -79,6 +80,7 @@ pub use sequence_info::{Identity, SequenceInfo};
 pub use set_statistics::StatisticsChange;
 pub use state::{CatalogState, Relation};
 pub use statistics::{ColumnStats, RelationStats};
+pub use type_info::{DomainBody, DomainCheckInfo, TypeBody, TypeInfo, of_definition};
 pub use view::NewView;
 pub use view_info::{ReadUnder, ReferenceColumn, ViewColumn, ViewInfo, ViewReference};
 
@@ -113,8 +115,10 @@ const NOWHERE: Tid = Tid::new(evenkeel_engine::BlockNumber(0), 0);
 pub struct ColumnInfo {
     /// Name.
     pub name: Arc<str>,
-    /// Type.
+    /// The type of its values.
     pub ty: SqlType,
+    /// The domain, or the type of arrays of one, that it was declared with.
+    pub domain: Option<SqlType>,
     /// `attnum`, from 1; those of dropped columns are not used again.
     pub attnum: i16,
     /// The NOT NULL constraint.
@@ -160,7 +164,17 @@ impl DroppedColumn {
     }
 }
 
+/// A type that was declared as that of values, and the domain that it is if it is one.
+pub fn split_domain(declared: SqlType) -> (SqlType, Option<SqlType>) {
+    (declared.storage(), declared.domain().map(|_| declared))
+}
+
 impl ColumnInfo {
+    /// The type that it was declared with.
+    pub fn declared(&self) -> SqlType {
+        self.domain.unwrap_or(self.ty)
+    }
+
     /// The expression of a value that nobody gave, as SQL text: the default, or the identity's next
     /// number.
     pub fn value_if_none(&self) -> Option<Arc<str>> {
@@ -355,7 +369,7 @@ impl TableInfo {
     fn with_types(&self, of: impl Fn(SqlType) -> SqlType) -> TableInfo {
         let mut parts = parts::TableParts::of(self);
         for column in &mut parts.columns {
-            column.ty = of(column.ty);
+            (column.ty, column.domain) = split_domain(of(column.declared()));
         }
         parts.renew_keys();
         TableInfo {

@@ -65,6 +65,7 @@ impl Catalog {
         let taken: HashSet<&str> = others
             .flat_map(|table| table.constraint_names())
             .chain(parts.constraint_names())
+            .chain(state.domain_constraint_names(parts.schema_oid))
             .map(|name| &**name)
             .collect();
         free_name_among(|name| taken.contains(name), &parts.name, column, label)

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use evenkeel_engine::Database;
+use evenkeel_types::SqlType;
 
 use super::comment_info::{CommentInfo, Subject};
 use super::{
-    ColumnInfo, DATABASE_OID, EnumInfo, ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID,
-    IndexInfo, Oid, PG_CATALOG_OID, PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo, ViewInfo,
-    table_id,
+    ColumnInfo, DATABASE_OID, ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo,
+    Oid, PG_CATALOG_OID, PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo, TypeBody, TypeInfo,
+    ViewInfo, table_id,
 };
 use crate::search_path::is_temporary;
 
@@ -73,7 +74,7 @@ pub(crate) enum CatalogChange {
     /// A view is gone.
     DropView(Oid),
     /// A type is new, or has a new definition.
-    PutType(Arc<EnumInfo>),
+    PutType(Arc<TypeInfo>),
     /// A type is gone.
     DropType(Oid),
     /// A schema is new, or has a new name.
@@ -104,7 +105,7 @@ pub struct CatalogState {
     tables: BTreeMap<Oid, Arc<TableInfo>>,
     sequences: BTreeMap<Oid, Arc<SequenceInfo>>,
     views: BTreeMap<Oid, Arc<ViewInfo>>,
-    pub(super) types: BTreeMap<Oid, Arc<EnumInfo>>,
+    pub(super) types: BTreeMap<Oid, Arc<TypeInfo>>,
     /// Schema and name to oid: of enumerated types and of the types of their arrays.
     pub(super) type_names: HashMap<(Oid, Arc<str>), Oid>,
     /// The oid of a type of arrays to that of the elements' type.
@@ -360,8 +361,11 @@ impl CatalogState {
     /// made before a change of a type that another transaction committed first.
     fn with_types_of_table(&self, table: &Arc<TableInfo>) -> Arc<TableInfo> {
         let is_known = |column: &ColumnInfo| {
-            let of = column.ty.enumerated();
-            of.is_none_or(|of| self.has_type(of))
+            let of = [
+                column.ty.created(),
+                column.domain.and_then(SqlType::created),
+            ];
+            of.into_iter().flatten().all(|of| self.has_type(of))
         };
         match table.columns.iter().all(is_known) {
             true => Arc::clone(table),
@@ -369,12 +373,12 @@ impl CatalogState {
         }
     }
 
-    fn put_type(&mut self, info: &Arc<EnumInfo>) {
+    fn put_type(&mut self, info: &Arc<TypeInfo>) {
         let oid = info.oid;
         let schema = self.schema_name(info.schema_oid).cloned();
-        let info = Arc::new(EnumInfo {
+        let info = Arc::new(TypeInfo {
             schema: schema.unwrap_or_else(|| Arc::clone(&info.schema)),
-            ..EnumInfo::clone(info)
+            ..TypeInfo::clone(info)
         });
         self.forget_type(oid);
         let name = (info.schema_oid, Arc::clone(&info.name));
@@ -384,7 +388,17 @@ impl CatalogState {
         self.array_types.insert(info.array_oid, oid);
         let concerned = self.columns_of_type(&info).map(|(table, _)| table.oid);
         let concerned: BTreeSet<Oid> = concerned.collect();
-        self.types.insert(oid, info);
+        self.types.insert(oid, Arc::clone(&info));
+        // The domains over it are others too.
+        let over = self.types.values().filter(|other| other.is_over(&info));
+        let over: Vec<_> = over.cloned().collect();
+        for domain in over {
+            let mut domain = TypeInfo::clone(&domain);
+            if let TypeBody::Domain(body) = &mut domain.body {
+                body.base = self.type_now(body.base);
+            }
+            self.put_type(&Arc::new(domain));
+        }
         for table in concerned {
             if let Some(table) = self.tables.get(&table).cloned() {
                 let table = self.with_types_of_table(&table);

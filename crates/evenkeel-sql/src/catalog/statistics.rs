@@ -5,8 +5,8 @@ use std::sync::{Arc, OnceLock};
 use evenkeel_engine::{Tid, Xid};
 use evenkeel_planner::relation::ColumnStatistics;
 
-use super::enum_info::{of_definition, with_elements};
 use super::fields::{Fields, damaged};
+use super::type_info::{of_definition, with_elements};
 use super::{NOWHERE, Oid};
 use crate::error::SqlResult;
 use crate::types::{Datum, SqlType, TypeContext};

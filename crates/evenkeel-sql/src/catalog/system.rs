@@ -22,7 +22,7 @@ use super::statistics::{RelationStats, read_column_stats};
 use super::{
     CheckInfo, ColumnInfo, ConstraintInfo, ConstraintKind, DroppedColumn, ExtensionInfo,
     ForeignKeyInfo, Generated, Identity, IndexInfo, LargeInfo, NotNull, Oid, OperatorClass,
-    SchemaInfo, SequenceInfo, TableInfo,
+    SchemaInfo, SequenceInfo, TableInfo, split_domain,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::KeyColumn;
@@ -45,6 +45,8 @@ const FOREIGN_KEYS_OID: Oid = 9903;
 const LARGE_OID: Oid = 9907;
 const VIEWS_OID: Oid = 9908;
 const ENUMS_OID: Oid = 9909;
+const DOMAINS_OID: Oid = 9910;
+const DOMAIN_CONSTRAINTS_OID: Oid = 9911;
 const LABELS_OID: Oid = 3501;
 const CATALOG_FILLFACTOR: u8 = 100;
 /// Columns of `pg_class` as it is stored.
@@ -104,6 +106,12 @@ pub(super) struct SystemTables {
     pub enums: SystemTable,
     /// oid, enumtypid, the label's place in the order, enumlabel
     pub labels: SystemTable,
+    /// oid, the oid of the type of its arrays, typname, typnamespace, typbasetype, typtypmod,
+    /// typndims, the default
+    pub domains: SystemTable,
+    /// oid, conname, contypid, the condition and the same as psql shows it, which NOT NULL has
+    /// not, convalidated
+    pub domain_constraints: SystemTable,
     /// The counters of tables, between a clean stop and the next start.
     pub counts: SystemTable,
 }
@@ -242,8 +250,8 @@ pub(super) fn attribute_row(
         Datum::Oid(table),
         Datum::Int4(i32::from(column.attnum)),
         (&*column.name).into(),
-        Datum::Oid(column.ty.oid()),
-        Datum::Int4(column.ty.typmod()),
+        Datum::Oid(column.declared().oid()),
+        Datum::Int4(column.declared().typmod()),
         Datum::Int4(stored_width(fixed_width(column.ty))),
         Datum::Bool(false),
         match &column.missing {
@@ -303,10 +311,11 @@ fn read_attribute(
         };
         return Ok((table, Err(dropped)));
     }
-    let ty = state.column_type(type_oid, typmod);
+    let declared = state.column_type(type_oid, typmod);
+    let split = declared.map(split_domain);
     // Rows that another program wrote in another form are not read in this one.
-    let ty = ty.filter(|ty| fixed_width(*ty) == width);
-    let ty = ty.ok_or_else(|| damaged("pg_attribute"))?;
+    let split = split.filter(|(ty, _)| fixed_width(*ty) == width);
+    let (ty, domain) = split.ok_or_else(|| damaged("pg_attribute"))?;
     let missing = fields.bytes_or_null()?.map(Arc::from);
     let text: Option<Arc<str>> = fields.text_or_null()?.map(Into::into);
     let generated = match (fields.text_or_null()?, &text) {
@@ -321,6 +330,7 @@ fn read_attribute(
     let column = ColumnInfo {
         name,
         ty,
+        domain,
         attnum,
         not_null: None,
         default: text.filter(|_| generated.is_none()),
@@ -470,6 +480,36 @@ fn class_columns() -> [SqlType; CLASS_COLUMNS] {
     ]
 }
 
+/// The columns of a row of `evenkeel_domain`.
+const DOMAIN: [SqlType; 8] = [
+    SqlType::Oid,
+    SqlType::Oid,
+    SqlType::Name,
+    SqlType::Oid,
+    SqlType::Oid,
+    SqlType::Int4,
+    SqlType::Int4,
+    SqlType::Text,
+];
+
+/// The columns of a row of `evenkeel_domain_constraint`.
+const DOMAIN_CONSTRAINT: [SqlType; 6] = [
+    SqlType::Oid,
+    SqlType::Name,
+    SqlType::Oid,
+    SqlType::Text,
+    SqlType::Text,
+    SqlType::Bool,
+];
+
+/// The columns of a row of `pg_attribute`.
+fn attribute_columns() -> [SqlType; 11] {
+    use SqlType::{Bool, Bytea, Int2Vector, Int4, Name, Oid, Text};
+    [
+        Oid, Int4, Name, Oid, Int4, Int4, Bool, Bytea, Text, Text, Int2Vector,
+    ]
+}
+
 /// The columns of a row of `pg_index`.
 fn index_columns() -> [SqlType; 10] {
     use SqlType::{Bool, Int2Vector, Int8, Oid, Text};
@@ -480,24 +520,17 @@ fn index_columns() -> [SqlType; 10] {
 }
 
 impl SystemTables {
-    /// Opens the catalog tables. In a new database they are empty; their files come with their
-    /// first rows.
-    /// Opens the tables of one database. `place` answers each one's number for locks and counters,
-    /// and its file.
+    /// Opens the catalog tables of one database. In a new one they are empty. `place` answers each
+    /// one's number for locks and counters, and its file.
     pub fn open(
         db: &Database,
         place: &mut dyn FnMut(super::Oid) -> SqlResult<(u64, FileId)>,
     ) -> SqlResult<SystemTables> {
-        use SqlType::{Bool, Bytea, Float4, Int2Vector, Int4, Int8, InternalChar, Name, Oid, Text};
+        use SqlType::{Bool, Float4, Int2Vector, Int4, Int8, InternalChar, Name, Oid, Text};
         let mut open = |oid, types: &[SqlType]| SystemTable::open(db, place(oid)?, types);
         Ok(SystemTables {
             class: open(CLASS_OID, &class_columns())?,
-            attribute: open(
-                ATTRIBUTE_OID,
-                &[
-                    Oid, Int4, Name, Oid, Int4, Int4, Bool, Bytea, Text, Text, Int2Vector,
-                ],
-            )?,
+            attribute: open(ATTRIBUTE_OID, &attribute_columns())?,
             index: open(INDEX_OID, &index_columns())?,
             constraint: open(
                 CONSTRAINT_OID,
@@ -538,12 +571,14 @@ impl SystemTables {
             view: open(VIEWS_OID, &[Oid, Int4, Text])?,
             enums: open(ENUMS_OID, &[Oid, Oid, Name, Oid])?,
             labels: open(LABELS_OID, &[Oid, Oid, Int8, Name])?,
+            domains: open(DOMAINS_OID, &DOMAIN)?,
+            domain_constraints: open(DOMAIN_CONSTRAINTS_OID, &DOMAIN_CONSTRAINT)?,
             counts: open(COUNTS_OID, &[&[Oid][..], &[Int8; COUNTS_KEPT]].concat())?,
         })
     }
 
     /// The tables, with their names.
-    pub fn all(&self) -> [(&'static str, &SystemTable); 16] {
+    pub fn all(&self) -> [(&'static str, &SystemTable); 18] {
         [
             ("pg_class", &self.class),
             ("pg_attribute", &self.attribute),
@@ -560,6 +595,8 @@ impl SystemTables {
             ("evenkeel_view", &self.view),
             ("evenkeel_enum", &self.enums),
             ("pg_enum", &self.labels),
+            ("evenkeel_domain", &self.domains),
+            ("evenkeel_domain_constraint", &self.domain_constraints),
             ("evenkeel_table_counts", &self.counts),
         ]
     }
@@ -578,6 +615,7 @@ impl SystemTables {
             state.apply(&change);
         }
         greatest = greatest.max(self.load_enums(&mut txn, &mut state)?);
+        greatest = greatest.max(self.load_domains(&mut txn, &mut state)?);
         let loaded = self.load_rows(&mut txn, &state)?;
         for (oid, entry) in &loaded.tables {
             let table = loaded.table(db, (*oid, state.table_id(*oid)), entry)?;

@@ -2,34 +2,37 @@
 
 use std::sync::Arc;
 
-use evenkeel_types::enums::EnumType;
+use evenkeel_types::CreatedType;
 
-use super::{CatalogState, EnumInfo, Oid};
+use super::{CatalogState, Oid, TypeInfo};
 use crate::quote::quote_ident;
 use crate::types::SqlType;
 
 impl CatalogState {
-    /// An enumerated type by oid.
-    pub fn enum_type(&self, oid: Oid) -> Option<&Arc<EnumInfo>> {
+    /// A type that was created, by oid.
+    pub fn created_type(&self, oid: Oid) -> Option<&Arc<TypeInfo>> {
         self.types.get(&oid)
     }
 
-    /// All enumerated types, by oid.
-    pub fn enum_types(&self) -> impl Iterator<Item = &Arc<EnumInfo>> {
+    /// All types that were created, by oid.
+    pub fn created_types(&self) -> impl Iterator<Item = &Arc<TypeInfo>> {
         self.types.values()
     }
 
-    /// The enumerated types of a schema, by oid.
-    pub fn types_in(&self, schema: Oid) -> impl Iterator<Item = &Arc<EnumInfo>> {
+    /// The types of a schema that were created, by oid.
+    pub fn types_in(&self, schema: Oid) -> impl Iterator<Item = &Arc<TypeInfo>> {
         self.types
             .values()
             .filter(move |info| info.schema_oid == schema)
     }
 
-    /// Whether a type has the name and the labels that it has here.
-    pub(super) fn has_type(&self, ty: &'static EnumType) -> bool {
+    /// Whether a type has the definition that it has here.
+    pub(super) fn has_type(&self, ty: CreatedType) -> bool {
         let known = self.types.get(&ty.oid());
-        known.is_none_or(|info| info.labels == ty.labels() && ty.is_called(&info.name))
+        known.is_none_or(|info| {
+            let now = info.ty().created().map(CreatedType::number);
+            now == Some(ty.number())
+        })
     }
 
     /// A type that was created, or that of the arrays of such, by oid.
@@ -64,13 +67,13 @@ impl CatalogState {
     }
 
     /// Whether a type's name without a schema means it along the path.
-    pub fn is_type_visible(&self, info: &EnumInfo, path: &[String]) -> bool {
+    pub fn is_type_visible(&self, info: &TypeInfo, path: &[String]) -> bool {
         let found = self.type_named(None, &info.name, path);
         found.is_some_and(|found| found.oid() == info.oid)
     }
 
     /// A type's name, with its schema unless the path has it.
-    pub fn shown_type(&self, info: &EnumInfo, path: &[String]) -> String {
+    pub fn shown_type(&self, info: &TypeInfo, path: &[String]) -> String {
         let name = quote_ident(&info.name);
         match self.is_type_visible(info, path) {
             true => name,

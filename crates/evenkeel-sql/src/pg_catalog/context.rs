@@ -58,7 +58,7 @@ pub fn of_session(vars: &SessionVars) -> CatalogView {
 /// state.
 fn objects(state: &Arc<CatalogState>, path: &[String]) -> Objects {
     static CACHE: Mutex<Vec<Conversion>> = Mutex::new(Vec::new());
-    let has_types = state.enum_types().next().is_some();
+    let has_types = state.created_types().next().is_some();
     // The path matters to the names of created types only.
     let path = if has_types { path } else { &[] };
     let found = |cache: &[Conversion]| {
@@ -100,6 +100,7 @@ fn converted(table: &TableInfo) -> Table {
     let columns = table.columns.iter().map(|column| Column {
         name: Arc::clone(&column.name),
         ty: column.ty,
+        declared: column.declared(),
         attnum: column.attnum,
         not_null: column.not_null.clone(),
         default: column.default.clone(),

@@ -1,10 +1,10 @@
-//! Enumerated types: their rows in `pg_type`, `pg_enum` and `pg_depend`, and their names.
+//! Types that were created: their rows in `pg_type`, `pg_enum` and `pg_depend`, and their names.
 
 use std::sync::Arc;
 
 use super::rows::{Cell, Rows, flag, number, oid, text};
 use super::view::{CatalogView, OWNER};
-use crate::catalog::EnumInfo;
+use crate::catalog::TypeInfo;
 use crate::error::SqlResult;
 use crate::types::Datum;
 
@@ -13,19 +13,19 @@ const TYPE: u32 = 1247;
 /// Oid of `pg_class`.
 const CLASS: u32 = 1259;
 
-fn all(snapshot: &CatalogView) -> impl Iterator<Item = &Arc<EnumInfo>> {
+pub(super) fn all(snapshot: &CatalogView) -> impl Iterator<Item = &Arc<TypeInfo>> {
     let catalog = snapshot.catalog.iter();
-    catalog.flat_map(|catalog| catalog.enum_types())
+    catalog.flat_map(|catalog| catalog.created_types())
 }
 
 /// The type, or that of its arrays, by oid: with whether it is of arrays.
-pub fn find(snapshot: &CatalogView, wanted: u32) -> Option<(&EnumInfo, bool)> {
+pub fn find(snapshot: &CatalogView, wanted: u32) -> Option<(&TypeInfo, bool)> {
     let of = all(snapshot).find(|info| [info.oid, info.array_oid].contains(&wanted))?;
     Some((of, of.array_oid == wanted))
 }
 
 /// Whether its name without a schema means it along the session's path.
-pub fn is_visible(snapshot: &CatalogView, info: &EnumInfo) -> bool {
+pub fn is_visible(snapshot: &CatalogView, info: &TypeInfo) -> bool {
     let catalog = snapshot.catalog.as_ref();
     catalog.is_some_and(|catalog| catalog.is_type_visible(info, &snapshot.search_path))
 }
@@ -39,7 +39,7 @@ pub fn name(snapshot: &CatalogView, wanted: u32) -> Option<String> {
 }
 
 /// Cells of `pg_type` that the type and that of its arrays have alike.
-fn common(info: &EnumInfo) -> Vec<Cell> {
+pub(super) fn common(info: &TypeInfo) -> Vec<Cell> {
     vec![
         ("typnamespace", oid(info.schema_oid)),
         ("typowner", oid(OWNER)),
@@ -53,7 +53,7 @@ fn common(info: &EnumInfo) -> Vec<Cell> {
 
 /// `pg_type`
 pub fn types(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
-    for info in all(snapshot) {
+    for info in all(snapshot).filter(|info| !info.is_domain()) {
         let own: [Cell; 13] = [
             ("oid", oid(info.oid)),
             ("typname", text(&*info.name)),
@@ -94,7 +94,7 @@ pub fn types(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
 /// `pg_enum`. A label's place is its number: PostgreSQL shows those between others as fractions.
 pub fn labels(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for info in all(snapshot) {
-        for label in &info.labels {
+        for label in info.labels() {
             // In strides: whole numbers, and fractions for labels that were put between others.
             let place = label.position as f64 / evenkeel_types::enums::STRIDE as f64;
             rows.push([
@@ -112,7 +112,7 @@ pub fn labels(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
 pub fn dependencies(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for column in &table.columns {
-            if let Some((info, _)) = find(snapshot, column.ty.oid()) {
+            if let Some((info, _)) = find(snapshot, column.declared.oid()) {
                 depend_column(rows, (table.oid, column.attnum), info.oid)?;
             }
         }

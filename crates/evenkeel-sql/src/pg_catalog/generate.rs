@@ -9,7 +9,8 @@ use super::relations::{self, RelationDef};
 use super::rows::Rows;
 use super::view::CatalogView;
 use super::{
-    enums, foreign_keys, information, relation_rows, sequences, shared_rows, statistics, views,
+    domains, enums, foreign_keys, information, relation_rows, sequences, shared_rows, statistics,
+    views,
 };
 use crate::error::SqlResult;
 use crate::types::{Datum, SqlType, TypeContext};
@@ -141,6 +142,7 @@ fn catalogs() -> Vec<Generator> {
         state("pg_depend", |snapshot, rows| {
             sequences::dependencies(snapshot, rows)?;
             enums::dependencies(snapshot, rows)?;
+            domains::dependencies(snapshot, rows)?;
             views::dependencies(snapshot, rows)
         }),
         state("pg_rewrite", views::rules),
@@ -148,11 +150,14 @@ fn catalogs() -> Vec<Generator> {
         session(PG, "pg_sequence", sequences::sequences),
         session(PG, "pg_sequences", sequences::sequences_view),
         state("pg_index", relation_rows::indexes),
-        state("pg_constraint", relation_rows::constraints),
+        state("pg_constraint", |snapshot, rows| {
+            relation_rows::constraints(snapshot, rows)?;
+            domains::constraints(snapshot, rows)
+        }),
         session(PG, "pg_tables", relation_rows::tables_view),
         session(PG, "pg_indexes", relation_rows::indexes_view),
         session(PG, "pg_stats", relation_rows::column_statistics),
-        both("pg_type", shared_rows::types, enums::types),
+        both("pg_type", shared_rows::types, created_types),
         state("pg_enum", enums::labels),
         fixed("pg_proc", shared_rows::procs),
         session(
@@ -183,6 +188,16 @@ fn catalogs() -> Vec<Generator> {
     ]
 }
 
+fn created_types(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
+    enums::types(snapshot, rows)?;
+    domains::types(snapshot, rows)
+}
+
+fn check_constraints(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
+    information::check_constraints(snapshot, rows)?;
+    domains::check_constraints(snapshot, rows)
+}
+
 fn information_schema() -> Vec<Generator> {
     vec![
         session(
@@ -195,8 +210,10 @@ fn information_schema() -> Vec<Generator> {
         session(INFO, "tables", information::tables),
         session(INFO, "columns", information::columns),
         session(INFO, "views", views::information),
+        session(INFO, "domains", domains::domains),
+        session(INFO, "domain_constraints", domains::domain_constraints),
         session(INFO, "sequences", sequences::information),
-        session(INFO, "check_constraints", information::check_constraints),
+        session(INFO, "check_constraints", check_constraints),
         session(INFO, "table_constraints", information::table_constraints),
         session(INFO, "referential_constraints", foreign_keys::referential),
         session(INFO, "key_column_usage", information::key_columns),

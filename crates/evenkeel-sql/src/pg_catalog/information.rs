@@ -18,7 +18,7 @@ const CHARACTER_BYTES: i64 = 4;
 /// Bytes of a string at most.
 const STRING_BYTES: i64 = 1 << 30;
 
-fn yes_or_no(value: bool) -> Datum {
+pub(super) fn yes_or_no(value: bool) -> Datum {
     text(if value { "YES" } else { "NO" })
 }
 
@@ -91,10 +91,11 @@ pub fn columns(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
             rows.push(row)?;
         }
     }
-    let mut read_only = |(schema, table), at: usize, (name, ty, not_null): (&str, _, _)| {
+    let mut read_only = |(schema, table), at: usize, (name, ty, not_null): (&str, SqlType, _)| {
         let column = Column {
             name: name.into(),
-            ty,
+            ty: ty.storage(),
+            declared: ty,
             attnum: i16::try_from(at + 1).unwrap_or(i16::MAX),
             not_null: None,
             default: None,
@@ -121,22 +122,44 @@ pub fn columns(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     Ok(())
 }
 
+/// A domain is shown as the type that it is directly over.
+fn shown_type(declared: SqlType) -> SqlType {
+    match declared {
+        SqlType::Domain(of) => of.parts().base,
+        other => other,
+    }
+}
+
+/// The three names of a column's domain, if it has one.
+fn domain_cells(snapshot: &CatalogView, declared: SqlType) -> Vec<Cell> {
+    let found = enums::find(snapshot, declared.oid());
+    let Some((info, false)) = found.filter(|(info, _)| info.is_domain()) else {
+        return Vec::new();
+    };
+    vec![
+        ("domain_catalog", text(&snapshot.database)),
+        ("domain_schema", text(&*info.schema)),
+        ("domain_name", text(&*info.name)),
+    ]
+}
+
 fn column_row(
     snapshot: &CatalogView,
     schema: &str,
     table: &str,
     (column, not_null): (&Column, bool),
 ) -> Vec<Cell> {
-    let ty = builtin::type_by_oid(column.ty.oid());
-    let created = enums::find(snapshot, column.ty.oid());
+    let shown = shown_type(column.declared);
+    let ty = builtin::type_by_oid(shown.oid());
+    let created = enums::find(snapshot, shown.oid());
     let is_array =
-        column.ty.element().is_some() || ty.is_some_and(|ty| ty.get("typcategory") == "A");
+        matches!(shown, SqlType::Array(..)) || ty.is_some_and(|ty| ty.get("typcategory") == "A");
     let udt_name = match created {
         Some((info, true)) => Some(info.array_name()),
         Some((info, false)) => Some(info.name.to_string()),
         None => ty.map(|ty| ty.name.to_owned()),
     };
-    let formatted = || format_type(column.ty.oid(), None);
+    let formatted = || format_type(shown.oid(), None);
     let default = column
         .default
         .as_deref()
@@ -177,6 +200,7 @@ fn column_row(
             maybe_text(column.generated.as_ref().map(|of| &*of.text)),
         ),
     ];
+    row.extend(domain_cells(snapshot, column.declared));
     row.extend(match column.identity {
         Some(identity) => sequences::identity_cells(snapshot, identity),
         None => vec![
@@ -184,12 +208,12 @@ fn column_row(
             ("identity_cycle", yes_or_no(false)),
         ],
     });
-    measures(column.ty, &mut row);
+    measures(shown, &mut row);
     row
 }
 
 /// Lengths, precisions and scales.
-fn measures(ty: SqlType, row: &mut Vec<Cell>) {
+pub(super) fn measures(ty: SqlType, row: &mut Vec<Cell>) {
     let mut numeric = |bits: i64, radix: i64, scale: Option<i64>| {
         row.push(("numeric_precision", number(bits)));
         row.push(("numeric_precision_radix", number(radix)));

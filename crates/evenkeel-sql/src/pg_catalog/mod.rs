@@ -5,6 +5,7 @@
 mod builtin;
 mod context;
 mod deparse;
+mod domains;
 mod enums;
 mod foreign_keys;
 pub mod functions;

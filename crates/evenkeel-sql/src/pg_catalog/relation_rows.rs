@@ -117,14 +117,15 @@ pub fn classes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
 /// Columns of a `pg_attribute` row that follow from the column's type.
 pub(super) fn attribute(relation: u32, name: &str, attnum: usize, ty: SqlType) -> Vec<Cell> {
     // A created type is as some built-in one is stored.
-    let like = match ty {
+    let stored = ty.storage();
+    let like = match stored {
         SqlType::Enum(_) => SqlType::Int4,
         SqlType::Array(SqlType::Enum(_), _) => SqlType::TEXT_ARRAY,
         other => other,
     };
     let def = builtin::type_by_oid(like.oid());
     let get = |column| match column {
-        "typcollation" if like != ty => "0",
+        "typcollation" if like != stored => "0",
         column => def.map_or("", |def| def.get(column)),
     };
     vec![
@@ -133,7 +134,12 @@ pub(super) fn attribute(relation: u32, name: &str, attnum: usize, ty: SqlType) -
         ("atttypid", oid(ty.oid())),
         ("attlen", number(ty.wire_len())),
         ("attnum", number(attnum)),
-        ("attndims", number(usize::from(ty.element().is_some()))),
+        (
+            "attndims",
+            number(usize::from(
+                !matches!(ty, SqlType::Domain(_)) && ty.element().is_some(),
+            )),
+        ),
         ("atttypmod", number(ty.typmod())),
         ("attbyval", flag(get("typbyval") == "t")),
         ("attalign", text(get("typalign"))),
@@ -163,7 +169,7 @@ pub fn attributes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     for table in snapshot.tables.iter() {
         for column in &table.columns {
             let attnum = usize::try_from(column.attnum).unwrap_or(0);
-            let mut row = attribute(table.oid, &column.name, attnum, column.ty);
+            let mut row = attribute(table.oid, &column.name, attnum, column.declared);
             row.push(("attnotnull", flag(column.not_null.is_some())));
             let has_default = column.default.is_some() || column.generated.is_some();
             row.push(("atthasdef", flag(has_default)));

@@ -7,9 +7,10 @@ use evenkeel_planner::ast::{ExprKind, Literal};
 use evenkeel_planner::parser::{parse_expr, parse_name, token_end};
 
 use super::view::{Column, KeySource, Table};
-use crate::catalog::{CatalogState, EnumInfo, Generated, IndexExpr};
+use crate::catalog::{CatalogState, Generated, IndexExpr, TypeInfo};
 use crate::parser::parse::type_named;
 use crate::types::SqlType;
+use evenkeel_types::CreatedType;
 
 /// A session's view of types by name.
 pub struct ShownTypes<'a> {
@@ -19,7 +20,7 @@ pub struct ShownTypes<'a> {
 
 impl ShownTypes<'_> {
     /// The type that a kept text means by a name.
-    fn meant(&self, name: &str, home: (&[SqlType], &str)) -> Option<&EnumInfo> {
+    fn meant(&self, name: &str, home: (&[SqlType], &str)) -> Option<&TypeInfo> {
         let parts = parse_name(name).ok()?.parts;
         let ty = match parts.as_slice() {
             [schema, name] => {
@@ -27,17 +28,18 @@ impl ShownTypes<'_> {
                 self.state.type_in(schema, &name.text)
             }
             [name] if type_named(&name.text).is_err() => {
-                let mut own = home.0.iter().filter_map(|ty| ty.enumerated());
-                let own = own.find(|of| of.is_called(&name.text)).map(SqlType::Enum);
+                let mut own = home.0.iter().filter_map(|ty| ty.created());
+                let own = own.find(|of| of.is_called(&name.text));
+                let own = own.map(CreatedType::ty);
                 own.or_else(|| self.state.type_kept(&name.text, home.1, self.path))
             }
             _ => None,
         };
-        self.state.enum_type(ty?.oid()).map(|info| &**info)
+        self.state.created_type(ty?.oid()).map(|info| &**info)
     }
 
     /// A text with the names of types behind `::` as the session has to write them.
-    fn text(&self, text: &str, home: (&[SqlType], &str)) -> String {
+    pub fn text(&self, text: &str, home: (&[SqlType], &str)) -> String {
         if !text.contains("::") {
             return text.to_owned();
         }
@@ -97,7 +99,8 @@ impl ShownTypes<'_> {
 
     /// Gives the expressions of a table the form that the session sees.
     pub fn table(&self, table: &mut Table) {
-        let types: Vec<SqlType> = table.columns.iter().map(|column| column.ty).collect();
+        let types = table.columns.iter().map(|column| column.declared);
+        let types: Vec<SqlType> = types.collect();
         let schema = Arc::clone(&table.schema);
         let home = (types.as_slice(), &*schema);
         for column in &mut table.columns {

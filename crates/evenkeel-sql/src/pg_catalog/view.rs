@@ -42,8 +42,10 @@ pub const BTREE_AM: u32 = 403;
 pub struct Column {
     /// Name.
     pub name: Arc<str>,
-    /// Type.
+    /// The type of its values.
     pub ty: SqlType,
+    /// The type that it was declared with.
+    pub declared: SqlType,
     /// `attnum`.
     pub attnum: i16,
     /// The NOT NULL constraint.

@@ -167,13 +167,13 @@ pub fn define_tag(define: &Define) -> &'static str {
         Define::Comment(_) => "COMMENT",
         Define::CreateEnum { .. } => "CREATE TYPE",
         Define::AlterType(_) => "ALTER TYPE",
+        Define::CreateDomain(_) => "CREATE DOMAIN",
+        Define::AlterDomain(_) => "ALTER DOMAIN",
         Define::Rename(rename) => match rename.kind {
             DropKind::Index => "ALTER INDEX",
             DropKind::Sequence => "ALTER SEQUENCE",
             DropKind::View => "ALTER VIEW",
-            DropKind::Table | DropKind::Schema | DropKind::Extension | DropKind::Type => {
-                "ALTER TABLE"
-            }
+            _ => "ALTER TABLE",
         },
         Define::SetSchema(set) if set.kind == DropKind::Sequence => "ALTER SEQUENCE",
         Define::SetSchema(set) if set.kind == DropKind::View => "ALTER VIEW",
@@ -186,6 +186,7 @@ pub fn define_tag(define: &Define) -> &'static str {
             DropKind::Extension => "DROP EXTENSION",
             DropKind::View => "DROP VIEW",
             DropKind::Type => "DROP TYPE",
+            DropKind::Domain => "DROP DOMAIN",
         },
         Define::Truncate { .. } => "TRUNCATE TABLE",
     }

@@ -19,6 +19,7 @@ use crate::catalog::{
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::row;
 use crate::planner::rows;
+use crate::types::SqlType;
 
 /// The passes in which the actions of one statement are done, whatever order they are written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -372,7 +373,7 @@ impl Session {
         rows: &mut RowWork,
     ) -> SqlResult<()> {
         let columns = table.columns.iter();
-        let columns = columns.map(|column| (&*column.name, column.ty));
+        let columns = columns.map(|column| (&*column.name, column.declared()));
         let columns: Vec<_> = columns.collect();
         let Some(new) = self.bound_check(&table.name, constraint, &columns)? else {
             return Ok(());
@@ -446,7 +447,8 @@ impl Session {
         let attnum = table.next_attnum();
         if let Some(written) = generation(column) {
             let of = table.columns.iter();
-            let of = of.map(|column| (&*column.name, column.ty, column.generated.is_some()));
+            let of =
+                of.map(|column| (&*column.name, column.declared(), column.generated.is_some()));
             let all: Vec<_> = of.chain([(name.as_str(), new.ty, true)]).collect();
             new.generated =
                 Some(self.bound_generated(&table.name, written, &all, all.len() - 1)?);
@@ -454,10 +456,11 @@ impl Session {
             work.rows.generated.push(attnum);
         }
         let mut missing = None;
-        if let Some(default) = &new.default {
+        if let Some(default) = default_or_domain(&new) {
             let cx = Arc::new(self.statement_cx(self.view()));
-            let (program, volatile) = rows::default_value(default, name, new.ty, &cx)?;
-            if volatile {
+            let (program, volatile) = rows::default_value(&default, name, new.ty, &cx)?;
+            // A domain may refuse the value that the rows get.
+            if volatile || new.ty.is_constrained() {
                 work.rows.rewrite = true;
                 work.rows.values.push((attnum, NewValue::Default(program)));
             } else {
@@ -479,10 +482,8 @@ impl Session {
         if (new.not_null || new.sequence.is_some()) && missing.is_none() {
             work.rows.not_nulls.push(attnum);
         }
-        let checks = column.constraints.iter();
-        let checks =
-            checks.filter(|constraint| matches!(constraint.kind, ConstraintKind::Check(_)));
-        work.checks.extend(checks);
+        work.checks
+            .extend(column.constraints.iter().filter(is_check));
         let references = column.constraints.iter();
         let references = references.filter(|c| matches!(c.kind, ConstraintKind::ForeignKey(_)));
         work.references
@@ -623,4 +624,21 @@ fn cannot_validate(name: &str, table: &str, there: bool) -> SqlError {
     let message = format!("cannot validate constraint \"{name}\" of relation \"{table}\"");
     let error = SqlError::new(SqlState::WRONG_OBJECT_TYPE, message);
     error.detail("This operation is not supported for this type of constraint.")
+}
+
+/// The default of a new column's rows: that of its domain if it has none of its own, and NULL
+/// where a domain has to allow it.
+fn default_or_domain(new: &NewColumn) -> Option<String> {
+    if new.default.is_some() || new.sequence.is_some() || new.generated.is_some() {
+        return new.default.clone();
+    }
+    let SqlType::Domain(domain) = new.ty else {
+        return None;
+    };
+    let null = new.ty.is_constrained().then_some("NULL");
+    domain.default().or(null).map(str::to_owned)
+}
+
+fn is_check(constraint: &&Constraint) -> bool {
+    matches!(constraint.kind, ConstraintKind::Check(_))
 }

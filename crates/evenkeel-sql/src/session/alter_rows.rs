@@ -121,6 +121,67 @@ impl Session {
     }
 }
 
+/// A column whose values a domain is asked about.
+pub(super) struct DomainColumn {
+    pub table: Arc<TableInfo>,
+    pub at: usize,
+    /// The question, over a row.
+    pub program: Program,
+    pub cx: Arc<StatementCx>,
+}
+
+impl DomainColumn {
+    fn check(&self, txn: &mut Transaction, cancel: &CancelFlag) -> SqlResult<()> {
+        let session = RowSession::new(Arc::clone(&self.cx));
+        let env = Env::new(&[], &session, &NoSubplans);
+        let table = &self.table;
+        let kept = (0..table.columns.len()).map(Some).collect();
+        let rows = Rows {
+            before: Arc::clone(table),
+            after: Arc::clone(table),
+            kept,
+            values: Vec::new(),
+            generated: Vec::new(),
+            checks: Vec::new(),
+            not_nulls: Vec::new(),
+            cx: Arc::clone(&self.cx),
+            cancel: cancel.clone(),
+        };
+        rows.each(txn, |_, row| match env.eval(&self.program, row) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.refused(error.into())),
+        })
+    }
+
+    /// The error of a value that the domain does not allow, as ALTER DOMAIN has it.
+    fn refused(&self, error: SqlError) -> SqlError {
+        let (table, column) = (&self.table, &self.table.columns[self.at].name);
+        let what = match error.sqlstate {
+            SqlState::NOT_NULL_VIOLATION => "null values",
+            SqlState::CHECK_VIOLATION => "values that violate the new constraint",
+            _ => return error,
+        };
+        let message = format!(
+            "column \"{column}\" of table \"{}\" contains {what}",
+            table.name
+        );
+        let error = SqlError::new(error.sqlstate, message);
+        error.table(&*table.schema, &*table.name).column(&**column)
+    }
+}
+
+impl Session {
+    /// Asks a domain about a column's values in all rows that there are now.
+    ///
+    /// # Errors
+    /// 23502, 23514.
+    pub(super) async fn check_domain_column(&mut self, column: DomainColumn) -> SqlResult<()> {
+        let cancel = self.cancel.clone();
+        self.off_runtime(move |_, txn, _| column.check(txn, &cancel))
+            .await
+    }
+}
+
 impl Rows {
     /// Writes all rows into a new heap.
     fn copy(&self, txn: &mut Transaction, heap: &Table) -> SqlResult<()> {

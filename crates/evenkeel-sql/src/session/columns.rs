@@ -40,7 +40,7 @@ impl Session {
                 refuse_default(table, column)?;
                 refuse_generated(table, column, "SET EXPRESSION")?;
                 // PostgreSQL has forgotten the command's text by then.
-                let checked = self.check_default(value, &column.name, column.ty);
+                let checked = self.check_default(value, &column.name, column.declared());
                 checked.map_err(SqlError::without_position)?;
                 let default = Some(Arc::from(self.kept_default(value)));
                 self.put_column(table.oid, at, |column| column.default = default)
@@ -106,7 +106,7 @@ impl Session {
             return Err(prerequisite(of_column(column, table, rest)));
         }
         let all = table.columns.iter();
-        let all = all.map(|column| (&*column.name, column.ty, column.generated.is_some()));
+        let all = all.map(|column| (&*column.name, column.declared(), column.generated.is_some()));
         let all: Vec<_> = all.collect();
         let made = self.bound_generated(&table.name, written, &all, at)?;
         work.rows.rewrite = true;

@@ -59,10 +59,14 @@ impl Session {
                 Subject::of(DATABASES, own.oid)
             }
             Commented::Type(name) => {
-                let info = self.named_enum(name)?;
+                let info = self.named_created(name)?;
                 let (catalog, txn, ddl) = self.ddl_parts()?;
                 catalog.keep_type(txn, ddl, info.ty()).await?;
                 Subject::of(TYPES, info.oid)
+            }
+            Commented::Domain(name) => self.commented_domain(name).await?,
+            Commented::DomainConstraint(name, domain) => {
+                self.commented_domain_constraint(&name.text, domain).await?
             }
             Commented::Extension(name) => Subject::of(EXTENSIONS, self.extension(&name.text)?),
         };
@@ -70,6 +74,34 @@ impl Session {
         let (catalog, txn, ddl) = self.ddl_parts()?;
         let text = comment.text.as_deref();
         catalog.set_comment(txn, ddl, subject, text, born).await
+    }
+
+    async fn commented_domain(&mut self, name: &QualifiedName) -> SqlResult<Subject> {
+        let info = self.named_created(name)?;
+        if !info.is_domain() {
+            let message = format!("\"{}\" is not a domain", name.display());
+            return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+        }
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        catalog.keep_type(txn, ddl, info.ty()).await?;
+        Ok(Subject::of(TYPES, info.oid))
+    }
+
+    async fn commented_domain_constraint(
+        &mut self,
+        name: &str,
+        domain: &QualifiedName,
+    ) -> SqlResult<Subject> {
+        let info = self.named_domain(domain)?;
+        let (catalog, txn, ddl) = self.ddl_parts()?;
+        catalog.keep_type(txn, ddl, info.ty()).await?;
+        let oid = info.domain().and_then(|body| body.constraint(name));
+        let oid = oid.ok_or_else(|| {
+            let shown = self.type_in_words(&info);
+            let message = format!("constraint \"{name}\" for domain {shown} does not exist");
+            SqlError::new(SqlState::UNDEFINED_OBJECT, message)
+        })?;
+        Ok(Subject::of(CONSTRAINTS, oid))
     }
 
     fn extension(&self, name: &str) -> SqlResult<u32> {

@@ -12,7 +12,7 @@ use evenkeel_planner::quote::identifier;
 use super::cursors::Within;
 use super::run::Timeout;
 use super::{Block, Session, StatementResult};
-use crate::catalog::{Relation, TableInfo};
+use crate::catalog::{ColumnInfo, Relation, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState, lock_error};
 use crate::exec::copy::{CopyReceiver, CopyRules, CopyShape, CopyWriter, Defaults, Skip};
 use crate::exec::{CopyOutStream, StatementCx};
@@ -21,6 +21,7 @@ use crate::parser::names::undefined_table;
 use crate::pg_catalog;
 use crate::planner::rows;
 use crate::protocol::{Column, CopyFormat};
+use crate::types::SqlType;
 
 /// The COPY FROM STDIN of a session whose data is coming.
 pub(super) struct CopyIn {
@@ -218,6 +219,7 @@ impl Session {
                 limit: options.reject_limit,
                 verbosity: options.verbosity,
             }),
+            domains: rows::domains::guards(&table, &columns, &cx)?,
         };
         let mut shape = CopyShape::new(options);
         let chosen = |named: &Option<CopyColumns>, option| forced(named, option, &table, &columns);
@@ -404,22 +406,34 @@ fn defaults(
 ) -> SqlResult<Defaults> {
     let mut defaults = Defaults::default();
     for (number, column) in table.columns.iter().enumerate() {
-        let text = column.value_if_none();
+        let text = default_or_domain(column);
         let text = text.as_deref().filter(|_| !columns.contains(&number));
         defaults.places.push(text.map(|_| defaults.programs.len()));
         if let Some(text) = text {
-            let made = rows::default_of(text, &column.name, column.ty, cx)?;
+            let made = rows::default_of(text, &column.name, column.declared(), cx)?;
             defaults.programs.push(made);
         }
     }
     if marked {
         for column in columns.iter().filter_map(|at| table.columns.get(*at)) {
-            let text = column.value_if_none();
-            let made = text.map(|text| rows::default_of(&text, &column.name, column.ty, cx));
+            let text = default_or_domain(column);
+            let made =
+                text.map(|text| rows::default_of(&text, &column.name, column.declared(), cx));
             defaults.marked.push(made.transpose()?);
         }
     }
     Ok(defaults)
+}
+
+/// The default of a column, or of its domain.
+fn default_or_domain(column: &ColumnInfo) -> Option<Arc<str>> {
+    let own = column.value_if_none();
+    match column.domain {
+        Some(SqlType::Domain(domain)) if own.is_none() && column.generated.is_none() => {
+            domain.default().map(Arc::from)
+        }
+        _ => own,
+    }
 }
 
 fn copy_columns(table: &TableInfo, names: &[Name]) -> SqlResult<Vec<usize>> {

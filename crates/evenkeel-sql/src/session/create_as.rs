@@ -69,7 +69,10 @@ fn new_columns(columns: &[OutputColumn], names: &[ast::Name]) -> SqlResult<Vec<N
     }
     let columns = columns.iter().enumerate().map(|(at, column)| {
         let name = names.get(at).map(|name| name.text.clone());
-        NewColumn::plain(name.unwrap_or_else(|| column.name.to_string()), column.ty)
+        NewColumn::plain(
+            name.unwrap_or_else(|| column.name.to_string()),
+            column.declared,
+        )
     });
     Ok(columns.collect())
 }

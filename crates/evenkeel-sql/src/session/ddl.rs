@@ -49,6 +49,8 @@ impl Session {
             Define::AlterView(alter) => self.alter_view(alter).await,
             Define::CreateEnum { name, labels } => self.create_enum(name, labels).await,
             Define::AlterType(alter) => self.alter_type(alter).await,
+            Define::CreateDomain(create) => self.create_domain(create).await,
+            Define::AlterDomain(alter) => self.alter_domain(alter).await,
             Define::CreateIndex(create) => self.create_index(create).await,
             Define::AlterTable(alter) => self.alter_table(alter).await,
             Define::Rename(rename) => self.rename(rename).await,
@@ -528,7 +530,7 @@ impl Session {
         match drop.kind {
             DropKind::Extension => return self.drop_extensions(drop).await,
             DropKind::Schema => return self.drop_schemas(drop).await,
-            DropKind::Type => return self.drop_types(drop).await,
+            DropKind::Type | DropKind::Domain => return self.drop_types(drop).await,
             DropKind::Index if drop.concurrently => {
                 return Err(SqlError::unsupported("DROP INDEX CONCURRENTLY"));
             }
@@ -702,6 +704,7 @@ fn kind_name(kind: DropKind) -> &'static str {
         DropKind::Extension => "extension",
         DropKind::View => "view",
         DropKind::Type => "type",
+        DropKind::Domain => "domain",
     }
 }
 

@@ -4,16 +4,17 @@ use std::sync::Arc;
 
 use evenkeel_engine::{TableLockMode, WaitPolicy};
 use evenkeel_planner::ast::{
-    self, AlterType, NewLabelPlace, Persistence, QualifiedName, TypeChange,
+    self, AlterType, DropKind, NewLabelPlace, Persistence, QualifiedName, TypeChange,
 };
 
 use super::Session;
-use super::schemas::{still_needed, undefined_schema};
-use crate::catalog::{EnumInfo, LabelPlace, Oid, gone_type, rename_label};
+use super::schemas::{is_missing, still_needed, undefined_schema};
+use super::type_texts::OfType;
+use crate::catalog::{LabelPlace, Oid, TypeInfo, gone_type, rename_label};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::parse::type_named;
 
-fn undefined_type(name: &QualifiedName) -> SqlError {
+pub(super) fn undefined_type(name: &QualifiedName) -> SqlError {
     let message = format!("type \"{}\" does not exist", name.display());
     SqlError::new(SqlState::UNDEFINED_OBJECT, message)
 }
@@ -30,8 +31,8 @@ impl Session {
         catalog.create_enum(txn, ddl, of, labels).await
     }
 
-    /// The enumerated type of a name; none if there is no type of that name.
-    fn find_enum(&self, name: &QualifiedName) -> SqlResult<Option<Arc<EnumInfo>>> {
+    /// The type of a name that was created; none if there is no type of that name.
+    pub(super) fn find_created(&self, name: &QualifiedName) -> SqlResult<Option<Arc<TypeInfo>>> {
         let (schema, last) = self.split_name(name)?;
         if let Some(schema) = &schema
             && self.view().schema_oid(schema).is_none()
@@ -41,7 +42,7 @@ impl Session {
         let state = self.view();
         let path = &self.effective.search_path;
         let found = state.type_named(schema.as_deref(), &last, path);
-        let found = found.and_then(|ty| state.enum_type(ty.oid()).cloned());
+        let found = found.and_then(|ty| state.created_type(ty.oid()).cloned());
         if found.is_none()
             && schema.is_none_or(|schema| schema == "pg_catalog")
             && let Ok(built_in) = type_named(&last)
@@ -52,18 +53,22 @@ impl Session {
         Ok(found)
     }
 
-    pub(super) fn named_enum(&self, name: &QualifiedName) -> SqlResult<Arc<EnumInfo>> {
-        self.find_enum(name)?.ok_or_else(|| undefined_type(name))
+    pub(super) fn named_created(&self, name: &QualifiedName) -> SqlResult<Arc<TypeInfo>> {
+        self.find_created(name)?.ok_or_else(|| undefined_type(name))
     }
 
     pub(super) async fn alter_type(&mut self, alter: &AlterType) -> SqlResult<()> {
         if let TypeChange::Unbuilt(change) = &alter.change {
             return Err(SqlError::unsupported(*change));
         }
-        let info = self.named_enum(&alter.name)?;
+        let info = self.named_created(&alter.name)?;
         match &alter.change {
             TypeChange::Unbuilt(_) => Ok(()),
             TypeChange::Owner(role) => self.check_owner(role),
+            TypeChange::AddValue { .. } | TypeChange::RenameValue { .. } if info.is_domain() => {
+                let message = format!("{} is not an enum", self.type_in_words(&info));
+                Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message))
+            }
             TypeChange::AddValue {
                 label,
                 if_not_exists,
@@ -73,54 +78,37 @@ impl Session {
                     .await
             }
             TypeChange::RenameValue { from, to } => {
-                let change = |info: &mut EnumInfo| rename_label(info, from, to);
+                let change = |info: &mut TypeInfo| rename_label(info, from, to);
                 self.redefine(info.oid, change).await
             }
-            TypeChange::Rename(to) => {
-                let change = |info: &mut EnumInfo| {
-                    info.name = to.text.as_str().into();
-                    Ok(())
-                };
-                self.redefine(info.oid, change).await
-            }
-            TypeChange::SetSchema(to) => {
-                self.refuse_move(&info.schema, &to.text)?;
-                let to = self.effective.search_path.meant(&to.text).to_owned();
-                let oid = self.view().schema_oid(&to);
-                let oid = oid.ok_or_else(|| undefined_schema(&to))?;
-                let change = |info: &mut EnumInfo| {
-                    info.schema = to.as_str().into();
-                    info.schema_oid = oid;
-                    Ok(())
-                };
-                self.redefine(info.oid, change).await
-            }
+            TypeChange::Rename(to) => self.rename_type(info.oid, &to.text).await,
+            TypeChange::SetSchema(to) => self.move_type(&info, &to.text).await,
         }
     }
 
     /// Gives a type another name, schema or labels, and writes the kept texts anew that mention it.
-    async fn redefine(
+    pub(super) async fn redefine(
         &mut self,
         oid: Oid,
-        change: impl FnOnce(&mut EnumInfo) -> SqlResult<()>,
+        change: impl FnOnce(&mut TypeInfo) -> SqlResult<()>,
     ) -> SqlResult<()> {
         self.lock_type(oid).await?;
         let state = self.view();
-        let old = state.enum_type(oid).cloned();
+        let old = state.created_type(oid).cloned();
         let old = old.ok_or_else(|| gone_type(oid))?;
-        let mut new = EnumInfo::clone(&old);
+        let mut new = TypeInfo::clone(&old);
         change(&mut new)?;
         let texts = self.texts_for(&state, &old, &new)?;
         let (catalog, txn, ddl) = self.ddl_parts()?;
-        let put = |_: &_, info: &mut EnumInfo| {
+        let put = |_: &_, info: &mut TypeInfo| {
             *info = new;
             Ok(())
         };
-        catalog.change_enum(txn, ddl, oid, put).await?;
+        catalog.change_type(txn, ddl, oid, put).await?;
         self.put_new_texts(texts).await
     }
 
-    async fn lock_type(&mut self, oid: Oid) -> SqlResult<()> {
+    pub(super) async fn lock_type(&mut self, oid: Oid) -> SqlResult<()> {
         let (lock, mode) = (self.catalog.table_id(oid), TableLockMode::AccessExclusive);
         let txn = self.tx.txn()?;
         txn.lock_table(lock, mode, WaitPolicy::Block).await?;
@@ -134,7 +122,7 @@ impl Session {
         place: &NewLabelPlace,
     ) -> SqlResult<()> {
         let state = self.view();
-        let known = state.enum_type(oid).map(|info| info.labels.as_slice());
+        let known = state.created_type(oid).map(|info| info.labels());
         let is_there = known.is_some_and(|all| all.iter().any(|it| *it.label == *label));
         if is_there && if_not_exists {
             let message = format!("enum label \"{label}\" already exists, skipping");
@@ -147,17 +135,21 @@ impl Session {
             NewLabelPlace::After(neighbour) => LabelPlace::After(neighbour.clone()),
         };
         let (catalog, txn, ddl) = self.ddl_parts()?;
-        let add = |catalog: &crate::catalog::Catalog, info: &mut EnumInfo| {
+        let add = |catalog: &crate::catalog::Catalog, info: &mut TypeInfo| {
             catalog.add_label(info, label, &place)
         };
-        catalog.change_enum(txn, ddl, oid, add).await
+        catalog.change_type(txn, ddl, oid, add).await
     }
 
-    /// DROP TYPE
+    /// DROP TYPE, DROP DOMAIN
     pub(super) async fn drop_types(&mut self, drop: &ast::Drop) -> SqlResult<()> {
-        let mut found: Vec<Arc<EnumInfo>> = Vec::with_capacity(drop.names.len());
+        let mut found: Vec<Arc<TypeInfo>> = Vec::with_capacity(drop.names.len());
         for name in &drop.names {
-            match self.find_enum(name) {
+            match self.find_created(name) {
+                Ok(Some(info)) if drop.kind == DropKind::Domain && !info.is_domain() => {
+                    let message = format!("\"{}\" is not a domain", name.display());
+                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                }
                 Ok(Some(info)) if found.iter().any(|known| known.oid == info.oid) => {}
                 Ok(Some(info)) => found.push(info),
                 Ok(None) if drop.if_exists => {
@@ -165,6 +157,10 @@ impl Session {
                     self.notice("NOTICE", SqlState::SUCCESS, message);
                 }
                 Ok(None) => return Err(undefined_type(name)),
+                Err(error) if drop.if_exists && is_missing(&error) => {
+                    let message = format!("{}, skipping", error.message);
+                    self.notice("NOTICE", SqlState::SUCCESS, message);
+                }
                 Err(error) if error.sqlstate == SqlState::WRONG_OBJECT_TYPE => {
                     let shown = type_named(name.last()).map(|ty| ty.base_name());
                     let message = format!(
@@ -177,16 +173,16 @@ impl Session {
                 Err(error) => return Err(error),
             }
         }
-        self.drop_enums(&found, drop.cascade).await
+        self.drop_all_types(&found, drop.cascade).await
     }
 
     /// Drops types, and all that depends on them if CASCADE was said.
     ///
     /// # Errors
     /// 2BP01 if there is any such object and it was not said.
-    pub(super) async fn drop_enums(
+    pub(super) async fn drop_all_types(
         &mut self,
-        types: &[Arc<EnumInfo>],
+        types: &[Arc<TypeInfo>],
         cascade: bool,
     ) -> SqlResult<()> {
         for info in types {
@@ -197,6 +193,13 @@ impl Session {
         for info in types {
             let needs = format!("type {}", self.type_in_words(info));
             for dependent in self.dependents_of_type(info) {
+                // An object that goes as well is in nobody's way; each is told of once.
+                let goes = matches!(dependent.object, OfType::Domain(oid)
+                    if types.iter().any(|other| other.oid == oid));
+                let told = |(words, _): &(String, String)| *words == dependent.words;
+                if goes || reported.iter().any(told) {
+                    continue;
+                }
                 let needs = dependent.needs.unwrap_or_else(|| needs.clone());
                 reported.push((dependent.words, needs));
                 objects.push(dependent.object);
@@ -216,13 +219,13 @@ impl Session {
         }
         for info in types {
             let (catalog, txn, ddl) = self.ddl_parts()?;
-            catalog.drop_enum(txn, ddl, info.oid).await?;
+            catalog.drop_type(txn, ddl, info.oid).await?;
         }
         Ok(())
     }
 
     /// The type's name, with its schema unless the path has it.
-    pub(super) fn type_in_words(&self, info: &EnumInfo) -> String {
+    pub(super) fn type_in_words(&self, info: &TypeInfo) -> String {
         let path = &self.effective.search_path;
         self.view().shown_type(info, path)
     }

@@ -143,7 +143,7 @@ impl Session {
         });
         NewColumn {
             name: column.name.to_string(),
-            ty: column.ty,
+            ty: column.declared(),
             not_null: column.not_null.is_some(),
             not_null_name: column.not_null.as_ref().map(|it| it.name.to_string()),
             default: default.map(|default| default.to_string()),

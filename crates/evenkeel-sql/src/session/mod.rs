@@ -17,6 +17,7 @@ mod cursors;
 mod databases;
 mod ddl;
 mod deferral;
+mod domains;
 mod engine;
 mod enums;
 mod explain;

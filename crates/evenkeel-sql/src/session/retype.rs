@@ -106,7 +106,7 @@ impl Session {
         let using = using.map(|using| &using.expr);
         let text = self.current_text.clone();
         let program = rows::transform(&text, using, (&before, old), to, &cx)?;
-        if using.is_some() || !same_form(column.ty, to) {
+        if using.is_some() || !same_form(column.ty, to.storage()) || to.is_constrained() {
             work.rows.rewrite = true;
             let value = NewValue::OfOld(program);
             work.rows.values.push((column.attnum, value));
@@ -145,7 +145,7 @@ impl Session {
             return Ok(None);
         };
         let cx = Arc::new(self.statement_cx(self.view()));
-        let typed = format!("CAST({default} AS {})", column.ty.name());
+        let typed = format!("CAST({default} AS {})", column.declared().name());
         if rows::default_of(&typed, &column.name, to, &cx).is_err() {
             let message = format!(
                 "default for column \"{}\" cannot be cast automatically to type {}",
@@ -158,7 +158,7 @@ impl Session {
         let bare = parse_expr(default)
             .is_ok_and(|value| matches!(value.kind, ExprKind::Literal(Literal::String(_))));
         Ok(Some(match bare {
-            true => format!("{default}::{}", column.ty.base_name()).into(),
+            true => format!("{default}::{}", column.declared().base_name()).into(),
             false => Arc::clone(default),
         }))
     }

@@ -222,7 +222,7 @@ impl Session {
             contents.reported.push((described, schema.to_owned()));
             contents.objects.push(Dependent::View(oid));
             self.note_views(view, oid, goes, contents);
-        } else if let Some(info) = view.enum_type(oid) {
+        } else if let Some(info) = view.created_type(oid) {
             let described = format!("type {}", self.type_in_words(info));
             contents
                 .reported
@@ -385,10 +385,10 @@ impl Session {
                 catalog.drop_view(txn, ddl, oid).await
             }
             Dependent::Type(oid) => {
-                let info = self.view().enum_type(oid).cloned();
+                let info = self.view().created_type(oid).cloned();
                 let types: Vec<_> = info.into_iter().collect();
                 let told = self.notices.len();
-                self.drop_enums(&types, true).await?;
+                self.drop_all_types(&types, true).await?;
                 // The schema's command has said so.
                 self.notices.truncate(told);
                 Ok(())

@@ -9,10 +9,12 @@ use evenkeel_types::TypeContext;
 
 use super::Session;
 use crate::catalog::{
-    CatalogState, DdlMark, EnumInfo, NewText, Oid, TableInfo, TextOf, ViewInfo, of_definition,
+    CatalogState, ColumnInfo, DdlMark, DomainBody, NewText, Oid, TableInfo, TextOf, TypeInfo,
+    ViewInfo, of_definition,
 };
 use crate::error::{SqlError, SqlResult};
-use crate::planner::rows::mentions;
+use crate::exec::StatementCx;
+use crate::planner::rows::{domains, mentions};
 use crate::quote::quote_ident;
 use crate::types::SqlType;
 
@@ -40,7 +42,29 @@ pub(super) enum OfType {
     Index(Oid),
     /// A view.
     View(Oid),
+    /// A domain.
+    Domain(Oid),
+    /// A constraint of a domain, or (none) its default.
+    OfDomain(Oid, Option<Arc<str>>),
 }
+
+/// A text of a domain: its default (none), or the condition of a constraint by its oid.
+type DomainText = (Option<Oid>, Arc<str>, Option<Arc<str>>);
+
+fn texts_of_domain(body: &DomainBody) -> Vec<DomainText> {
+    let default = body
+        .default
+        .iter()
+        .map(|text| (None, Arc::clone(text), None));
+    let checks = body.checks.iter().map(|check| {
+        let pretty = Some(Arc::clone(&check.pretty));
+        (Some(check.oid), Arc::clone(&check.text), pretty)
+    });
+    default.chain(checks).collect()
+}
+
+/// A text of a domain as it reads now, with the parentheses that are needed where that is kept.
+type NewDomainText = (Option<Oid>, String, String);
 
 /// An object that depends on a type.
 pub(super) struct Dependent {
@@ -61,12 +85,19 @@ pub(super) struct Dependent {
 pub(super) struct NewTexts {
     tables: Vec<(Oid, Vec<NewText>)>,
     views: Vec<(Oid, Vec<Edit>)>,
+    domains: Vec<(Oid, Vec<NewDomainText>)>,
 }
 
 impl NewTexts {
     fn push_table(&mut self, table: Oid, texts: Vec<NewText>) {
         if !texts.is_empty() {
             self.tables.push((table, texts));
+        }
+    }
+
+    fn push_domain(&mut self, domain: Oid, texts: Vec<NewDomainText>) {
+        if !texts.is_empty() {
+            self.domains.push((domain, texts));
         }
     }
 
@@ -105,8 +136,8 @@ fn moved(at: usize, edits: &[Edit]) -> usize {
 fn edit(
     text: &str,
     mention: &TypeMention,
-    old: &EnumInfo,
-    new: &EnumInfo,
+    old: &TypeInfo,
+    new: &TypeInfo,
 ) -> SqlResult<Option<Edit>> {
     let range = mention.start..token_end(text, mention.last);
     let there = text.get(range.clone()).unwrap_or_default();
@@ -148,7 +179,7 @@ fn qualified(
         matches!(mention.kind, MentionKind::Name { schema: None }) && !own(mention.ty)
     });
     let edits = bare.filter_map(|mention| {
-        let info = state.enum_type(mention.ty.enumerated()?.oid())?;
+        let info = state.created_type(mention.ty.created()?.oid())?;
         let range = mention.start..token_end(text, mention.last);
         let name = text.get(range.clone())?;
         Some((range, format!("{}.{name}", quote_ident(&info.schema))))
@@ -165,7 +196,7 @@ fn texts_of(table: &TableInfo) -> Vec<TableText> {
                 of: TextOf::Default(column.attnum),
                 text: Arc::clone(default),
                 pretty: None,
-                gives: Some(column.ty),
+                gives: Some(column.declared()),
                 columns: vec![at],
             });
         }
@@ -174,7 +205,7 @@ fn texts_of(table: &TableInfo) -> Vec<TableText> {
                 of: TextOf::Generated(column.attnum),
                 text: Arc::clone(&generated.text),
                 pretty: Some(Arc::clone(&generated.pretty)),
-                gives: Some(column.ty),
+                gives: Some(column.declared()),
                 columns: vec![at],
             });
         }
@@ -208,9 +239,32 @@ fn texts_of(table: &TableInfo) -> Vec<TableText> {
     texts
 }
 
+/// The texts of a domain that `edits` changes, as they read then.
+fn domain_texts(
+    info: &TypeInfo,
+    body: &DomainBody,
+    cx: &Arc<StatementCx>,
+    mut edits: impl FnMut(&str, &[TypeMention]) -> SqlResult<Vec<Edit>>,
+) -> SqlResult<Vec<NewDomainText>> {
+    let mut changed = Vec::new();
+    for (of, text, pretty) in texts_of_domain(body) {
+        let mut new = |text: &str| {
+            let home = (body.base, &*info.schema);
+            let mentions = domains::mentions(text, home, of.is_none(), cx);
+            let edits = edits(text, &mentions.unwrap_or_default())?;
+            SqlResult::Ok((!edits.is_empty()).then(|| edited(text, &edits)))
+        };
+        if let Some(text) = new(&text)? {
+            let pretty = pretty.as_deref().map(new).transpose()?.flatten();
+            changed.push((of, text, pretty.unwrap_or_default()));
+        }
+    }
+    Ok(changed)
+}
+
 impl Session {
     /// The places of a text that hang on a type. One that is not understood has none.
-    fn mentions_of(info: &EnumInfo, found: SqlResult<Vec<TypeMention>>) -> Vec<TypeMention> {
+    fn mentions_of(info: &TypeInfo, found: SqlResult<Vec<TypeMention>>) -> Vec<TypeMention> {
         let found = found.unwrap_or_default().into_iter();
         found.filter(|mention| info.is_of(mention.ty)).collect()
     }
@@ -223,7 +277,7 @@ impl Session {
     /// 42704 for a type that has gone meanwhile; the engine's.
     pub(super) async fn keep_mentioned_types(&mut self, since: DdlMark) -> SqlResult<()> {
         let state = self.view();
-        if state.enum_types().next().is_none() {
+        if state.created_types().next().is_none() {
             return Ok(());
         }
         let cx = Arc::new(self.statement_cx(Arc::clone(&state)));
@@ -234,8 +288,8 @@ impl Session {
                 let mut changed = Vec::new();
                 for kept in texts_of(table) {
                     let own = |ty: SqlType| {
-                        let mut types = table.columns.iter().map(|column| column.ty);
-                        types.any(|own| own.enumerated() == ty.enumerated())
+                        let mut types = table.columns.iter().map(ColumnInfo::declared);
+                        types.any(|own| own.created() == ty.created())
                     };
                     let mut new = |text: &str| {
                         let mentions = mentions::in_expression(text, kept.gives, table, &cx)?;
@@ -254,6 +308,16 @@ impl Session {
                 let edits = qualified(&state, &view.text, &mentions, &|_| false);
                 texts.push_view(oid, edits);
                 found.extend(mentions);
+            } else if let Some(info) = state.created_type(oid)
+                && let Some(body) = info.domain()
+            {
+                let own = |ty: SqlType| body.base.created() == ty.created();
+                let new = domain_texts(info, body, &cx, |text, mentions| {
+                    let edits = qualified(&state, text, mentions, &own);
+                    found.extend(mentions.iter().cloned());
+                    Ok(edits)
+                })?;
+                texts.push_domain(oid, new);
             }
         }
         for mention in found {
@@ -270,8 +334,8 @@ impl Session {
     pub(super) fn texts_for(
         &self,
         state: &Arc<CatalogState>,
-        old: &EnumInfo,
-        new: &EnumInfo,
+        old: &TypeInfo,
+        new: &TypeInfo,
     ) -> SqlResult<NewTexts> {
         let cx = Arc::new(self.statement_cx(Arc::clone(state)));
         let edits = |text: &str, found: SqlResult<Vec<TypeMention>>| -> SqlResult<Vec<Edit>> {
@@ -299,6 +363,15 @@ impl Session {
             let edits = edits(&view.text, mentions::in_view(view, &cx))?;
             texts.push_view(view.oid, edits);
         }
+        for info in state.created_types() {
+            let Some(body) = info.domain() else {
+                continue;
+            };
+            let new = domain_texts(info, body, &cx, |text, mentions| {
+                edits(text, Ok(mentions.to_vec()))
+            })?;
+            texts.push_domain(info.oid, new);
+        }
         Ok(texts)
     }
 
@@ -323,25 +396,45 @@ impl Session {
             };
             catalog.change_view(txn, ddl, view, change).await?;
         }
+        for (domain, texts) in texts.domains {
+            let (catalog, txn, ddl) = self.ddl_parts()?;
+            let change = |_: &_, info: &mut TypeInfo| {
+                let body = info.domain_mut()?;
+                for (of, text, pretty) in texts {
+                    match of {
+                        None => body.default = Some(text.into()),
+                        Some(oid) => {
+                            let checks = body.checks.iter_mut();
+                            for check in checks.filter(|check| check.oid == oid) {
+                                check.text = text.as_str().into();
+                                check.pretty = pretty.as_str().into();
+                            }
+                        }
+                    }
+                }
+                Ok(())
+            };
+            catalog.change_type(txn, ddl, domain, change).await?;
+        }
         Ok(())
     }
 
     /// The objects that depend on a type, in PostgreSQL's order. Those that go with a column of it
     /// are not among them.
-    pub(super) fn dependents_of_type(&self, info: &EnumInfo) -> Vec<Dependent> {
+    pub(super) fn dependents_of_type(&self, info: &TypeInfo) -> Vec<Dependent> {
         let state = &self.view();
         let cx = Arc::new(self.statement_cx(Arc::clone(state)));
         let mut found = Vec::new();
         for table in state.tables() {
             let columns = table.columns.iter().enumerate();
-            let of_type = columns.filter(|(_, column)| info.is_of(column.ty));
+            let of_type = columns.filter(|(_, column)| info.is_of(column.declared()));
             let of_type: Vec<usize> = of_type.map(|(at, _)| at).collect();
             let name = (&*table.schema, &*table.name);
             let words = self.described(state, "table", table.oid, name);
             for at in &of_type {
                 let column = &table.columns[*at];
                 let words = format!("column {} of {words}", quote_ident(&column.name));
-                let array = column.ty.element().is_some();
+                let array = column.declared().oid() == info.array_oid;
                 for view in state
                     .views()
                     .filter(|it| it.uses_column(table.oid, column.attnum))
@@ -370,7 +463,59 @@ impl Session {
                 found.push(self.view_of_type(state, view, None));
             }
         }
-        self.with_views_over(state, found)
+        let mut all = self.with_views_over(state, found);
+        all.extend(self.domains_with(state, info, &cx));
+        all.sort_by_key(|dependent| dependent.order);
+        all
+    }
+
+    /// The domains over a type with what depends on them, and the parts of others that mention it.
+    fn domains_with(
+        &self,
+        state: &Arc<CatalogState>,
+        info: &TypeInfo,
+        cx: &Arc<StatementCx>,
+    ) -> Vec<Dependent> {
+        let mut found = Vec::new();
+        for other in state.created_types().filter(|other| other.oid != info.oid) {
+            let Some(body) = other.domain() else {
+                continue;
+            };
+            let words = format!("type {}", self.type_in_words(other));
+            let dependent = |object, words, needs| Dependent {
+                order: other.oid,
+                object,
+                schema: other.schema_oid,
+                words,
+                needs,
+            };
+            if other.is_over(info) {
+                let array = body.base.oid() == info.array_oid;
+                let needs = array.then(|| format!("type {}[]", self.type_in_words(info)));
+                found.push(dependent(OfType::Domain(other.oid), words.clone(), needs));
+                for mut inner in self.dependents_of_type(other) {
+                    inner.order = other.oid;
+                    inner.needs.get_or_insert_with(|| words.clone());
+                    found.push(inner);
+                }
+                continue;
+            }
+            for (of, text, _) in texts_of_domain(body) {
+                let home = (body.base, &*other.schema);
+                let mentions = domains::mentions(&text, home, of.is_none(), cx);
+                if Session::mentions_of(info, mentions).is_empty() {
+                    continue;
+                }
+                let check = body.checks.iter().find(|check| Some(check.oid) == of);
+                let name = check.map(|check| Arc::clone(&check.name));
+                let shown = match &name {
+                    Some(name) => format!("constraint {}", quote_ident(name)),
+                    None => words.clone(),
+                };
+                found.push(dependent(OfType::OfDomain(other.oid, name), shown, None));
+            }
+        }
+        found
     }
 
     fn view_of_type(
@@ -500,6 +645,27 @@ impl Session {
                 if self.view().relation(oid).is_some() {
                     let (catalog, txn, ddl) = self.ddl_parts()?;
                     catalog.drop_index(txn, ddl, oid).await?;
+                }
+            }
+            OfType::Domain(oid) => {
+                if self.view().created_type(oid).is_some() {
+                    self.lock_type(oid).await?;
+                    let (catalog, txn, ddl) = self.ddl_parts()?;
+                    catalog.drop_type(txn, ddl, oid).await?;
+                }
+            }
+            OfType::OfDomain(oid, part) => {
+                if self.view().created_type(oid).is_some() {
+                    let (catalog, txn, ddl) = self.ddl_parts()?;
+                    let change = |_: &_, info: &mut TypeInfo| {
+                        let body = info.domain_mut()?;
+                        match part {
+                            None => body.default = None,
+                            Some(name) => body.checks.retain(|check| check.name != name),
+                        }
+                        Ok(())
+                    };
+                    catalog.change_type(txn, ddl, oid, change).await?;
                 }
             }
             OfType::View(oid) => {

@@ -7,7 +7,7 @@ use evenkeel_sql::{CopyFormat, Format, Session, SqlError, StatementResult};
 
 use crate::harness::{open, run, session};
 
-async fn begin(session: &mut Session, sql: &str) {
+pub async fn begin(session: &mut Session, sql: &str) {
     let mut query = session.simple(sql);
     while let Some(result) = session.next_result(&mut query).await.unwrap() {
         if let StatementResult::CopyIn(_) = result {

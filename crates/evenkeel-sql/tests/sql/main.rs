@@ -6,6 +6,7 @@ mod catalogs;
 mod concurrency;
 mod copying;
 mod databases;
+mod domains;
 mod enums;
 mod files;
 mod foreign_keys;

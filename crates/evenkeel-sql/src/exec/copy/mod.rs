@@ -21,7 +21,7 @@ use crate::catalog::{ColumnInfo, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::copy_options::{CopyHeader, CopyVerbosity};
 use crate::protocol::CopyFormat;
-use crate::types::{Datum, text_from_bytes};
+use crate::types::{Datum, SqlType, text_from_bytes};
 use binary::{BinaryFields, Item};
 use evenkeel_exec::{NewRow, settle};
 use maker::{RowMaker, RowMemory};
@@ -62,6 +62,8 @@ pub struct CopyRules {
     pub filter: Option<Program>,
     /// ON_ERROR ignore.
     pub skip: Option<Skip>,
+    /// The programs over a row that ask the domains of its columns, by position.
+    pub domains: Vec<(usize, Program)>,
 }
 
 /// The treatment of rows whose fields are no values of their columns' types.
@@ -326,13 +328,15 @@ impl CopyReceiver {
 
     fn binary_row(&mut self, fields: &BinaryFields<'_>) -> SqlResult<()> {
         let mut values = Vec::with_capacity(fields.len());
-        for (column, field) in self.columns.iter().zip(fields) {
+        for (at, (column, field)) in self.columns.iter().zip(fields).enumerate() {
             let info = &self.table.columns[*column];
-            values.push(match field {
-                None => Datum::Null,
-                Some(bytes) => Datum::parse_binary(info.ty, bytes)
-                    .map_err(|error| self.located(error.into(), Place::Column(&info.name)))?,
-            });
+            let value = match field {
+                None => Ok(Datum::Null),
+                Some(bytes) => Datum::parse_binary(info.ty, bytes).map_err(SqlError::from),
+            };
+            let value = value.and_then(|value| self.allowed(at, value));
+            let place = Place::Column(&info.name);
+            values.push(value.map_err(|error| self.located(error, place))?);
         }
         self.made(values, Place::Number)
     }
@@ -422,14 +426,20 @@ impl CopyReceiver {
         for at in 0..self.columns.len() {
             let info = &table.columns[self.columns[at]];
             values.push(match fields.get(at) {
-                Some(Field::Text(text)) => match Datum::parse_text(info.ty, text, &self.cx.types) {
+                Some(Field::Text(text)) => match self.field(at, info.ty, text) {
                     Ok(value) => value,
                     Err(error) => {
                         let place = Place::Field(&info.name, text);
-                        return self.skip(error.into(), (&info.name, text), place);
+                        return self.skip(error, (&info.name, text), place);
                     }
                 },
-                Some(Field::Null) => Datum::Null,
+                Some(Field::Null) => match self.allowed(at, Datum::Null) {
+                    Ok(null) => null,
+                    Err(error) => {
+                        let place = Place::Null(&info.name);
+                        return self.skip(error, (&info.name, ""), place);
+                    }
+                },
                 Some(Field::Default) => self.default_of(at, info, line)?,
                 None => {
                     let message = format!("missing data for column \"{}\"", info.name);
@@ -438,6 +448,24 @@ impl CopyReceiver {
             });
         }
         self.made(values, Place::Line(line))
+    }
+
+    /// The value of a field.
+    fn field(&self, at: usize, ty: SqlType, text: &str) -> SqlResult<Datum> {
+        let value = Datum::parse_text(ty, text, &self.cx.types)?;
+        self.allowed(at, value)
+    }
+
+    /// A value of a field, once the domain of its column has allowed it.
+    fn allowed(&self, at: usize, value: Datum) -> SqlResult<Datum> {
+        let column = self.columns.get(at).copied();
+        let mut domains = self.rules.domains.iter();
+        let Some((column, program)) = domains.find(|(of, _)| Some(*of) == column) else {
+            return Ok(value);
+        };
+        let mut row = vec![Datum::Null; *column];
+        row.push(value);
+        row::over_row(program, &row, &self.cx)
     }
 
     /// Passes a row over whose field is no value of its type, if that is asked for.
@@ -543,6 +571,9 @@ impl CopyReceiver {
         error.context(match place {
             Place::Number => format!("COPY {table}, line {line}"),
             Place::Line(text) => format!("COPY {table}, line {line}: \"{}\"", shortened(text)),
+            Place::Null(column) => {
+                format!("COPY {table}, line {line}, column {column}: null input")
+            }
             Place::Column(column) => format!("COPY {table}, line {line}, column {column}"),
             Place::Field(column, text) => format!(
                 "COPY {table}, line {line}, column {column}: \"{}\"",
@@ -559,6 +590,8 @@ enum Place<'a> {
     Number,
     /// A line.
     Line(&'a str),
+    /// NULL in a column.
+    Null(&'a str),
     /// A field that cannot be shown: its column.
     Column(&'a str),
     /// A field of a line: its column and text.

@@ -6,7 +6,7 @@ use crate::catalog::comment_info::{CLASS, Subject};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::pg_catalog::foreign_keys;
 use crate::pg_catalog::view::{CatalogView, Relation};
-use crate::pg_catalog::{builtin, deparse, relations, sequences, shared_rows, views};
+use crate::pg_catalog::{builtin, deparse, domains, relations, sequences, shared_rows, views};
 use crate::quote::quote_ident;
 use crate::search_path::is_temporary;
 use crate::types::Datum;
@@ -260,5 +260,6 @@ fn constraint(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
             .find(|constraint| constraint.oid == oid)?;
         Some(deparse::constraint(table, constraint))
     });
+    let found = found.or_else(|| domains::constraint_definition(snapshot, oid, pretty));
     Ok(found.map_or(Datum::Null, Datum::Text))
 }

@@ -141,7 +141,13 @@ fn type_name(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
 }
 
 fn name_of_type(snapshot: &CatalogView, oid: u32, typmod: Option<i32>) -> String {
-    enums::name(snapshot, oid).unwrap_or_else(|| format_type(oid, typmod))
+    match (enums::name(snapshot, oid), typmod) {
+        (Some(name), Some(typmod)) if typmod >= 0 && !name.ends_with("[]") => {
+            format!("{name}({typmod})")
+        }
+        (Some(name), _) => name,
+        (None, typmod) => format_type(oid, typmod),
+    }
 }
 
 /// The privileges that an object has when none were granted: those of its owner, and of all.

@@ -10,7 +10,7 @@ use evenkeel_planner::quote::identifier;
 use evenkeel_planner::relation::{Column, Relation, RelationKind, RelationSize};
 
 use super::names::Names;
-use crate::catalog::{Generated, TableInfo};
+use crate::catalog::{Generated, TableInfo, split_domain};
 use crate::error::planner_error;
 use crate::error::{SqlError, SqlResult};
 use crate::exec::StatementCx;
@@ -36,10 +36,14 @@ pub fn bind_check(
 }
 
 /// The relation that a condition over these columns is bound to.
-fn over_columns<'a>(table: &str, columns: impl Iterator<Item = (&'a str, SqlType)>) -> Relation {
+pub(super) fn over_columns<'a>(
+    table: &str,
+    columns: impl Iterator<Item = (&'a str, SqlType)>,
+) -> Relation {
     let columns = columns.map(|(name, ty)| Column {
         name: Arc::from(name),
-        ty,
+        ty: ty.storage(),
+        domain: split_domain(ty).1,
         not_null: false,
         default: None,
         identity: None,
@@ -65,7 +69,7 @@ pub(super) fn row_of(table: &TableInfo) -> Relation {
     let columns = table.columns.iter();
     over_columns(
         &table.name,
-        columns.map(|column| (&*column.name, column.ty)),
+        columns.map(|column| (&*column.name, column.declared())),
     )
 }
 
@@ -102,7 +106,7 @@ pub fn retyped(
     let columns = table.columns.iter().enumerate();
     let columns = columns.map(|(number, column)| match number == at {
         true => (&*column.name, to),
-        false => (&*column.name, column.ty),
+        false => (&*column.name, column.declared()),
     });
     let relation = Arc::new(over_columns(&table.name, columns));
     let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
@@ -193,7 +197,7 @@ fn renamed_columns<'a>(
 ) -> impl Iterator<Item = (&'a str, SqlType)> {
     let columns = table.columns.iter().enumerate();
     columns.map(move |(number, column)| match number == at {
-        true => (to, column.ty),
-        false => (&*column.name, column.ty),
+        true => (to, column.declared()),
+        false => (&*column.name, column.declared()),
     })
 }

@@ -45,7 +45,7 @@ fn refuse_other_types(
 ) -> SqlResult<()> {
     let has = |ty: SqlType| {
         let mut columns = bound.columns.iter().filter_map(|at| table.columns.get(*at));
-        columns.any(|column| column.ty.enumerated() == ty.enumerated())
+        columns.any(|column| column.declared().created() == ty.created())
     };
     let mentions = mentions::in_expression(&bound.text, None, table, cx)?;
     match mentions.iter().find(|mention| !has(mention.ty)) {

@@ -2,6 +2,7 @@
 //! executor runs them. Entry point: [`plan`].
 
 pub mod checks;
+pub mod domains;
 pub mod indexes;
 pub mod mentions;
 mod names;

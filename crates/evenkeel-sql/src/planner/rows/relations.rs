@@ -33,6 +33,7 @@ pub(super) fn relation_of(table: &TableInfo, view: &CatalogState) -> Relation {
     let columns = columns.map(|(at, column)| Column {
         name: Arc::clone(&column.name),
         ty: column.ty,
+        domain: column.domain,
         not_null: column.not_null.is_some(),
         default: column.value_if_none(),
         identity: column.identity.map(|(identity, _)| match identity {
@@ -61,7 +62,8 @@ pub(super) fn relation_of(table: &TableInfo, view: &CatalogState) -> Relation {
 pub(super) fn view(view: &ViewInfo) -> Relation {
     let column = |column: &ViewColumn| Column {
         name: Arc::clone(&column.name),
-        ty: column.ty,
+        ty: column.ty.storage(),
+        domain: catalog::split_domain(column.ty).1,
         not_null: false,
         default: None,
         identity: None,
@@ -87,6 +89,7 @@ pub(super) fn sequence(sequence: &SequenceInfo) -> Relation {
     let column = |(name, ty): (&str, SqlType)| Column {
         name: Arc::from(name),
         ty,
+        domain: None,
         not_null: true,
         default: None,
         identity: None,
@@ -276,6 +279,7 @@ fn described(def: &RelationDef) -> Relation {
     let columns = def.columns.iter().map(|column| Column {
         name: Arc::from(column.name),
         ty: column.ty,
+        domain: None,
         not_null: column.not_null,
         default: None,
         identity: None,
