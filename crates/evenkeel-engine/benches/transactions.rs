@@ -77,6 +77,7 @@ fn load(db: &Database, id: u64) -> EngineResult<Arc<Table>> {
         name: "key".into(),
         key: Arc::new(Key),
         usable_after: None,
+        deferrable: false,
     };
     // Its rows are new: no chain is broken.
     let _ = table.build_index(&mut txn, &index)?;

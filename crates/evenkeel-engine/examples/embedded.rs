@@ -55,6 +55,7 @@ fn open_table(db: &Database) -> EngineResult<Arc<Table>> {
         name: "account_number".into(),
         key: Arc::new(AccountNumber),
         usable_after: None,
+        deferrable: false,
     };
     let def = TableDef {
         id: 1,

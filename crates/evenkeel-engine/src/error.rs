@@ -99,6 +99,15 @@ pub enum EngineError {
         /// The name asked for.
         name: String,
     },
+    /// A deferrable index was asked for a row in the way of an insert.
+    #[error(
+        "ON CONFLICT does not support deferrable unique constraints/exclusion constraints as \
+         arbiters"
+    )]
+    DeferrableArbiter {
+        /// The index.
+        index: String,
+    },
     /// The engine does not do this.
     #[error("{what} is not supported")]
     Unsupported {
@@ -157,6 +166,7 @@ impl EngineError {
             EngineError::TempFileLimit { .. } => "53400",
             EngineError::TransactionAborted => "25P02",
             EngineError::NoSuchSavepoint { .. } => "3B001",
+            EngineError::DeferrableArbiter { .. } => "55000",
             EngineError::Unsupported { .. } => "0A000",
             EngineError::Corrupted { .. } => "XX001",
             EngineError::ShuttingDown => "57P01",

@@ -46,6 +46,6 @@ pub use error::{EngineError, EngineResult};
 pub use lock::{LockInfo, LockKey, RowLockMode, TableLockMode, WaitInfo, WaitOn, WaitPolicy};
 pub use table::Table;
 pub use ticket::{CancelFlag, WaitTicket, block_on};
-pub use transaction::{Subtransaction, Transaction};
+pub use transaction::{Doubt, Subtransaction, Transaction};
 pub use txn::{Hint, Horizon, OwnXids, Snapshot, TxnStatistics, Visibility, XidAtHorizon};
 pub use types::{CommandId, Durability, Isolation, Tid, Xid, XidStatus};

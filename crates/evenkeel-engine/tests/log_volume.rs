@@ -49,6 +49,7 @@ fn table(db: &Database, id: u64, rows: u64, indexed: bool) -> EngineResult<Arc<T
             name: "number".into(),
             key: Arc::new(Number),
             usable_after: None,
+            deferrable: false,
         });
     }
     let def = TableDef {

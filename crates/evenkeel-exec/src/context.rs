@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use evenkeel_engine::memory::{Reservation, SessionMemory};
 use evenkeel_engine::table::Table;
-use evenkeel_engine::{CancelFlag, Snapshot, Tid};
+use evenkeel_engine::{CancelFlag, Doubt, Snapshot, Tid};
 use evenkeel_expr::call::Session;
 use evenkeel_expr::large_bytes;
 use evenkeel_planner::plan::{HeldRow, Node, Plan};
@@ -307,6 +307,11 @@ impl Cx {
         let written = self.writer()?.resume()?;
         self.waits.set(written.is_none());
         Ok(written)
+    }
+
+    /// The doubts about keys of the rows written since the last call.
+    pub fn doubts(&self) -> ExecResult<Vec<Doubt>> {
+        Ok(self.writer()?.doubts())
     }
 
     fn writer(&self) -> ExecResult<&dyn Writer> {

@@ -1,4 +1,4 @@
-//! Row events: changed rows that foreign keys have yet to look at. They are gathered while a
+//! Row events: changed rows that constraints have yet to look at. They are gathered while a
 //! statement runs, and acted on by the session at its end or at the end of its transaction.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,15 +9,26 @@ use evenkeel_engine::memory::{Reservation, SessionMemory};
 
 use crate::error::ExecResult;
 
-/// A changed row and a foreign key that it concerns. The versions stay where they are: the one
+/// The part of a changed row in a constraint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// It refers, by a foreign key.
+    Refers,
+    /// Others may refer to it, by a foreign key.
+    Referred,
+    /// Another row may have its key in a deferrable unique index.
+    Doubtful,
+}
+
+/// A changed row and a constraint that it concerns. The versions stay where they are: the one
 /// that is new to the transaction until it ends, the one before as long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowEvent {
-    /// The foreign key's oid.
+    /// The oid of the foreign key, or of the unique index.
     pub key: u32,
-    /// Whether the row is one that is referred to, or else one that refers.
-    pub referred: bool,
-    /// The version before; none for an insert.
+    /// The row's part in it.
+    pub role: Role,
+    /// The version before; none for an insert and for a doubtful key.
     pub old: Option<Tid>,
     /// The version after; none for a delete.
     pub new: Option<Tid>,
@@ -157,11 +168,11 @@ impl RowEvents {
         }
     }
 
-    /// Whether an event of one of these foreign keys waits.
-    pub fn waits_for(&self, of: impl Fn(u32) -> bool) -> bool {
+    /// Whether one of these events waits.
+    pub fn waits_for(&self, of: impl Fn(&RowEvent) -> bool) -> bool {
         let queue = self.queue();
         let mut waiting = queue.events.iter().filter(|queued| queued.done.is_none());
-        waiting.any(|queued| of(queued.event.key))
+        waiting.any(|queued| of(&queued.event))
     }
 
     /// Forgets all.

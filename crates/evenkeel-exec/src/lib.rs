@@ -33,7 +33,7 @@ mod writer;
 pub use batch::Batch;
 pub use context::{Environment, Limits};
 pub use error::{ExecError, ExecResult};
-pub use events::{RowEvent, RowEvents};
+pub use events::{Role, RowEvent, RowEvents};
 pub use execution::{Execution, Step, Wait};
 pub use large::{NewRow, RowReader, settle};
 pub use measure::{Measure, MergeCounts};

@@ -251,17 +251,27 @@ fn key_of(index: &Index, relation: &Relation, row: &[Datum], cx: &Cx) -> ExecRes
 
 /// The error of a row that was to be stored, with PostgreSQL's detail.
 pub(crate) fn refused(error: ExecError, relation: &Relation, row: &[Datum], cx: &Cx) -> ExecError {
-    let ExecError::Engine(EngineError::UniqueViolation { index }) = &error else {
+    let (ExecError::Engine(EngineError::UniqueViolation { index })
+    | ExecError::Engine(EngineError::DeferrableArbiter { index })) = &error
+    else {
         return error;
     };
     let mut indexes = relation.indexes.iter();
     let Some(index) = indexes.find(|known| *known.name == *index.as_str()) else {
         return error;
     };
-    let described = TypeError::new(SqlState::UNIQUE_VIOLATION, error.to_string());
-    let described = match key_of(index, relation, row, cx) {
-        Ok(key) => described.detail(key),
-        Err(error) => return error,
+    let described = match &error {
+        ExecError::Engine(EngineError::DeferrableArbiter { .. }) => {
+            let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+            TypeError::new(state, error.to_string())
+        }
+        _ => {
+            let described = TypeError::new(SqlState::UNIQUE_VIOLATION, error.to_string());
+            match key_of(index, relation, row, cx) {
+                Ok(key) => described.detail(key),
+                Err(error) => return error,
+            }
+        }
     };
     described.constraint(relation.names(), &index.name).into()
 }

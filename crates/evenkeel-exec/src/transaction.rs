@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use evenkeel_engine::heap::rows::RowHandle;
 use evenkeel_engine::table::{Inserted, LargeRef, Modified, Table};
-use evenkeel_engine::{CommandId, EngineError, Isolation, Snapshot, Tid, Transaction};
+use evenkeel_engine::{CommandId, Doubt, EngineError, Isolation, Snapshot, Tid, Transaction};
 
 use crate::error::{ExecError, ExecResult};
 use crate::large::settle;
@@ -107,6 +107,14 @@ impl Writer for TransactionWriter {
 
     fn resume(&self) -> ExecResult<Option<Written>> {
         self.state().answer()
+    }
+
+    fn doubts(&self) -> Vec<Doubt> {
+        let mut state = self.state();
+        let transaction = state.transaction.as_mut();
+        transaction
+            .map(Transaction::take_doubts)
+            .unwrap_or_default()
     }
 
     fn wait(&self) -> Waiting<'_> {

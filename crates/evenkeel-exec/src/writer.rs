@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use evenkeel_engine::table::{Arbiter, KeyHint, Table};
-use evenkeel_engine::{RowLockMode, Snapshot, Tid, WaitPolicy};
+use evenkeel_engine::{Doubt, RowLockMode, Snapshot, Tid, WaitPolicy};
 
 use crate::error::ExecResult;
 use crate::large::NewRow;
@@ -71,6 +71,9 @@ pub trait Writer: Send + Sync {
     /// # Errors
     /// As [`Writer::start`].
     fn resume(&self) -> ExecResult<Option<Written>>;
+
+    /// The doubts about keys of the rows written since the last call (a deferrable unique index).
+    fn doubts(&self) -> Vec<Doubt>;
 
     /// Ends when [`Writer::resume`] has something to say. It holds no lock of this process and
     /// no thread.

@@ -199,6 +199,8 @@ pub struct Index {
     pub mentions: Vec<usize>,
     /// Whether no two rows may have the same key (NULLs apart, unless `nulls_not_distinct`).
     pub unique: bool,
+    /// Whether two rows may have the same key until the statement or the transaction ends.
+    pub deferrable: bool,
     /// NULLS NOT DISTINCT.
     pub nulls_not_distinct: bool,
     /// Whether it is the primary key's.
@@ -210,6 +212,12 @@ pub struct Index {
 }
 
 impl Index {
+    /// Whether no statement sees two rows with the same key.
+    #[must_use]
+    pub fn is_proof(&self) -> bool {
+        self.unique && !self.deferrable
+    }
+
     /// Whether it has all rows, by columns of the table alone.
     #[must_use]
     pub fn is_plain(&self) -> bool {

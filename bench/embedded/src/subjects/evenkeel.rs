@@ -61,6 +61,7 @@ fn open_table(db: &Database) -> Result<Arc<Table>> {
         name: "key".into(),
         key: Arc::new(FirstBytes),
         usable_after: None,
+        deferrable: false,
     };
     let def = TableDef {
         id: 1,

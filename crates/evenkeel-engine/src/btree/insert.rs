@@ -81,21 +81,29 @@ impl BTree {
             key,
             tid: TidOrder::of(tid),
         };
-        let UniqueCheck::Check(resolve) = check else {
-            self.insert_entry(xid, entry, false)?;
-            return Ok(InsertOutcome::Inserted);
+        let (resolve, only_noted) = match check {
+            UniqueCheck::None => {
+                self.insert_entry(xid, entry, false)?;
+                return Ok(InsertOutcome::Inserted);
+            }
+            UniqueCheck::Check(resolve) => (resolve, false),
+            UniqueCheck::Note(resolve) => (resolve, true),
         };
         let _value = self.shared.lock_value(key);
         if let Attempt::Inserted = self.insert_entry(xid, entry, true)? {
             return Ok(InsertOutcome::Inserted);
         }
-        if let Some(conflict) =
-            self.find_conflict(TreeReader::of_writer(), key, Some(tid), resolve)?
-        {
-            return Ok(conflict);
+        let conflict = self.find_conflict(TreeReader::of_writer(), key, Some(tid), resolve)?;
+        match conflict {
+            Some(conflict) if !only_noted => Ok(conflict),
+            conflict => {
+                self.insert_entry(xid, entry, false)?;
+                Ok(match conflict {
+                    Some(_) => InsertOutcome::Doubtful,
+                    None => InsertOutcome::Inserted,
+                })
+            }
         }
-        self.insert_entry(xid, entry, false)?;
-        Ok(InsertOutcome::Inserted)
     }
 
     /// Asks `resolve` about every entry with this key but that for `own`. The caller holds the

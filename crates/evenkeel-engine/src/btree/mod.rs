@@ -62,6 +62,8 @@ pub enum UniqueCheck<'a> {
     /// Only beside keys of dead row versions. The resolver looks a version up in the heap; no
     /// index page is locked while it runs, and the caller must not hold a heap page either.
     Check(&'a mut dyn FnMut(Tid) -> EngineResult<Liveness>),
+    /// It may, and is told so: as `Check`, but that the entry is inserted all the same.
+    Note(&'a mut dyn FnMut(Tid) -> EngineResult<Liveness>),
 }
 
 /// Result of an insert.
@@ -70,6 +72,9 @@ pub enum UniqueCheck<'a> {
 pub enum InsertOutcome {
     /// The entry is in.
     Inserted,
+    /// With [`UniqueCheck::Note`]: the entry is in, beside one of a row version with the same key
+    /// that is live or whose transaction has not ended.
+    Doubtful,
     /// Nothing was inserted: this live row version has the same key.
     Duplicate(Tid),
     /// Nothing was inserted: wait for this transaction and try again.

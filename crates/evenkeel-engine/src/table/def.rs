@@ -58,6 +58,10 @@ pub struct IndexDef {
     pub file: FileId,
     /// Whether two live rows may not have the same key.
     pub unique: bool,
+    /// Whether a unique index takes an entry beside that of another live row. An insert that meets
+    /// one notes a [`crate::Doubt`], and the caller asks [`crate::Table::recheck_unique`] about it
+    /// before the transaction commits (TAB-18).
+    pub deferrable: bool,
     /// The name error messages use.
     pub name: Arc<str>,
     /// How its keys come out of rows.

@@ -15,13 +15,14 @@ use crate::heap::rows::RowHandle;
 use crate::lock::WaitPolicy;
 use crate::mutant::Mutant;
 use crate::stats::RowChanges;
-use crate::transaction::Transaction;
+use crate::transaction::{Doubt, Transaction};
 use crate::txn::{Hint, Snapshot};
 use crate::types::{Tid, Xid, XidStatus};
 
 /// The outcome of an attempt to insert one index entry.
 enum EntryOutcome {
     Done,
+    Doubtful,
     Duplicate(Tid),
     Wait(Xid),
 }
@@ -44,7 +45,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::insert`]; a conflict in an index that `arbiter` leaves out is a
-    /// `UniqueViolation`.
+    /// `UniqueViolation`; `DeferrableArbiter`.
     pub async fn insert_or_conflict<'s>(
         &self,
         txn: &mut Transaction,
@@ -57,18 +58,27 @@ impl Table {
         loop {
             // A look first: a conflict that is there costs no tuple.
             for index in (0..self.indexes.len()).filter(|&index| yields(index)) {
+                let def = &self.def.indexes[index];
+                if def.unique && def.deferrable {
+                    let index = def.name.to_string();
+                    return Err(EngineError::DeferrableArbiter { index });
+                }
                 let found = self.find_conflict(txn, snapshot, (index, row), &mut key);
                 if let Some(tid) = found.await? {
                     let row = RowHandle::known(snapshot, tid);
                     return Ok(Inserted::Conflict { index, row });
                 }
             }
+            let doubts = txn.doubts();
             let tid = self.put_tuple(txn, row)?;
             match self.index_until_taken(txn, row, tid, &mut key).await? {
                 None => return Ok(Inserted::Done(tid)),
                 Some(index) if !yields(index) => return Err(self.violation(index)),
                 // Somebody was faster; the look will find the row, unless it goes again.
-                Some(_) => self.take_back(txn, tid)?,
+                Some(_) => {
+                    self.take_back(txn, tid)?;
+                    txn.forget_doubts(doubts);
+                }
             }
         }
     }
@@ -128,6 +138,10 @@ impl Table {
         loop {
             match self.try_entry(txn, index, kind, key, tid)? {
                 EntryOutcome::Done => return Ok(false),
+                EntryOutcome::Doubtful => {
+                    txn.note_doubt(Doubt { index, tid });
+                    return Ok(false);
+                }
                 EntryOutcome::Duplicate(_) => return Ok(true),
                 EntryOutcome::Wait(xid) => {
                     txn.wait_for_xid(xid, WaitPolicy::Block).await?;
@@ -147,13 +161,15 @@ impl Table {
         let xid = txn.xid()?;
         let txn = &*txn;
         let mut resolve = |other: Tid| self.liveness(txn, other);
-        let check = if self.def.indexes[index].unique && kind == KeyKind::Unique {
-            UniqueCheck::Check(&mut resolve)
-        } else {
-            UniqueCheck::None
+        let def = &self.def.indexes[index];
+        let check = match def.unique && kind == KeyKind::Unique {
+            true if def.deferrable => UniqueCheck::Note(&mut resolve),
+            true => UniqueCheck::Check(&mut resolve),
+            false => UniqueCheck::None,
         };
         Ok(match self.indexes[index].insert(xid, key, tid, check)? {
             InsertOutcome::Inserted => EntryOutcome::Done,
+            InsertOutcome::Doubtful => EntryOutcome::Doubtful,
             InsertOutcome::Duplicate(other) => EntryOutcome::Duplicate(other),
             InsertOutcome::MustWait(xid) => EntryOutcome::Wait(xid),
         })
@@ -174,7 +190,7 @@ impl Table {
         }
         loop {
             match self.look_for_conflict(txn, snapshot, index, key)? {
-                EntryOutcome::Done => return Ok(None),
+                EntryOutcome::Done | EntryOutcome::Doubtful => return Ok(None),
                 EntryOutcome::Duplicate(tid) => return Ok(Some(tid)),
                 EntryOutcome::Wait(xid) => {
                     txn.wait_for_xid(xid, WaitPolicy::Block).await?;
@@ -231,12 +247,16 @@ impl Table {
         })
     }
 
-    fn liveness(&self, txn: &Transaction, tid: Tid) -> EngineResult<Liveness> {
+    pub(super) fn liveness(&self, txn: &Transaction, tid: Tid) -> EngineResult<Liveness> {
         let found = self.version_in_the_way(txn, tid)?;
         Ok(found.map_or(Liveness::Dead, |(_, liveness)| liveness))
     }
 
-    fn version_liveness(&self, txn: &Transaction, link: &Link) -> EngineResult<Liveness> {
+    pub(super) fn version_liveness(
+        &self,
+        txn: &Transaction,
+        link: &Link,
+    ) -> EngineResult<Liveness> {
         let header = &link.header;
         if !header.frozen() && !txn.owns(header.xmin) {
             match self.status(header.xmin, xmin_hint(header))? {

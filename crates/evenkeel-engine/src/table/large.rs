@@ -101,6 +101,7 @@ impl LargeDef {
                 name: "chunks".into(),
                 key: Arc::new(ChunkKey),
                 usable_after: None,
+                deferrable: false,
             }],
         }
     }

@@ -15,6 +15,7 @@ mod locking;
 pub(crate) mod pages;
 mod pass;
 mod read;
+mod recheck;
 mod sample;
 mod space;
 mod sync_scan;

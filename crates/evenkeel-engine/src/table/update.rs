@@ -219,7 +219,9 @@ impl Table {
         for index in &self.def.indexes {
             if !index.key.same_key(old, job.row) {
                 change.any = true;
-                change.unique |= index.unique && !index.key.is_computed();
+                // Nobody refers to a key that two rows may have for a while.
+                let identifies = index.unique && !index.deferrable && !index.key.is_computed();
+                change.unique |= identifies;
             }
         }
         change

@@ -5,6 +5,7 @@
 //! The state of all transactions is in [`crate::txn`], whose README has the rules.
 
 mod counts;
+mod doubts;
 mod end;
 mod file_copy;
 mod levels;
@@ -35,6 +36,7 @@ use crate::txn::system::TxnSystem;
 use crate::txn::{OwnXids, Snapshot};
 use crate::types::{CommandId, Isolation, Xid};
 
+pub use self::doubts::Doubt;
 pub use self::levels::Subtransaction;
 pub use self::waits::{RowVersion, Waiter};
 
@@ -62,6 +64,8 @@ pub struct Transaction {
     invalidations: Vec<u64>,
     hooks: Mutex<Hooks>,
     counts: RowCounts,
+    /// Of the rows that the last operation has stored, until the caller takes them.
+    doubts: Vec<Doubt>,
     touched: Touched,
     cancel: CancelFlag,
     work: WorkLimits,
@@ -145,6 +149,7 @@ impl Transaction {
             invalidations: Vec::new(),
             hooks: Mutex::default(),
             counts: RowCounts::default(),
+            doubts: Vec::new(),
             touched: Touched::default(),
             cancel: CancelFlag::new(),
             work: WorkLimits::unlimited(WORK_BYTES),

@@ -111,6 +111,7 @@ impl Transaction {
         let marks = self.levels[at].marks;
         self.levels.truncate(at);
         self.counts.rolled_back(at);
+        self.doubts.clear();
         let system = Arc::clone(self.db.system());
         let core = &system.core;
         let aborted = self.shared.own().cut_subs(marks.subs);

@@ -67,6 +67,7 @@ impl Files {
             name: "unique".into(),
             key: Arc::new(ByKey),
             usable_after: None,
+            deferrable: false,
         }];
         indexes.extend(self.group.map(group_index));
         TableDef {
@@ -85,6 +86,7 @@ pub fn group_index(file: FileId) -> IndexDef {
         name: "group".into(),
         key: Arc::new(ByGroup),
         usable_after: None,
+        deferrable: false,
     }
 }
 
@@ -160,6 +162,7 @@ pub fn catalog_def() -> TableDef {
             name: "catalog".into(),
             key: Arc::new(FirstEight),
             usable_after: None,
+            deferrable: false,
         }],
     }
 }

@@ -61,6 +61,7 @@ fn def() -> TableDef {
         name: "key".into(),
         key,
         usable_after: None,
+        deferrable: false,
     };
     TableDef {
         id: 1,

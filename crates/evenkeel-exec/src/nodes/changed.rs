@@ -2,14 +2,15 @@
 
 use evenkeel_engine::heap::rows::RowHandle;
 use evenkeel_engine::table::KeyHint;
-use evenkeel_engine::{EngineError, Tid};
+use evenkeel_engine::{Doubt, EngineError, Tid};
 use evenkeel_planner::relation::{Index, KeyUse, Relation};
 use evenkeel_types::row::fixed_width;
 use evenkeel_types::{Datum, SqlState, TypeError};
+use smallvec::SmallVec;
 
 use crate::context::Cx;
 use crate::error::{ExecError, ExecResult};
-use crate::events::RowEvent;
+use crate::events::{Role, RowEvent};
 use crate::new_row::{Rules, Stored};
 
 /// Result of changing a row.
@@ -77,13 +78,18 @@ pub(crate) fn cross_check(at: Option<Tid>, stored: &Stored, cx: &Cx) -> ExecResu
 /// A version of a row, with its values if they are known.
 pub(crate) type Version<'r> = (Tid, &'r [Datum]);
 
-/// Queues the events of a changed row.
+/// Queues the events of a changed row, in the order of PostgreSQL's triggers: the primary key,
+/// foreign keys, other unique keys.
 pub(crate) fn note(
     relation: &Relation,
     stored: &Stored,
     (old, new): (Option<Version<'_>>, Option<Version<'_>>),
     cx: &Cx,
 ) -> ExecResult<()> {
+    let doubtful = doubtful(relation, cx)?;
+    for at in doubtful.iter().filter(|(primary, _)| *primary) {
+        cx.env.events.push(at.1)?;
+    }
     for key in &relation.keys {
         let concerned = match (old, new) {
             (Some(old), Some(new)) => changes(key, old, new, stored, cx)?,
@@ -94,13 +100,47 @@ pub(crate) fn note(
         if concerned {
             cx.env.events.push(RowEvent {
                 key: key.oid,
-                referred: key.referred,
+                role: match key.referred {
+                    true => Role::Referred,
+                    false => Role::Refers,
+                },
                 old: old.map(|(at, _)| at),
                 new: new.map(|(at, _)| at),
             })?;
         }
     }
+    for at in doubtful.iter().filter(|(primary, _)| !*primary) {
+        cx.env.events.push(at.1)?;
+    }
     Ok(())
+}
+
+/// Whether changes of a relation's rows may have events.
+pub(crate) fn has_events(relation: &Relation) -> bool {
+    let mut indexes = relation.indexes.iter();
+    !relation.keys.is_empty() || indexes.any(|index| index.deferrable)
+}
+
+/// The events of keys of the last row that others may have, and whether they are of the primary
+/// key.
+fn doubtful(relation: &Relation, cx: &Cx) -> ExecResult<SmallVec<[(bool, RowEvent); 2]>> {
+    if !relation.indexes.iter().any(|index| index.deferrable) {
+        return Ok(SmallVec::new());
+    }
+    let doubts = cx.doubts()?;
+    let event = |doubt: Doubt| {
+        let mut indexes = relation.indexes.iter();
+        let index = indexes.find(|index| index.position == doubt.index);
+        let index = index.ok_or_else(|| ExecError::plan("an index that is not there"))?;
+        let event = RowEvent {
+            key: index.oid,
+            role: Role::Doubtful,
+            old: None,
+            new: Some(doubt.tid),
+        };
+        Ok((index.primary, event))
+    };
+    doubts.into_iter().map(event).collect()
 }
 
 fn has_value(key: &KeyUse, values: &[Datum]) -> bool {

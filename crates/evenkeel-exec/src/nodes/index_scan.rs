@@ -61,7 +61,7 @@ impl Opened {
             table: ScannedTable::open(relation, columns, node, cx)?,
             number: index.position,
             columns: key_columns(index),
-            unique: index.unique,
+            unique: index.is_proof(),
         })
     }
 }

@@ -10,7 +10,7 @@ use evenkeel_planner::relation::Relation;
 use evenkeel_types::row::Kept;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
-use super::changed::{Changed, changed_within, cross_check, hint_of, note, there};
+use super::changed::{Changed, changed_within, cross_check, has_events, hint_of, note, there};
 use crate::batch::Batch;
 use crate::context::Cx;
 use crate::error::{ExecError, ExecResult};
@@ -139,7 +139,7 @@ impl Merging {
     }
 
     fn note(&self, placed: Tid, relation: &Relation, stored: &Stored, cx: &Cx) -> ExecResult<()> {
-        if relation.keys.is_empty() {
+        if !has_events(relation) {
             return Ok(());
         }
         let old = self.at.filter(|_| self.action != "INSERT");

@@ -8,7 +8,7 @@ use evenkeel_planner::relation::{Index, Relation, SystemColumn};
 use evenkeel_types::row::Kept;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
-use super::changed::{Changed, changed_within, cross_check, hint_of, note, there};
+use super::changed::{Changed, changed_within, cross_check, has_events, hint_of, note, there};
 use super::merge::Merging;
 use crate::batch::Batch;
 use crate::context::{ALL, Child, Cx, Operator, Step};
@@ -95,7 +95,7 @@ fn conflict_mode(change: &RowChange, relation: &Relation) -> RowLockMode {
         return RowLockMode::Update;
     };
     let indexes = relation.indexes.iter();
-    let keys = indexes.filter(|index| index.unique && index.is_plain());
+    let keys = indexes.filter(|index| index.is_proof() && index.is_plain());
     let mut keys = keys.flat_map(Index::looks_at);
     let set = conflict.update.iter().flat_map(|update| &update.set);
     let set: Vec<usize> = set.map(|(column, _)| *column).collect();
@@ -388,7 +388,7 @@ impl Current {
         Ok(())
     }
 
-    /// Notes the change, which is done, for the foreign keys that it concerns.
+    /// Notes the change, which is done, for the constraints that it concerns.
     fn note(
         &self,
         change: &RowChange,
@@ -396,7 +396,7 @@ impl Current {
         stored: &Stored,
         cx: &Cx,
     ) -> ExecResult<()> {
-        if relation.keys.is_empty() {
+        if !has_events(relation) {
             return Ok(());
         }
         let old = self.at.map(|at| (at, &*self.old));

@@ -132,6 +132,7 @@ impl Tables {
                 predicate: None,
                 mentions: Vec::new(),
                 constraint: true,
+                deferrable: false,
                 nulls_not_distinct: false,
                 primary: *primary,
                 pages: 1.0,
@@ -185,6 +186,7 @@ fn store(db: &Database, relation: &Relation) -> (Arc<Table>, Arc<RowLayout>) {
                 columns: columns.collect(),
             }),
             usable_after: None,
+            deferrable: false,
         });
     }
     let def = TableDef {

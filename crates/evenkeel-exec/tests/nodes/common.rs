@@ -155,6 +155,7 @@ impl Fixture {
                     columns: columns.iter().map(column).collect(),
                 }),
                 usable_after: None,
+                deferrable: false,
             });
         }
         let oid = 1000 + self.tables.0.len() as u32;
@@ -277,6 +278,7 @@ fn relation(oid: u32, types: &[SqlType], indexes: &[(bool, Vec<IndexColumn>)]) -
         predicate: None,
         mentions: Vec::new(),
         constraint: true,
+        deferrable: false,
         nulls_not_distinct: false,
         primary: false,
         pages: 1.0,

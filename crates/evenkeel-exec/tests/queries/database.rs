@@ -226,6 +226,7 @@ impl Database {
                 columns: index.columns.iter().map(column).collect(),
             }),
             usable_after: None,
+            deferrable: false,
         }
     }
 
@@ -448,6 +449,7 @@ fn read_index(relation: &Relation, primary: bool, text: &str) -> Index {
         predicate: None,
         mentions: Vec::new(),
         constraint: true,
+        deferrable: false,
         nulls_not_distinct: false,
         primary,
         pages: 1.0,

@@ -52,6 +52,8 @@ pub enum Command {
     Vacuum(Maintain),
     /// `ANALYZE`
     Analyze(Maintain),
+    /// `REINDEX`
+    Reindex(Reindex),
     /// `CHECKPOINT`
     Checkpoint,
     /// `LOCK TABLE`
@@ -289,6 +291,32 @@ pub struct Maintain {
     pub options: Vec<CommandOption>,
     /// The tables with the columns to be analyzed; none for all.
     pub tables: Vec<(QualifiedName, Vec<Name>)>,
+}
+
+/// `REINDEX`
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reindex {
+    /// The options, in order.
+    pub options: Vec<CommandOption>,
+    /// The object named.
+    pub target: ReindexTarget,
+    /// `CONCURRENTLY`
+    pub concurrently: bool,
+}
+
+/// An object whose indexes REINDEX makes anew.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ReindexTarget {
+    /// `INDEX`
+    Index(QualifiedName),
+    /// `TABLE`
+    Table(QualifiedName),
+    /// `SCHEMA`
+    Schema(Name),
+    /// `SYSTEM`
+    System,
+    /// `DATABASE`, of this name if one was given.
+    Database(Option<Name>),
 }
 
 /// The modes of LOCK TABLE.

@@ -561,6 +561,8 @@ pub struct KeyConstraint {
     pub primary: bool,
     /// The columns; none for a column's own constraint.
     pub columns: Vec<Name>,
+    /// `INCLUDE (…)`
+    pub included: Vec<Name>,
     /// `NULLS NOT DISTINCT`
     pub nulls_not_distinct: bool,
     /// `WITH (…)`
@@ -620,6 +622,8 @@ pub struct CreateIndex {
     pub method: Option<Name>,
     /// The columns.
     pub columns: Vec<IndexElement>,
+    /// `INCLUDE (…)`
+    pub included: Vec<IndexElement>,
     /// `NULLS NOT DISTINCT`
     pub nulls_not_distinct: bool,
     /// `WITH (…)`

@@ -94,6 +94,8 @@ pub struct OnConflict {
 pub struct IndexElement {
     /// The column, or the expression.
     pub value: Expr,
+    /// Whether it stands in parentheses, which make an expression of a column's name too.
+    pub enclosed: bool,
     /// `COLLATE`
     pub collation: Option<QualifiedName>,
     /// The operator class.

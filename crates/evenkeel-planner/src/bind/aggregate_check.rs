@@ -153,7 +153,10 @@ impl Check<'_> {
                     if var.depth == 0 && var.rel == rel && var.column == column)
             })
         };
-        let keys = relation.indexes.iter().filter(|index| index.primary);
+        let keys = relation
+            .indexes
+            .iter()
+            .filter(|index| index.primary && index.is_proof());
         keys.into_iter().any(|index| {
             index
                 .columns

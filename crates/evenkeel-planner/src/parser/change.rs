@@ -143,6 +143,7 @@ impl Parser<'_> {
     pub(super) fn index_element(&mut self) -> PlanResult<IndexElement> {
         let at = self.pos();
         let called = matches!(self.peek_at(1), Tok::Char(b'(' | b'.'));
+        let enclosed = self.is_char(b'(');
         let value = if self.accept_char(b'(') {
             let value = self.expr()?;
             self.expect_char(b')')?;
@@ -171,6 +172,7 @@ impl Parser<'_> {
         let nulls_first = self.nulls_order();
         Ok(IndexElement {
             value,
+            enclosed,
             collation,
             operator_class,
             class_options,

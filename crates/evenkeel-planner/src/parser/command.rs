@@ -54,6 +54,7 @@ impl Parser<'_> {
             Kw::Close => self.close()?,
             Kw::Copy => self.copy()?,
             Kw::Vacuum | Kw::Analyze | Kw::Analyse => self.maintain()?,
+            Kw::Reindex => self.reindex()?,
             Kw::Lock => self.lock()?,
             Kw::Checkpoint => {
                 self.bump();
@@ -219,7 +220,6 @@ unbuilt! {
     "PREPARE TRANSACTION": Prepare Transaction;
     "REASSIGN OWNED": Reassign Owned;
     "REFRESH MATERIALIZED VIEW": Refresh Materialized View;
-    "REINDEX": Reindex;
     "REVOKE": Revoke;
     "ROLLBACK PREPARED": Rollback Prepared;
     "SECURITY LABEL": Security Label;

@@ -166,9 +166,8 @@ impl Parser<'_> {
         self.expect_char(b')')?;
         if self.accept_key(Kw::Include) {
             self.expect_char(b'(')?;
-            self.list(Self::col_id)?;
+            key.included = self.list(Self::col_id)?;
             self.expect_char(b')')?;
-            key.unbuilt = Some("INCLUDE");
         }
         self.key_options(&mut key)?;
         Ok(key)

@@ -315,11 +315,11 @@ impl Parser<'_> {
         let columns = self.list(Self::index_element)?;
         self.expect_char(b')')?;
         let mut unbuilt = concurrently.then_some("CREATE INDEX CONCURRENTLY");
+        let mut included = Vec::new();
         if self.accept_key(Kw::Include) {
             self.expect_char(b'(')?;
-            self.list(Self::index_element)?;
+            included = self.list(Self::index_element)?;
             self.expect_char(b')')?;
-            unbuilt = Some("INCLUDE");
         }
         let nulls_not_distinct = self.null_treatment()?;
         let mut options = Vec::new();
@@ -337,6 +337,7 @@ impl Parser<'_> {
             if_not_exists,
             method,
             columns,
+            included,
             nulls_not_distinct,
             options,
             filter,

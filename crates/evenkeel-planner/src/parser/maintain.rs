@@ -8,7 +8,7 @@ use super::settings::is_non_reserved;
 use super::token::Tok;
 use crate::ast::{
     Command, CommandOption, Copy, CopyFile, CopyTarget, LockMode, Maintain, Name, OptionValue, Pos,
-    QualifiedName,
+    QualifiedName, Reindex, ReindexTarget,
 };
 use crate::error::{PlanError, PlanResult};
 
@@ -213,6 +213,45 @@ impl Parser<'_> {
             true => Command::Vacuum(maintain),
             false => Command::Analyze(maintain),
         })
+    }
+
+    pub(super) fn reindex(&mut self) -> PlanResult<Command> {
+        self.bump();
+        let options = match self.is_char(b'(') {
+            true => self.utility_options()?,
+            false => Vec::new(),
+        };
+        let Tok::Key(kind) = self.peek() else {
+            return Err(self.unexpected());
+        };
+        if !matches!(
+            kind,
+            Kw::Index | Kw::Table | Kw::Schema | Kw::System | Kw::Database
+        ) {
+            return Err(self.unexpected());
+        }
+        self.bump();
+        let concurrently = self.accept_key(Kw::Concurrently);
+        let target = match kind {
+            Kw::Index => ReindexTarget::Index(self.qualified_name()?),
+            Kw::Table => ReindexTarget::Table(self.qualified_name()?),
+            Kw::Schema => ReindexTarget::Schema(self.col_id()?),
+            kind => {
+                let name = match self.is_end() {
+                    true => None,
+                    false => Some(self.col_id()?),
+                };
+                match kind {
+                    Kw::System => ReindexTarget::System,
+                    _ => ReindexTarget::Database(name),
+                }
+            }
+        };
+        Ok(Command::Reindex(Reindex {
+            options,
+            target,
+            concurrently,
+        }))
     }
 
     /// `vacuum_relation`

@@ -282,6 +282,7 @@ impl Parser<'_> {
         Ok(KeyConstraint {
             primary,
             columns: Vec::new(),
+            included: Vec::new(),
             nulls_not_distinct: !primary && self.null_treatment()?,
             options: Vec::new(),
             unbuilt: None,

@@ -201,6 +201,7 @@ fn primary_key(relation: &Relation, columns: &str) -> Index {
         predicate: None,
         mentions: Vec::new(),
         constraint: true,
+        deferrable: false,
         nulls_not_distinct: false,
         primary: true,
         pages: 1.0,

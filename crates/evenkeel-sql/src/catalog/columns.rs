@@ -111,14 +111,14 @@ impl Catalog {
         let (over, constraints) = parts
             .constraints
             .drain(..)
-            .partition(|constraint| constraint.columns.contains(&at));
+            .partition(|constraint| over_column(constraint, &table, at));
         parts.constraints = constraints;
         for constraint in Vec::<Arc<ConstraintInfo>>::into_iter(over) {
             self.tables.constraint.delete(txn, constraint.place).await?;
         }
         let on = |index: &Arc<IndexInfo>| {
             let key = index.columns.iter().any(|key| key.column == Some(at));
-            key || index.key.mentions().contains(&at)
+            key || index.included.contains(&at) || index.key.mentions().contains(&at)
         };
         while let Some(index) = parts.indexes.iter().find(|index| on(index)) {
             let oid = index.oid;
@@ -287,6 +287,14 @@ impl Catalog {
     }
 }
 
+/// Whether a key, or the columns that its index includes, has the column at a position.
+fn over_column(constraint: &ConstraintInfo, table: &TableInfo, at: usize) -> bool {
+    let mut indexes = table.indexes.iter();
+    let index = indexes.find(|index| index.oid == constraint.index_oid);
+    let included = index.is_some_and(|index| index.included.contains(&at));
+    included || constraint.columns.contains(&at)
+}
+
 impl TableParts {
     /// Takes a position out of all that counts columns by position; nothing is over it any more.
     fn forget_position(&mut self, at: usize) {
@@ -310,6 +318,7 @@ impl TableParts {
             let columns = columns.collect();
             *index = Arc::new(IndexInfo {
                 columns,
+                included: index.included.iter().map(|at| moved(*at)).collect(),
                 ..IndexInfo::clone(index)
             });
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_engine::{EngineError, TableLockMode, Transaction, WaitPolicy};
 use evenkeel_planner::relation::SystemColumn;
 
-use super::index::{IndexPlan, join_names, key_column};
+use super::index::{IndexPlan, check_width, included, join_names, key_column};
 use super::index_expr::{computed, index_key};
 use super::names::free_name;
 use super::parts::{TableParts, index_def};
@@ -76,8 +76,23 @@ pub struct NewConstraint {
     pub kind: ConstraintKind,
     /// Names of its columns.
     pub columns: Vec<String>,
+    /// Names of the columns of INCLUDE.
+    pub included: Vec<String>,
+    /// `DEFERRABLE`
+    pub deferrable: bool,
+    /// `INITIALLY DEFERRED`
+    pub deferred: bool,
     /// NULLS NOT DISTINCT.
     pub nulls_not_distinct: bool,
+}
+
+impl NewConstraint {
+    /// Whether the index of one would do for both.
+    pub fn is_like(&self, other: &NewConstraint) -> bool {
+        let columns = self.columns == other.columns && self.included == other.included;
+        let timing = (self.deferrable, self.deferred) == (other.deferrable, other.deferred);
+        columns && timing && self.nulls_not_distinct == other.nulls_not_distinct
+    }
 }
 
 /// CREATE TABLE.
@@ -368,7 +383,9 @@ impl Catalog {
             classes: plan.classes,
             expressions: plan.expressions,
             predicate: plan.predicate,
+            included: plan.included,
             unique: plan.unique,
+            deferrable: plan.deferrable,
             primary: plan.constraint == Some(ConstraintKind::Primary),
             nulls_not_distinct: plan.nulls_not_distinct,
             constraint: plan.constraint.map(|_| constraint_oid),
@@ -402,6 +419,8 @@ impl Catalog {
                 kind,
                 columns: index.columns.iter().filter_map(|key| key.column).collect(),
                 index_oid: oid,
+                deferrable: plan.deferrable,
+                deferred: plan.deferred,
                 place: NOWHERE,
             };
             let row = constraint_row(parts.oid, &constraint, &parts.columns);
@@ -460,6 +479,7 @@ fn constraint_plan(
     before: &[IndexPlan],
     constraint: &NewConstraint,
 ) -> SqlResult<IndexPlan> {
+    check_width(constraint.columns.len() + constraint.included.len())?;
     let columns = constraint
         .columns
         .iter()
@@ -478,9 +498,13 @@ fn constraint_plan(
         );
         return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
     }
+    let included = included(&parts.columns, &constraint.included, &|error, _| error)?;
     let (words, label) = match constraint.kind {
         ConstraintKind::Primary => (String::new(), "pkey"),
-        ConstraintKind::Unique => (join_names(&parts.columns, &columns, &[]), "key"),
+        ConstraintKind::Unique => {
+            let of = (&columns[..], &included[..]);
+            (join_names(&parts.columns, of, &[]), "key")
+        }
     };
     let mut taken: Vec<String> = before.iter().map(|plan| plan.name.clone()).collect();
     taken.push(parts.name.to_string());
@@ -497,7 +521,10 @@ fn constraint_plan(
         columns,
         expressions: Vec::new(),
         predicate: None,
+        included,
         unique: true,
+        deferrable: constraint.deferrable,
+        deferred: constraint.deferred,
         nulls_not_distinct: constraint.nulls_not_distinct,
         constraint: Some(constraint.kind),
     })

@@ -58,6 +58,24 @@ impl Fields {
         }
     }
 
+    /// False in a row that was written before it had this column.
+    pub fn bool_or_false(&mut self) -> SqlResult<bool> {
+        match self.values.next() {
+            Some(Datum::Bool(v)) => Ok(v),
+            Some(Datum::Null) => Ok(false),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
+    /// A count; `missing` in a row that was written before it had this column.
+    pub fn count_or(&mut self, missing: usize) -> SqlResult<usize> {
+        match self.values.next() {
+            Some(Datum::Int4(v)) => usize::try_from(v).map_err(|_| damaged(self.table)),
+            Some(Datum::Null) => Ok(missing),
+            _ => Err(damaged(self.table)),
+        }
+    }
+
     pub fn bytes_or_null(&mut self) -> SqlResult<Option<Vec<u8>>> {
         match self.values.next() {
             Some(Datum::Bytea(v)) => Ok(Some(v)),

@@ -26,7 +26,8 @@ impl TableInfo {
         attnums.iter().filter_map(position).collect()
     }
 
-    /// The unique index whose columns are these, in any order.
+    /// The unique index whose columns are these, in any order; one that is deferrable only if there
+    /// is no other.
     pub fn unique_index(&self, columns: &[usize]) -> Option<&Arc<IndexInfo>> {
         let fits = |index: &IndexInfo| {
             let same = index.columns.len() == columns.len();
@@ -35,7 +36,12 @@ impl TableInfo {
             let whole = index.unique && index.predicate.is_none();
             whole && same && parts.all(|part| on(part.column))
         };
-        self.indexes.iter().find(|index| fits(index))
+        let mut indexes = self.indexes.iter().filter(|index| fits(index));
+        let first = indexes.next()?;
+        match first.deferrable {
+            true => Some(indexes.find(|index| !index.deferrable).unwrap_or(first)),
+            false => Some(first),
+        }
     }
 }
 

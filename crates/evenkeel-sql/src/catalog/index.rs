@@ -6,6 +6,7 @@ use evenkeel_engine::{TableLockMode, Transaction};
 use evenkeel_planner::bind;
 use evenkeel_planner::catalog::TypesOnly;
 use evenkeel_planner::relation::SystemColumn;
+use evenkeel_types::TypeContext;
 
 use super::index_expr::{IndexExpr, key_type, read_expr, row_of, type_among};
 use super::names::free_name;
@@ -49,6 +50,8 @@ pub struct NewIndex {
     pub name: Option<String>,
     /// Columns.
     pub columns: Vec<NewIndexColumn>,
+    /// Names of the columns of INCLUDE.
+    pub included: Vec<String>,
     /// UNIQUE
     pub unique: bool,
     /// NULLS NOT DISTINCT
@@ -87,13 +90,20 @@ pub(super) struct IndexPlan {
     pub classes: Vec<Option<&'static OperatorClass>>,
     pub expressions: Vec<IndexExpr>,
     pub predicate: Option<IndexExpr>,
+    /// Positions of the columns of INCLUDE.
+    pub included: Vec<usize>,
     pub unique: bool,
+    pub deferrable: bool,
+    pub deferred: bool,
     pub nulls_not_distinct: bool,
     pub constraint: Option<ConstraintKind>,
 }
 
 /// 42703 for a key.
 fn no_key_column(name: &str) -> SqlError {
+    if SystemColumn::named(name).is_some() {
+        return SqlError::unsupported("index creation on system columns");
+    }
     SqlError::new(
         SqlState::UNDEFINED_COLUMN,
         format!("column \"{name}\" named in key does not exist"),
@@ -173,12 +183,32 @@ pub(super) fn key_column(
     })
 }
 
+/// 54011 for an index of too many columns.
+pub(super) fn check_width(columns: usize) -> SqlResult<()> {
+    if columns <= MAX_INDEX_COLUMNS {
+        return Ok(());
+    }
+    let message = format!("cannot use more than {MAX_INDEX_COLUMNS} columns in an index");
+    Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
+}
+
+/// The positions of the columns of INCLUDE, which may have any type.
+pub(super) fn included(
+    columns: &[ColumnInfo],
+    names: &[String],
+    missing: &dyn Fn(SqlError, &str) -> SqlError,
+) -> SqlResult<Vec<usize>> {
+    let position = |name: &String| {
+        let mut positions = columns.iter();
+        let found = positions.position(|column| *column.name == **name);
+        found.ok_or_else(|| missing(no_key_column(name), name))
+    };
+    names.iter().map(position).collect()
+}
+
 /// PostgreSQL's words for a column that CREATE INDEX does not find.
 fn no_column(error: SqlError, name: &str) -> SqlError {
     match error.sqlstate {
-        SqlState::UNDEFINED_COLUMN if SystemColumn::named(name).is_some() => {
-            SqlError::unsupported("index creation on system columns")
-        }
         SqlState::UNDEFINED_COLUMN => {
             let message = format!("column \"{name}\" does not exist");
             SqlError::new(SqlState::UNDEFINED_COLUMN, message)
@@ -201,7 +231,7 @@ pub fn numbered_names<'n>(given: impl Iterator<Item = &'n str>) -> Vec<String> {
 /// The parts of the name of an index that was given none.
 pub(super) fn join_names(
     columns: &[ColumnInfo],
-    keys: &[KeyColumn],
+    (keys, included): (&[KeyColumn], &[usize]),
     expressions: &[IndexExpr],
 ) -> String {
     let mut expressions = expressions.iter();
@@ -209,6 +239,8 @@ pub(super) fn join_names(
         Some(column) => columns.get(column).map(|column| &*column.name),
         None => expressions.next().map(|expression| &*expression.name),
     });
+    let others = included.iter().filter_map(|at| columns.get(*at));
+    let names = names.chain(others.map(|column| &*column.name));
     numbered_names(names).join("_")
 }
 
@@ -221,8 +253,14 @@ impl IndexInfo {
         self.expressions.get(number)
     }
 
-    /// DETAIL of a key that two rows have: the columns and the values of one of them.
-    fn described(&self, columns: &[ColumnInfo], row: &[u8]) -> SqlResult<Option<String>> {
+    /// The columns and the values of a row's key, as DETAIL has them; none of a key that equals no
+    /// other.
+    pub fn described(
+        &self,
+        columns: &[ColumnInfo],
+        row: &[u8],
+        types: &TypeContext,
+    ) -> SqlResult<Option<String>> {
         let Some(values) = self.key.values(row)? else {
             return Ok(None);
         };
@@ -233,18 +271,17 @@ impl IndexInfo {
             name.or_else(expression).unwrap_or_default()
         });
         let names: Vec<String> = names.collect();
-        let types = evenkeel_types::TypeContext::default();
         let shown = self
             .columns
             .iter()
             .zip(&values)
             .map(|(column, value)| match value {
                 Datum::Null => "null".to_owned(),
-                value => value.to_text(column.ty, &types),
+                value => value.to_text(column.ty, types),
             });
         let shown: Vec<String> = shown.collect();
         let (names, shown) = (names.join(", "), shown.join(", "));
-        Ok(Some(format!("Key ({names})=({shown}) is duplicated.")))
+        Ok(Some(format!("Key ({names})=({shown})")))
     }
 
     /// The error of an index that cannot be built because of a row.
@@ -254,8 +291,8 @@ impl IndexInfo {
         row: &[u8],
         error: SqlError,
     ) -> SqlResult<SqlError> {
-        let error = match self.described(&parts.columns, row)? {
-            Some(detail) => error.detail(detail),
+        let error = match self.described(&parts.columns, row, &TypeContext::default())? {
+            Some(key) => error.detail(format!("{key} is duplicated.")),
             None => error,
         };
         Ok(error
@@ -281,10 +318,7 @@ impl Catalog {
             .lock_table(txn, ddl, table, TableLockMode::ShareRowExclusive)
             .await?;
         let mut parts = TableParts::of(&table);
-        if new.columns.len() > MAX_INDEX_COLUMNS {
-            let message = format!("cannot use more than {MAX_INDEX_COLUMNS} columns in an index");
-            return Err(SqlError::new(SqlState::PROGRAM_LIMIT_EXCEEDED, message));
-        }
+        check_width(new.columns.len() + new.included.len())?;
         let (mut columns, mut expressions) = (Vec::new(), Vec::new());
         let mut classes = Vec::with_capacity(new.columns.len());
         for column in &new.columns {
@@ -310,7 +344,8 @@ impl Catalog {
             let class = named.map(|(name, ty)| OperatorClass::named(name, ty));
             classes.push(class.transpose()?.flatten());
         }
-        let words = join_names(&parts.columns, &columns, &expressions);
+        let included = included(&parts.columns, &new.included, &no_column)?;
+        let words = join_names(&parts.columns, (&columns, &included), &expressions);
         let name = match &new.name {
             Some(name) => name.clone(),
             None => {
@@ -330,7 +365,10 @@ impl Catalog {
             classes,
             expressions,
             predicate: new.predicate.clone(),
+            included,
             unique: new.unique,
+            deferrable: false,
+            deferred: false,
             nulls_not_distinct: new.nulls_not_distinct,
             constraint: None,
         };

@@ -30,6 +30,7 @@ mod not_null;
 mod operator_class;
 mod parameters;
 mod parts;
+mod reindex;
 mod rename;
 mod schema;
 mod sequence;
@@ -225,6 +226,10 @@ pub struct ConstraintInfo {
     pub columns: Vec<usize>,
     /// The index that enforces it.
     pub index_oid: Oid,
+    /// `DEFERRABLE`
+    pub deferrable: bool,
+    /// `INITIALLY DEFERRED`
+    pub deferred: bool,
     /// Its row in `pg_constraint`.
     pub(crate) place: Tid,
 }
@@ -278,8 +283,12 @@ pub struct IndexInfo {
     pub expressions: Vec<IndexExpr>,
     /// The condition of the rows that it has.
     pub predicate: Option<IndexExpr>,
+    /// Positions of the columns that INCLUDE names, in its order.
+    pub included: Vec<usize>,
     /// Whether it refuses duplicates.
     pub unique: bool,
+    /// Whether it refuses them at the end of a statement or of a transaction.
+    pub deferrable: bool,
     /// Whether it is the primary key's.
     pub primary: bool,
     /// NULLS NOT DISTINCT.

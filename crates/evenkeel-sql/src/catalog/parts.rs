@@ -46,6 +46,7 @@ pub(super) fn index_def(index: &IndexInfo) -> IndexDef {
     IndexDef {
         file: index.file,
         unique: index.unique,
+        deferrable: index.deferrable,
         name: Arc::clone(&index.name),
         key: Arc::clone(&index.key) as _,
         usable_after: index.usable_after,

@@ -8,9 +8,9 @@ use evenkeel_types::SqlType;
 
 use super::comment_info::{CommentInfo, Subject};
 use super::{
-    ColumnInfo, DATABASE_OID, ExtensionInfo, ForeignKeyInfo, INFORMATION_SCHEMA_OID, IndexInfo,
-    Oid, PG_CATALOG_OID, PUBLIC_OID, SchemaInfo, SequenceInfo, TableInfo, TypeBody, TypeInfo,
-    ViewInfo, table_id,
+    ColumnInfo, ConstraintInfo, DATABASE_OID, ExtensionInfo, ForeignKeyInfo,
+    INFORMATION_SCHEMA_OID, IndexInfo, Oid, PG_CATALOG_OID, PUBLIC_OID, SchemaInfo, SequenceInfo,
+    TableInfo, TypeBody, TypeInfo, ViewInfo, table_id,
 };
 use crate::search_path::is_temporary;
 
@@ -57,6 +57,13 @@ impl Relation {
         }
     }
 }
+
+/// A unique constraint with its table and its index.
+pub type UniqueKey<'a> = (
+    &'a Arc<TableInfo>,
+    &'a Arc<IndexInfo>,
+    &'a Arc<ConstraintInfo>,
+);
 
 /// A change of the catalog that a transaction has made.
 #[derive(Debug, Clone)]
@@ -491,6 +498,15 @@ impl CatalogState {
         let table = self.tables.get(self.foreign_keys.get(&oid)?)?;
         let key = table.foreign_keys.iter().find(|key| key.oid == oid)?;
         Some((table, key))
+    }
+
+    /// The deferrable constraint that an index enforces, with its table and the index.
+    pub fn unique_key(&self, index: Oid) -> Option<UniqueKey<'_>> {
+        let table = self.tables.get(self.owners.get(&index)?)?;
+        let index = table.indexes.iter().find(|known| known.oid == index)?;
+        let mut constraints = table.constraints.iter();
+        let key = constraints.find(|key| key.index_oid == index.oid && key.deferrable)?;
+        Some((table, index, key))
     }
 
     /// The foreign keys that refer to a table, with the tables that they belong to.

@@ -76,9 +76,11 @@ pub(super) struct SystemTables {
     /// and the columns that it mentions
     pub attribute: SystemTable,
     /// indexrelid, indrelid, indisunique, indisprimary, indnullsnotdistinct, indkey, indoption,
-    /// the builder if older snapshots must not read by it, indexprs and indpred as texts
+    /// the builder if older snapshots must not read by it, indexprs and indpred as texts,
+    /// indnkeyatts; NULL of an index that was made before there was INCLUDE
     pub index: SystemTable,
-    /// oid, conname, contype, conrelid, conindid, conkey, convalidated
+    /// oid, conname, contype, conrelid, conindid, conkey, convalidated, condeferrable, condeferred;
+    /// the last two NULL of one that was made before it could be
     pub constraint: SystemTable,
     /// seqrelid, seqtypid, seqstart, seqincrement, seqmax, seqmin, seqcache, seqcycle; the table
     /// and the number of the column that it belongs to, and whether that is an identity: `a`, `d`
@@ -355,8 +357,10 @@ fn key_numbers<'a>(
     columns: &'a [ColumnInfo],
     index: &'a IndexInfo,
 ) -> impl Iterator<Item = usize> + 'a {
-    index.columns.iter().map(|key| {
-        let column = key.column.and_then(|at| columns.get(at));
+    let included = index.included.iter().map(|at| Some(*at));
+    let keys = index.columns.iter().map(|key| key.column);
+    keys.chain(included).map(|at| {
+        let column = at.and_then(|at| columns.get(at));
         column.map_or(0, |column| {
             usize::try_from(column.attnum).unwrap_or_default()
         })
@@ -396,6 +400,7 @@ pub(super) fn index_row(index: &IndexInfo, columns: &[ColumnInfo]) -> Vec<Datum>
             .predicate
             .as_ref()
             .map_or(Datum::Null, |predicate| (&*predicate.text).into()),
+        Datum::Int4(index.columns.len() as i32),
     ]
 }
 
@@ -413,6 +418,8 @@ pub(super) fn constraint_row(
         Datum::Oid(constraint.index_oid),
         vector(attnums(columns, constraint.columns.iter().copied())),
         Datum::Bool(true),
+        Datum::Bool(constraint.deferrable),
+        Datum::Bool(constraint.deferred),
     ]
 }
 
@@ -426,6 +433,8 @@ pub(super) fn not_null_row(table: Oid, attnum: i16, constraint: &NotNull) -> Vec
         Datum::Oid(0),
         vector(usize::try_from(attnum).into_iter()),
         Datum::Bool(constraint.validated),
+        Datum::Bool(false),
+        Datum::Bool(false),
     ]
 }
 
@@ -511,11 +520,27 @@ fn attribute_columns() -> [SqlType; 11] {
 }
 
 /// The columns of a row of `pg_index`.
-fn index_columns() -> [SqlType; 10] {
-    use SqlType::{Bool, Int2Vector, Int8, Oid, Text};
+fn index_columns() -> [SqlType; 11] {
+    use SqlType::{Bool, Int2Vector, Int4, Int8, Oid, Text};
     let texts = SqlType::TEXT_ARRAY;
     [
-        Oid, Oid, Bool, Bool, Bool, Int2Vector, Int2Vector, Int8, texts, Text,
+        Oid, Oid, Bool, Bool, Bool, Int2Vector, Int2Vector, Int8, texts, Text, Int4,
+    ]
+}
+
+/// The columns of a row of `pg_constraint`.
+fn constraint_columns() -> [SqlType; 9] {
+    use SqlType::{Bool, Int2Vector, InternalChar, Name, Oid};
+    [
+        Oid,
+        Name,
+        InternalChar,
+        Oid,
+        Oid,
+        Int2Vector,
+        Bool,
+        Bool,
+        Bool,
     ]
 }
 
@@ -532,10 +557,7 @@ impl SystemTables {
             class: open(CLASS_OID, &class_columns())?,
             attribute: open(ATTRIBUTE_OID, &attribute_columns())?,
             index: open(INDEX_OID, &index_columns())?,
-            constraint: open(
-                CONSTRAINT_OID,
-                &[Oid, Name, InternalChar, Oid, Oid, Int2Vector, Bool],
-            )?,
+            constraint: open(CONSTRAINT_OID, &constraint_columns())?,
             namespace: open(NAMESPACE_OID, &[Oid, Name])?,
             extension: open(EXTENSION_OID, &[Oid, Name, Text])?,
             sequence: open(
@@ -845,6 +867,7 @@ fn read_constraint(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, Stored)> {
     let (table, index_oid) = (fields.oid()?, fields.oid()?);
     let columns = fields.numbers()?;
     let validated = fields.bool()?;
+    let (deferrable, deferred) = (fields.bool_or_false()?, fields.bool_or_false()?);
     let stored = match (kind, columns.as_slice()) {
         (Some(kind), _) => Stored::Key(ConstraintInfo {
             oid,
@@ -852,6 +875,8 @@ fn read_constraint(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, Stored)> {
             kind,
             columns,
             index_oid,
+            deferrable,
+            deferred,
             place,
         }),
         (None, [attnum]) => {
@@ -1052,8 +1077,13 @@ impl Loaded {
         let predicate = fields.text_or_null()?;
         let predicate = predicate.map(|text| read_expr(&text, table_columns, true));
         let predicate = predicate.transpose()?;
+        let keys = fields.count_or(numbers.len())?;
+        let (numbers, included) = numbers
+            .split_at_checked(keys)
+            .ok_or_else(|| damaged("pg_index"))?;
+        let included = positions(table_columns, included).ok_or_else(|| damaged("pg_index"))?;
         let (columns, classes) =
-            key_columns((&numbers, &options), table_columns, layout, &expressions)?;
+            key_columns((numbers, &options), table_columns, layout, &expressions)?;
         let constraint = constraints
             .iter()
             .find(|constraint| constraint.index_oid == oid);
@@ -1071,7 +1101,9 @@ impl Loaded {
             classes,
             expressions,
             predicate,
+            included,
             unique,
+            deferrable: constraint.is_some_and(|constraint| constraint.deferrable),
             primary,
             nulls_not_distinct,
             constraint: constraint.map(|constraint| constraint.oid),
@@ -1114,4 +1146,39 @@ fn key_columns(
         });
     }
     Ok((columns, classes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory that was written before indexes had INCLUDE and keys were deferrable.
+    #[test]
+    fn rows_of_an_older_catalog_are_read() {
+        let types = index_columns();
+        let texts = || texts(std::iter::empty());
+        let numbers = || vector([1, 2].into_iter());
+        let old = [
+            Datum::Oid(5),
+            Datum::Oid(6),
+            Datum::Bool(true),
+            Datum::Bool(false),
+            Datum::Bool(false),
+            numbers(),
+            numbers(),
+            Datum::Null,
+            texts(),
+            Datum::Null,
+        ];
+        let mut row = Vec::new();
+        let layout = RowLayout::new(&types[..old.len()]);
+        layout.encode(&old, &mut row).unwrap();
+        let values = RowLayout::new(&types).decode(&row).unwrap();
+        let mut fields = Fields::new(values, "pg_index");
+        fields.values.nth(old.len() - 1);
+        assert_eq!(fields.count_or(2).unwrap(), 2);
+        let mut fields = Fields::new(vec![Datum::Null, Datum::Bool(true)], "pg_constraint");
+        assert!(!fields.bool_or_false().unwrap());
+        assert!(fields.bool_or_false().unwrap());
+    }
 }

@@ -42,6 +42,9 @@ fn constraint(kind: ConstraintKind, columns: &[&str]) -> NewConstraint {
         name: None,
         kind,
         columns,
+        included: Vec::new(),
+        deferrable: false,
+        deferred: false,
         nulls_not_distinct: false,
     }
 }
@@ -87,6 +90,7 @@ fn index(columns: &[&str]) -> NewIndex {
                 class: None,
             })
             .collect(),
+        included: Vec::new(),
         unique: false,
         nulls_not_distinct: false,
         if_not_exists: false,
@@ -148,12 +152,14 @@ fn describe(table: &TableInfo) -> String {
                 i.primary,
                 i.file,
                 i.constraint,
+                i.deferrable,
+                &i.included,
             )
         })
         .collect();
     let constraints = table.constraints.iter();
     let constraints: Vec<_> = constraints
-        .map(|c| (c.oid, &c.name, c.kind, &c.columns, c.index_oid))
+        .map(|c| (c.oid, &c.name, c.kind, &c.columns, c.index_oid, c.deferred))
         .collect();
     let checks = table.checks.iter();
     let checks: Vec<_> = checks
@@ -230,6 +236,13 @@ fn the_catalog_is_read_back_as_it_was_written() {
     let (mut txn, ddl) = (begin(&db), DdlLog::default());
     let table = create(&catalog, &mut txn, &ddl);
     block_on(catalog.create_index(&mut txn, &ddl, table.oid, &index(&["balance", "id"]))).unwrap();
+    let late = NewConstraint {
+        included: vec!["balance".into(), "name".into()],
+        deferrable: true,
+        deferred: true,
+        ..constraint(ConstraintKind::Unique, &["id"])
+    };
+    block_on(catalog.add_constraint(&mut txn, &ddl, table.oid, &late)).unwrap();
     block_on(catalog.create_extension(&mut txn, &ddl, "uuid-ossp", false)).unwrap();
     commit(txn);
     let written = find(&catalog.current(), "accounts").unwrap();

@@ -114,6 +114,8 @@ fn converted(table: &TableInfo) -> Table {
         code: constraint.kind.code(),
         columns: constraint.columns.clone(),
         index: constraint.index_oid,
+        deferrable: constraint.deferrable,
+        deferred: constraint.deferred,
     });
     let checks = table.checks.iter().map(|check| Check {
         oid: check.oid,
@@ -162,10 +164,18 @@ fn converted_index(index: &IndexInfo) -> Index {
         nulls_first: part.nulls_first,
         class: index.classes.get(at).copied().flatten(),
     });
+    let included = index.included.iter().map(|at| KeyPart {
+        source: KeySource::Column(*at),
+        descending: false,
+        nulls_first: false,
+        class: None,
+    });
     Index {
         oid: index.oid,
         name: Arc::clone(&index.name),
-        key: key.collect(),
+        key: key.chain(included).collect(),
+        key_columns: index.columns.len(),
+        deferrable: index.deferrable,
         predicate: index.predicate.clone(),
         unique: index.unique,
         primary: index.primary,

@@ -55,7 +55,7 @@ pub fn key_part(table: &Table, part: &KeyPart, pretty: bool) -> String {
     }
 }
 
-/// An index's columns as `pg_get_indexdef` spells them.
+/// The columns of an index's key as `pg_get_indexdef` spells them.
 pub fn key_columns(table: &Table, index: &Index, pretty: bool) -> Vec<String> {
     let column = |part: &KeyPart| {
         let mut text = key_part(table, part, pretty);
@@ -73,7 +73,18 @@ pub fn key_columns(table: &Table, index: &Index, pretty: bool) -> Vec<String> {
         }
         text
     };
-    index.key.iter().map(column).collect()
+    let parts = index.key.iter().take(index.key_columns);
+    parts.map(column).collect()
+}
+
+/// INCLUDE, if an index has it.
+fn included(table: &Table, index: &Index) -> String {
+    let parts = index.key.iter().skip(index.key_columns);
+    let parts: Vec<String> = parts.map(|part| key_part(table, part, false)).collect();
+    match parts.is_empty() {
+        true => String::new(),
+        false => format!(" INCLUDE ({})", parts.join(", ")),
+    }
 }
 
 /// The name of column `position` (from 0), quoted where it must be.
@@ -102,8 +113,11 @@ pub fn index(table: &Table, index: &Index, schema: bool, pretty: bool) -> String
     } else {
         ""
     };
+    let included = included(table, index);
     let index = quote_ident(&index.name);
-    format!("CREATE {unique}INDEX {index} ON {name} USING btree ({columns}){nulls}{filter}")
+    format!(
+        "CREATE {unique}INDEX {index} ON {name} USING btree ({columns}){included}{nulls}{filter}"
+    )
 }
 
 /// A constraint as it stands in CREATE TABLE.
@@ -123,7 +137,13 @@ pub fn constraint(table: &Table, constraint: &Constraint) -> String {
         (_, true) => "UNIQUE NULLS NOT DISTINCT",
         _ => "UNIQUE",
     };
-    format!("{words} ({})", columns.join(", "))
+    let included = index.map_or_else(String::new, |index| included(table, index));
+    let timing = match (constraint.deferrable, constraint.deferred) {
+        (_, true) => " DEFERRABLE INITIALLY DEFERRED",
+        (true, false) => " DEFERRABLE",
+        (false, false) => "",
+    };
+    format!("{words} ({}){included}{timing}", columns.join(", "))
 }
 
 /// A column's default as PostgreSQL shows it: a string literal with its type, functions and

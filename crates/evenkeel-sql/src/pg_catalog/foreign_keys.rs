@@ -100,10 +100,12 @@ pub fn definition(snapshot: &CatalogView, table: &Table, key: &ForeignKeyInfo) -
     out
 }
 
-/// Whether a table has foreign keys or is referred to: PostgreSQL has triggers then.
+/// Whether a table has foreign keys, is referred to or has a deferrable key: PostgreSQL has
+/// triggers then.
 pub fn has_triggers(snapshot: &CatalogView, table: &Table) -> bool {
     let refers = |other: &Table| other.foreign_keys.iter().any(|key| key.parent == table.oid);
-    !table.foreign_keys.is_empty() || snapshot.tables.iter().any(refers)
+    let own = table.indexes.iter().any(|index| index.deferrable);
+    own || !table.foreign_keys.is_empty() || snapshot.tables.iter().any(refers)
 }
 
 /// Catalog, schema and name of a constraint, under a prefix's names.

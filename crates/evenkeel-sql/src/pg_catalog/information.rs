@@ -347,8 +347,8 @@ pub fn table_constraints(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<(
                             "constraint_type",
                             text(if unique { "UNIQUE" } else { "PRIMARY KEY" }),
                         ),
-                        ("is_deferrable", yes_or_no(false)),
-                        ("initially_deferred", yes_or_no(false)),
+                        ("is_deferrable", yes_or_no(constraint.deferrable)),
+                        ("initially_deferred", yes_or_no(constraint.deferred)),
                         ("enforced", yes_or_no(true)),
                         (
                             "nulls_distinct",

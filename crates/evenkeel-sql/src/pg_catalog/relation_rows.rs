@@ -342,18 +342,19 @@ pub fn indexes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
 }
 
 fn index_row(table: &Table, index: &Index) -> Vec<Cell> {
-    let key = || index.key.iter();
+    let all = index.key.iter();
+    let key = || index.key.iter().take(index.key_columns);
     let option =
         |descending: bool, nulls_first: bool| u32::from(descending) | (u32::from(nulls_first) << 1);
     vec![
         ("indexrelid", oid(index.oid)),
         ("indrelid", oid(table.oid)),
         ("indnatts", number(index.key.len())),
-        ("indnkeyatts", number(index.key.len())),
+        ("indnkeyatts", number(index.key_columns)),
         ("indisunique", flag(index.unique)),
         ("indnullsnotdistinct", flag(index.nulls_not_distinct)),
         ("indisprimary", flag(index.primary)),
-        ("indimmediate", flag(true)),
+        ("indimmediate", flag(!index.deferrable)),
         ("indisvalid", flag(true)),
         ("indcheckxmin", flag(index.check_xmin)),
         ("indexprs", expressions(index)),
@@ -368,7 +369,7 @@ fn index_row(table: &Table, index: &Index) -> Vec<Cell> {
         ("indislive", flag(true)),
         (
             "indkey",
-            joined(key().map(|part| attnum(table, &part.source))),
+            joined(all.map(|part| attnum(table, &part.source))),
         ),
         (
             "indcollation",
@@ -405,6 +406,8 @@ pub fn constraints(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
             let mut row = constraint_row(table, constraint.oid, &constraint.name, constraint.code);
             row.extend([
                 ("conindid", oid(constraint.index)),
+                ("condeferrable", flag(constraint.deferrable)),
+                ("condeferred", flag(constraint.deferred)),
                 ("connoinherit", flag(true)),
                 ("conkey", text(format!("{{{columns}}}"))),
             ]);

@@ -89,12 +89,16 @@ pub struct Index {
     pub oid: u32,
     /// Name.
     pub name: Arc<str>,
-    /// Key columns.
+    /// Its columns, those of INCLUDE last.
     pub key: Vec<KeyPart>,
+    /// How many of them the key has.
+    pub key_columns: usize,
     /// WHERE
     pub predicate: Option<IndexExpr>,
     /// UNIQUE.
     pub unique: bool,
+    /// Whether two rows may have the same key for a while.
+    pub deferrable: bool,
     /// Whether it is the primary key's.
     pub primary: bool,
     /// NULLS NOT DISTINCT.
@@ -116,6 +120,10 @@ pub struct Constraint {
     pub columns: Vec<usize>,
     /// Oid of its index.
     pub index: u32,
+    /// `DEFERRABLE`
+    pub deferrable: bool,
+    /// `INITIALLY DEFERRED`
+    pub deferred: bool,
 }
 
 /// A CHECK constraint.

@@ -139,6 +139,7 @@ fn utility_tag(command: &Command) -> &'static str {
         Command::Copy(_) => "COPY",
         Command::Vacuum(_) => "VACUUM",
         Command::Analyze(_) => "ANALYZE",
+        Command::Reindex(_) => "REINDEX",
         Command::Checkpoint => "CHECKPOINT",
         Command::Lock { .. } => "LOCK TABLE",
         Command::Define(define) => define_tag(define),

@@ -69,6 +69,7 @@ impl Session {
             Command::Copy(copy) => self.copy(copy).await,
             Command::Vacuum(maintain) => self.vacuum(maintain).await,
             Command::Analyze(maintain) => self.analyze(maintain).await,
+            Command::Reindex(reindex) => self.reindex(reindex).await,
             Command::Checkpoint => self.checkpoint().await,
             Command::Lock {
                 tables,

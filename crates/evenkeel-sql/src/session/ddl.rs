@@ -181,7 +181,7 @@ impl Session {
             schema,
             name,
             columns,
-            constraints,
+            constraints: in_order_of_making(constraints, create),
             checks,
             fillfactor,
             parameters,
@@ -493,9 +493,11 @@ impl Session {
         }
         let predicate = create.filter.as_ref();
         let predicate = predicate.map(|filter| bind(filter, true)).transpose()?;
+        let included = create.included.iter().map(included_column);
         let new = NewIndex {
             name,
             columns,
+            included: included.collect::<SqlResult<_>>()?,
             unique: create.unique,
             nulls_not_distinct: create.nulls_not_distinct,
             if_not_exists: create.if_not_exists,
@@ -750,7 +752,6 @@ fn refuse_index_features(create: &CreateIndex) -> SqlResult<()> {
 /// 0A000 for an attribute of a constraint that is not built.
 pub(super) fn refuse_attributes(constraint: &Constraint, may_be_invalid: bool) -> SqlResult<()> {
     let attributes = [
-        (constraint.deferrable, "a DEFERRABLE constraint"),
         (
             constraint.not_valid && !may_be_invalid,
             "a NOT VALID constraint",
@@ -815,6 +816,28 @@ fn table_constraint(
     Ok(())
 }
 
+/// The primary key first; of keys that say the same one, which has the name of any of them. Keys
+/// that LIKE has copied are beside them as they are.
+fn in_order_of_making(
+    constraints: Vec<NewConstraint>,
+    create: &ast::CreateTable,
+) -> Vec<NewConstraint> {
+    let copies = |element: &TableElement| matches!(element, TableElement::Like(..));
+    if create.elements.iter().any(copies) {
+        return constraints;
+    }
+    let is_primary = |key: &NewConstraint| key.kind == ConstraintKind::Primary;
+    let (first, others) = constraints.into_iter().partition(is_primary);
+    let mut made: Vec<NewConstraint> = first;
+    for key in Vec::<NewConstraint>::into_iter(others) {
+        match made.iter_mut().find(|known| known.is_like(&key)) {
+            Some(known) => known.name = known.name.take().or(key.name),
+            None => made.push(key),
+        }
+    }
+    made
+}
+
 /// The expression of a column that is generated.
 pub(super) fn generation(column: &ast::TableColumn) -> Option<&ast::WrittenExpr> {
     let mut constraints = column.constraints.iter();
@@ -867,8 +890,42 @@ fn new_key(
             false => ConstraintKind::Unique,
         },
         columns,
+        included: key.included.iter().map(|name| name.text.clone()).collect(),
+        deferrable: constraint.deferrable,
+        deferred: constraint.deferred,
         nulls_not_distinct: key.nulls_not_distinct,
     })
+}
+
+/// The name of a column of INCLUDE, which is stored as it is.
+fn included_column(column: &IndexElement) -> SqlResult<String> {
+    let name = match &column.value.kind {
+        ExprKind::Column(parts) if !column.enclosed => match parts.as_slice() {
+            [FieldPart::Name(name)] => Some(name),
+            _ => None,
+        },
+        _ => None,
+    };
+    let Some(name) = name else {
+        let message = "expressions are not supported in included columns";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    };
+    let refused = [
+        (column.collation.is_some(), "a collation"),
+        (column.operator_class.is_some(), "an operator class"),
+        (
+            column.direction != SortDirection::Default,
+            "ASC/DESC options",
+        ),
+        (column.nulls_first.is_some(), "NULLS FIRST/LAST options"),
+    ];
+    match refused.iter().find(|(given, _)| *given) {
+        Some((_, what)) => {
+            let message = format!("including column does not support {what}");
+            Err(SqlError::new(SqlState::INVALID_OBJECT_DEFINITION, message))
+        }
+        None => Ok(name.text.clone()),
+    }
 }
 
 fn index_column(

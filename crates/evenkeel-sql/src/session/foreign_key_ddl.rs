@@ -9,7 +9,7 @@ use evenkeel_planner::ast::{self, Constraint, ConstraintKind, Name, QualifiedNam
 use super::Session;
 use super::in_the_way::{Dependents, foreign_key, in_order};
 use super::transaction::Block;
-use crate::catalog::{ForeignKeyInfo, NewForeignKey, Oid, TableInfo, ViewInfo};
+use crate::catalog::{ForeignKeyInfo, IndexInfo, NewForeignKey, Oid, TableInfo, ViewInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::planner::references::{KeyTexts, compared};
 
@@ -218,13 +218,20 @@ impl Session {
         let column = &table.columns[at];
         let of = self.in_words(&view, table.oid);
         let what = format!("column {} of {of}", column.name);
-        let keys = view.references_to(table.oid).filter(|(child, key)| {
+        let including = |key: &ForeignKeyInfo| {
+            let mut indexes = table.indexes.iter();
+            indexes.find(|index| index.oid == key.index && index.included.contains(&at))
+        };
+        let keys = view.references_to(table.oid).filter_map(|(child, key)| {
             let own = child.oid == table.oid && key.columns.contains(&column.attnum);
-            key.referenced.contains(&column.attnum) && !own
+            let needs = match including(key) {
+                Some(index) => format!("index {}", index.name),
+                None if key.referenced.contains(&column.attnum) => what.clone(),
+                None => return None,
+            };
+            (!own).then(|| foreign_key(child, key, needs))
         });
-        let mut found: Dependents = keys
-            .map(|(child, key)| foreign_key(child, key, what.clone()))
-            .collect();
+        let mut found: Dependents = keys.collect();
         let state = self.view();
         let looks = |view: &ViewInfo| view.uses_column(table.oid, column.attnum);
         let of = (table.oid, &*what, &looks as _);
@@ -250,7 +257,7 @@ impl Session {
             self.tx.deferral.named.clear();
         }
         for name in names {
-            for oid in self.deferrable_named(name)? {
+            for oid in self.deferrable_named(name, deferred)? {
                 self.tx.deferral.named.push((oid, deferred));
             }
         }
@@ -261,9 +268,11 @@ impl Session {
         self.act_on_events(false).await
     }
 
-    /// The deferrable constraints of a name: those of the first schema of the path that has some.
-    fn deferrable_named(&self, name: &QualifiedName) -> SqlResult<Vec<Oid>> {
+    /// The deferrable constraints of a name: those of the first schema of the path that has some
+    /// of the name. A constraint that is not deferrable is immediate already.
+    fn deferrable_named(&self, name: &QualifiedName, deferred: bool) -> SqlResult<Vec<Oid>> {
         let (schema, name) = self.split_name(name)?;
+        self.refuse_missing_schema(schema.as_deref())?;
         let view = self.view();
         let path = match &schema {
             Some(schema) => std::slice::from_ref(schema),
@@ -274,17 +283,23 @@ impl Session {
             let mut there = false;
             let mut found = Vec::new();
             for table in tables.by_ref() {
-                there |= table.constraint_names().any(|known| **known == *name);
+                let named = table.constraint_names().filter(|known| ***known == *name);
+                let named = named.count();
+                there |= named > 0;
                 let keys = table.foreign_keys.iter();
                 let keys = keys.filter(|key| *key.name == *name && key.deferrable);
+                let unique = table.constraints.iter();
+                let unique = unique.filter(|key| *key.name == *name && key.deferrable);
+                let before = found.len();
                 found.extend(keys.map(|key| key.oid));
-            }
-            if !found.is_empty() {
-                return Ok(found);
+                found.extend(unique.map(|key| key.oid));
+                if deferred && found.len() < before + named {
+                    let message = format!("constraint \"{name}\" is not deferrable");
+                    return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                }
             }
             if there {
-                let message = format!("constraint \"{name}\" is not deferrable");
-                return Err(SqlError::new(SqlState::WRONG_OBJECT_TYPE, message));
+                return Ok(found);
             }
         }
         let message = format!("constraint \"{name}\" does not exist");
@@ -429,6 +444,19 @@ fn no_unique(parent: &TableInfo) -> SqlError {
     ))
 }
 
+/// 55000: a row that is referred to must be the only one of its key.
+fn refuse_deferrable(index: &IndexInfo, parent: &TableInfo, what: &str) -> SqlResult<()> {
+    if !index.deferrable {
+        return Ok(());
+    }
+    let message = format!(
+        "cannot use a deferrable {what} for referenced table \"{}\"",
+        parent.name
+    );
+    let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
+    Err(SqlError::new(state, message))
+}
+
 fn numbers(table: &TableInfo, names: &[&Name]) -> SqlResult<Vec<i16>> {
     let numbers = names.iter().map(|name| {
         let mut columns = table.columns.iter();
@@ -460,6 +488,7 @@ fn key_columns(
             );
             SqlError::new(SqlState::UNDEFINED_OBJECT, message)
         })?;
+        refuse_deferrable(primary, parent, "primary key")?;
         primary
             .columns
             .iter()
@@ -473,12 +502,10 @@ fn key_columns(
         let message = "foreign key referenced-columns list must not contain duplicates";
         return Err(invalid(message));
     }
-    if !key.referenced.is_empty()
-        && parent
-            .unique_index(&parent.positions(&referenced))
-            .is_none()
-    {
-        return Err(no_unique(parent));
+    if !key.referenced.is_empty() {
+        let index = parent.unique_index(&parent.positions(&referenced));
+        let index = index.ok_or_else(|| no_unique(parent))?;
+        refuse_deferrable(index, parent, "unique constraint")?;
     }
     if columns.len() != referenced.len() {
         let message = "number of referencing and referenced columns for foreign key disagree";

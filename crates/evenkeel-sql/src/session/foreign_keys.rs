@@ -1,4 +1,4 @@
-//! Foreign keys at work: the events of changed rows, acted on at the end of a statement or before
+//! Constraints at work: the events of changed rows, acted on at the end of a statement or before
 //! the transaction commits (FK-1). The rules are in the README of the crate.
 
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use evenkeel_engine::table::Modified;
 use evenkeel_engine::{
     Isolation, RowLockMode, Snapshot, TableLockMode, Tid, Transaction, WaitPolicy,
 };
-use evenkeel_exec::RowEvent;
+use evenkeel_exec::{Role, RowEvent};
 use evenkeel_planner::ast::KeyAction;
 
 use super::Session;
@@ -64,15 +64,25 @@ impl Session {
         loop {
             let view = self.view();
             let deferral = &self.tx.deferral;
-            let is_due = |event: &RowEvent| {
-                all || !view.foreign_key(event.key).is_some_and(|(_, key)| {
-                    may_wait(event, key) && deferral.of(key.oid, key.deferred)
-                })
+            let waits = |event: &RowEvent| match event.role {
+                Role::Doubtful => view
+                    .unique_key(event.key)
+                    .is_some_and(|(_, _, key)| deferral.of(key.oid, key.deferred)),
+                Role::Refers | Role::Referred => {
+                    view.foreign_key(event.key).is_some_and(|(_, key)| {
+                        may_wait(event, key) && deferral.of(key.oid, key.deferred)
+                    })
+                }
             };
+            let is_due = |event: &RowEvent| all || !waits(event);
             let Some(event) = events.next(savepoints, is_due) else {
                 return Ok(());
             };
             self.check_cancel()?;
+            if event.role == Role::Doubtful {
+                self.check_unique(event).await?;
+                continue;
+            }
             if let Some(concern) = self.concern(event).await? {
                 self.act_on(&concern).await?;
             }
@@ -90,7 +100,7 @@ impl Session {
             let Some((child, key)) = view.foreign_key(event.key) else {
                 return Ok(None);
             };
-            let other = if event.referred {
+            let other = if event.role == Role::Referred {
                 child.oid
             } else {
                 key.parent
@@ -119,7 +129,7 @@ impl Session {
     async fn act_on(&mut self, concern: &Concern) -> SqlResult<()> {
         self.tx.txn()?.begin_statement()?;
         let (event, key) = (concern.event, &concern.key);
-        if !event.referred {
+        if event.role == Role::Refers {
             return match event.new {
                 Some(at) => self.check_reference(concern, at).await,
                 None => Ok(()),
@@ -310,15 +320,21 @@ impl Session {
         self.statement_cx(self.view()).types
     }
 
-    /// 55006 if events of one of a table's foreign keys wait.
+    /// 55006 if events of one of a table's constraints wait.
     pub(super) fn refuse_pending(&self, what: &str, table: &TableInfo) -> SqlResult<()> {
         if self.resources.events.is_empty() {
             return Ok(());
         }
         let view = self.view();
-        let concerns = |oid| {
-            let found = view.foreign_key(oid);
-            found.is_some_and(|(child, key)| child.oid == table.oid || key.parent == table.oid)
+        let concerns = |event: &RowEvent| match event.role {
+            Role::Doubtful => {
+                let found = view.unique_key(event.key);
+                found.is_some_and(|(owner, ..)| owner.oid == table.oid)
+            }
+            Role::Refers | Role::Referred => {
+                let found = view.foreign_key(event.key);
+                found.is_some_and(|(child, key)| child.oid == table.oid || key.parent == table.oid)
+            }
         };
         if !self.resources.events.waits_for(concerns) {
             return Ok(());
@@ -338,7 +354,7 @@ fn may_wait(event: &RowEvent, key: &ForeignKeyInfo) -> bool {
         Some(_) => key.on_update,
         None => key.on_delete,
     };
-    key.deferrable && (!event.referred || action == KeyAction::NoAction)
+    key.deferrable && (event.role == Role::Refers || action == KeyAction::NoAction)
 }
 
 /// Looks a key up in the parent's unique index and locks the row against changes of its key;

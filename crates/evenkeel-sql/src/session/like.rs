@@ -72,6 +72,9 @@ impl Session {
                         name: None,
                         kind: key.kind,
                         columns: names(&table, key.columns.iter().copied()),
+                        included: names(&table, index.included.iter().copied()),
+                        deferrable: key.deferrable,
+                        deferred: key.deferred,
                         nulls_not_distinct: index.nulls_not_distinct,
                     }),
                     None => copied.indexes.push(like_index(&table, index)),
@@ -180,6 +183,7 @@ fn like_index(table: &TableInfo, index: &IndexInfo) -> NewIndex {
     NewIndex {
         name: None,
         columns: columns.collect(),
+        included: names(table, index.included.iter().copied()),
         unique: index.unique,
         nulls_not_distinct: index.nulls_not_distinct,
         if_not_exists: false,

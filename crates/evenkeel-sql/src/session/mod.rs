@@ -26,6 +26,7 @@ mod foreign_keys;
 mod in_the_way;
 mod like;
 mod maintenance;
+mod reindex;
 mod rename;
 mod retype;
 mod run;
@@ -38,6 +39,7 @@ mod statements;
 mod temporary;
 mod transaction;
 mod type_texts;
+mod unique_keys;
 mod views;
 
 use std::collections::HashMap;

@@ -543,6 +543,7 @@ fn a_chain_whose_newest_version_has_no_key_has_no_entry() {
         name: "partial".into(),
         key: Arc::new(First),
         usable_after: None,
+        deferrable: false,
     });
     let built = f.table.build_index(&mut txn, &def.indexes[1]).unwrap();
     assert_eq!((built.entries, built.broken_chains), (0, true));
@@ -619,6 +620,7 @@ fn an_index_build_is_cancelled_after_its_heap_was_read() {
             seen: AtomicUsize::new(0),
         }),
         usable_after: None,
+        deferrable: false,
     };
     let built = f.table.build_index(&mut txn, &index);
     assert!(matches!(built, Err(EngineError::Cancelled)), "{built:?}");

@@ -108,6 +108,7 @@ fn def(files: &[FileId], fillfactor: u8) -> TableDef {
             value: at == BY_VALUE,
         }),
         usable_after: None,
+        deferrable: false,
     };
     let indexes = (0..files.len() - 1).map(index).collect();
     TableDef {

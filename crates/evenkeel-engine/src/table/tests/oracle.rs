@@ -187,6 +187,7 @@ impl<'a> Run<'a> {
             name: "late".into(),
             key: Arc::new(column),
             usable_after: None,
+            deferrable: false,
         };
         let built = self.table.build_index(txn, &index).unwrap();
         self.reached.built += 1;

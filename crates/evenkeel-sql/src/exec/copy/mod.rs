@@ -11,13 +11,13 @@ use std::sync::Arc;
 use evenkeel_engine::heap::rows::RowBatch;
 use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::table::InsertOptions;
-use evenkeel_engine::{BlockNumber, CancelFlag, Tid, Transaction};
-use evenkeel_exec::RowEvent;
+use evenkeel_engine::{BlockNumber, CancelFlag, Doubt, Tid, Transaction};
+use evenkeel_exec::{Role, RowEvent};
 use evenkeel_expr::program::Program;
 
 use super::StatementCx;
 use super::row::{self, RowRules};
-use crate::catalog::{ColumnInfo, TableInfo};
+use crate::catalog::{ColumnInfo, Oid, TableInfo};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::copy_options::{CopyHeader, CopyVerbosity};
 use crate::protocol::CopyFormat;
@@ -232,17 +232,45 @@ impl CopyReceiver {
                 Place::Number,
             )
         })?;
-        for key in &self.table.foreign_keys {
-            for at in &placed {
-                self.cx.seed.resources.events.push(RowEvent {
-                    key: key.oid,
-                    referred: false,
-                    old: None,
-                    new: Some(*at),
-                })?;
+        self.note_all(&placed, txn.take_doubts())
+    }
+
+    /// Queues the events of rows that were stored, those of each row in the order of PostgreSQL's
+    /// triggers. The doubts are in the order of the rows.
+    fn note_all(&self, placed: &[Tid], doubts: Vec<Doubt>) -> SqlResult<()> {
+        let table = &self.table;
+        if table.foreign_keys.is_empty() && doubts.is_empty() {
+            return Ok(());
+        }
+        let mut doubts = doubts.into_iter().peekable();
+        for at in placed {
+            let mut others = Vec::new();
+            while let Some(doubt) = doubts.next_if(|doubt| doubt.tid == *at) {
+                let index = table.indexes.get(doubt.index);
+                let index = index.ok_or_else(|| SqlError::internal("an index is not there"))?;
+                match index.primary {
+                    true => self.note(index.oid, Role::Doubtful, *at)?,
+                    false => others.push(index.oid),
+                }
+            }
+            for key in &table.foreign_keys {
+                self.note(key.oid, Role::Refers, *at)?;
+            }
+            for index in others {
+                self.note(index, Role::Doubtful, *at)?;
             }
         }
         Ok(())
+    }
+
+    /// Queues an event of a row that was stored.
+    fn note(&self, key: Oid, role: Role, at: Tid) -> SqlResult<()> {
+        Ok(self.cx.seed.resources.events.push(RowEvent {
+            key,
+            role,
+            old: None,
+            new: Some(at),
+        })?)
     }
 
     /// Stores the large values of long rows, which then take their places among the others.

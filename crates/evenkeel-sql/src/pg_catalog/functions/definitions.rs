@@ -103,16 +103,23 @@ fn description_of(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Text(words))
 }
 
-/// `pg_get_expr(text, oid [, pretty])`: the text, or that of a generated column with the
-/// parentheses that are needed.
+/// `pg_get_expr(text, oid [, pretty])`: the text, or that of a generated column or of an index's
+/// predicate with the parentheses that are needed.
 fn expression(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     if let (Datum::Text(text), Some(Datum::Bool(true))) = (arg(args, 0), args.get(2))
         && let Some(Relation::Table(table)) = snapshot.relation(oid_arg(args, 1)?)
     {
         let generated = table.columns.iter();
-        let mut generated = generated.filter_map(|column| column.generated.as_ref());
-        if let Some(found) = generated.find(|generated| *generated.text == **text) {
-            return Ok(Datum::Text(found.pretty.to_string()));
+        let generated = generated.filter_map(|column| column.generated.as_ref());
+        let generated = generated.map(|generated| (&generated.text, &generated.pretty));
+        let predicates = table.indexes.iter();
+        let predicates = predicates.filter_map(|index| index.predicate.as_ref());
+        let predicates = predicates.map(|predicate| (&predicate.text, &predicate.pretty));
+        let found = generated
+            .chain(predicates)
+            .find(|(known, _)| ***known == **text);
+        if let Some((_, pretty)) = found {
+            return Ok(Datum::Text(pretty.to_string()));
         }
     }
     Ok(arg(args, 0).clone())
