@@ -55,6 +55,11 @@ impl DatabaseInfo {
         builtin().iter().any(|info| info.oid == oid)
     }
 
+    /// Whether it is one of the templates that every new instance has.
+    pub fn is_builtin_template(&self) -> bool {
+        [TEMPLATE0_OID, TEMPLATE1_OID].contains(&self.oid)
+    }
+
     pub(super) fn row(&self) -> Vec<Datum> {
         vec![
             Datum::Oid(self.oid),

@@ -175,7 +175,11 @@ impl Databases {
             let state = SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE;
             return Err(SqlError::new(state, message));
         }
-        self.seat(info.oid)
+        let seat = self.seat(info.oid);
+        seat.map_err(|error| match self.is_there(info.oid) {
+            true => error,
+            false => unknown_database(name),
+        })
     }
 
     /// Takes a seat whether or not the database accepts connections.

@@ -166,7 +166,12 @@ pub fn databases(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
         return Ok(());
     };
     for info in instance.databases().list() {
+        // As in a new cluster of PostgreSQL.
+        let user = &snapshot.user;
+        let privileges = info.is_builtin_template();
+        let privileges = privileges.then(|| format!("{{=c/{user},{user}=CTc/{user}}}"));
         rows.push([
+            ("datacl", maybe_text(privileges)),
             ("oid", oid(info.oid)),
             ("datname", text(&*info.name)),
             ("datdba", oid(OWNER)),

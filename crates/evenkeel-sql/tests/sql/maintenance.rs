@@ -176,8 +176,8 @@ async fn a_verbose_vacuum_says_what_it_did() {
     let text: Vec<&str> = notices.iter().map(|notice| &*notice.message).collect();
     let text = text.join("\n");
     for part in [
-        "vacuuming \"test.public.t\"",
-        "finished vacuuming \"test.public.t\": index scans: 1\npages: 0 removed, ",
+        "vacuuming \"postgres.public.t\"",
+        "finished vacuuming \"postgres.public.t\": index scans: 1\npages: 0 removed, ",
         "\ntuples: 100 removed, 400 remain, 0 are dead but not yet removable\n",
         "had 100 dead item identifiers removed\nindex \"t_pkey\": pages: ",
         "analyzing \"public.t\"",
