@@ -189,10 +189,15 @@ impl TestServer {
     /// Runs psql's `-c` with unaligned output; errors stop it.
     #[must_use]
     pub fn psql(&self, sql: &str) -> Output {
-        self.client(
-            "psql",
-            &["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", sql],
-        )
+        self.psql_in("postgres", sql)
+    }
+
+    /// As [`TestServer::psql`], in a database.
+    #[must_use]
+    pub fn psql_in(&self, database: &str, sql: &str) -> Output {
+        let unaligned = ["-X", "-A", "-t", "-v", "ON_ERROR_STOP=1"];
+        let what = ["-d", database, "-c", sql];
+        self.client("psql", &[&unaligned[..], &what].concat())
     }
 
     /// Runs psql with `arguments`.

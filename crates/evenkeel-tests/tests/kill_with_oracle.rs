@@ -74,9 +74,9 @@ fn a_database_made_or_dropped_by_a_killed_server_is_whole_or_gone() {
     server.psql("CREATE DATABASE original").ok();
     let fill = "CREATE TABLE t (id serial PRIMARY KEY, words text UNIQUE); \
                 INSERT INTO t (words) SELECT repeat(md5(n::text), 20) FROM generate_series(1, 2000) n";
-    in_database(&server, "original", fill);
+    server.psql_in("original", fill).ok();
     let content = "SELECT count(*), sum(length(words)), max(id) FROM t";
-    let wanted = in_database(&server, "original", content);
+    let wanted = server.psql_in("original", content).ok();
     server.stop();
     for round in 1..=kills {
         let server = TestServer::start(&data, &["checkpoint_timeout=1s"]);
@@ -92,10 +92,10 @@ fn a_database_made_or_dropped_by_a_killed_server_is_whole_or_gone() {
         let server = TestServer::start(&data, &[]);
         let listed = "SELECT datname FROM pg_database WHERE datname LIKE 'copy%'";
         for copy in server.psql(listed).ok().lines() {
-            assert_eq!(in_database(&server, copy, content), wanted, "{copy}");
+            assert_eq!(server.psql_in(copy, content).ok(), wanted, "{copy}");
             server.psql(&format!("DROP DATABASE {copy}")).ok();
         }
-        assert_eq!(in_database(&server, "original", content), wanted);
+        assert_eq!(server.psql_in("original", content).ok(), wanted);
         server.stop();
         check(&data, round);
     }
@@ -108,21 +108,6 @@ fn a_database_made_or_dropped_by_a_killed_server_is_whole_or_gone() {
     server.psql("DROP DATABASE copy").ok();
     server.stop();
     assert_eq!(files(), before, "files of a database that was dropped");
-}
-
-fn in_database(server: &TestServer, database: &str, sql: &str) -> String {
-    let arguments = [
-        "-X",
-        "-A",
-        "-t",
-        "-v",
-        "ON_ERROR_STOP=1",
-        "-d",
-        database,
-        "-c",
-        sql,
-    ];
-    server.psql_with(&arguments).ok()
 }
 
 async fn make_and_drop(url: &str, round: usize, stop: &AtomicBool) {

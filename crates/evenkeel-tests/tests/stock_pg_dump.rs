@@ -102,20 +102,7 @@ fn a_dump_that_creates_its_database_does_so() {
     let (source, target) = (start(&dir, "source"), start(&dir, "target"));
     let made = "CREATE DATABASE \"The shop\" CONNECTION LIMIT 9";
     source.psql(made).ok();
-    let within = |server: &TestServer, sql: &str| {
-        let arguments = [
-            "-X",
-            "-A",
-            "-t",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-d",
-            "The shop",
-            "-c",
-            sql,
-        ];
-        server.psql_with(&arguments).ok()
-    };
+    let within = |server: &TestServer, sql: &str| server.psql_in("The shop", sql).ok();
     within(
         &source,
         "CREATE TABLE goods (id serial PRIMARY KEY, name text)",

@@ -241,7 +241,7 @@ impl Catalog {
         }
         // New ones are made with the new definition.
         self.remove_large(txn, &mut parts).await?;
-        let counters = self.db.table_counters(self.table_id(parts.oid));
+        let counters = self.db.table_counters(parts.id);
         txn.on_commit(Box::new(move || counters.emptied()));
         self.finish(txn, ddl, parts)
     }

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use evenkeel_engine::{FileId, Isolation, TableLockMode, Transaction, WaitPolicy};
 
 use super::comment_info::DATABASES;
-use super::system::SystemTables;
 use super::{Catalog, CatalogFiles, CatalogState, damaged};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Datum;
@@ -37,10 +36,7 @@ impl Catalog {
         }
         // A vacuum may have published another definition meanwhile.
         let copies = self.copy_relations(txn, &self.current())?;
-        let id = files.clone();
-        let tables = SystemTables::open(&self.db, &mut |oid| {
-            Ok((id.table_id(oid), files.of_or_new(oid, txn)?))
-        })?;
+        let tables = Catalog::make_tables(&self.db, txn, files)?;
         let mut reader = self.db.begin(Isolation::RepeatableRead)?;
         reader.begin_statement()?;
         for ((name, from), (_, to)) in self.tables.all().into_iter().zip(tables.all()) {

@@ -49,7 +49,7 @@ impl Catalog {
         self.tables.class.delete(txn, parts.place).await?;
         txn.drop_file(parts.heap)?;
         self.remove_large(txn, &mut parts).await?;
-        let (db, id) = (self.db.clone(), self.table_id(parts.oid));
+        let (db, id) = (self.db.clone(), parts.id);
         txn.on_commit(Box::new(move || db.forget_table_statistics(id)));
         self.forget(txn, ddl, CatalogChange::DropTable(table.oid))
     }

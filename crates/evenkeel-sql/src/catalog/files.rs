@@ -40,7 +40,7 @@ impl CatalogFiles {
     }
 
     /// The file of a table, if it has one.
-    pub fn of(&self, table: Oid) -> Option<FileId> {
+    fn of(&self, table: Oid) -> Option<FileId> {
         match self.database {
             DATABASE_OID => Some(FileId(u64::from(table))),
             _ => self.files.get(&table).copied(),

@@ -51,7 +51,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use evenkeel_engine::table::Table;
-use evenkeel_engine::{Database, FileId, TableLockMode, Tid, Transaction, WaitPolicy, Xid};
+use evenkeel_engine::{
+    Database, FileId, Isolation, TableLockMode, Tid, Transaction, WaitPolicy, Xid,
+};
 
 use parking_lot::RwLock;
 
@@ -89,8 +91,7 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::key::{IndexKey, KeyColumn};
 use crate::types::SqlType;
 use evenkeel_types::row::RowLayout;
-pub(crate) use system::SystemTable;
-use system::SystemTables;
+pub(crate) use system::{SystemTable, SystemTables};
 
 /// PostgreSQL's object id.
 pub type Oid = u32;
@@ -490,22 +491,22 @@ impl Catalog {
     /// # Errors
     /// Those of the engine; XX001 for rows that make no sense.
     pub fn open(db: &Database) -> SqlResult<Arc<Catalog>> {
-        Catalog::open_in(db, CatalogFiles::new(DATABASE_OID), &Arc::default())
+        let mut files = CatalogFiles::new(DATABASE_OID);
+        let mut txn = db.begin(Isolation::ReadCommitted)?;
+        let tables = Catalog::make_tables(db, &mut txn, &mut files)?;
+        txn.rollback();
+        Catalog::read(db, (files, tables), &Arc::default())
     }
 
-    /// Reads the catalog in these files, which are all there.
+    /// Reads the catalog in these tables, which are in these files.
     ///
     /// # Errors
     /// Those of the engine; XX001 for rows that make no sense.
-    pub fn open_in(
+    pub(crate) fn read(
         db: &Database,
-        files: CatalogFiles,
+        (files, tables): (CatalogFiles, SystemTables),
         oids: &Arc<Oids>,
     ) -> SqlResult<Arc<Catalog>> {
-        let tables = SystemTables::open(db, &mut |oid| {
-            let file = files.of(oid).ok_or_else(|| damaged("pg_database"))?;
-            Ok((files.table_id(oid), file))
-        })?;
         let (state, next_oid) = tables.load(db, files.database())?;
         oids.pass(next_oid);
         let shared = Shared {
@@ -555,21 +556,19 @@ impl Catalog {
         all.map(|(name, table)| (name, &table.table))
     }
 
-    /// Makes the files of a catalog that it has not yet, which are that transaction's until it
-    /// commits.
+    /// Opens the tables of a catalog. Those that have no file get one, which is that transaction's
+    /// until it commits.
     ///
     /// # Errors
     /// Those of the engine.
-    pub fn make_files(
+    pub(crate) fn make_tables(
         db: &Database,
         txn: &mut Transaction,
         files: &mut CatalogFiles,
-    ) -> SqlResult<()> {
-        let id = files.clone();
+    ) -> SqlResult<SystemTables> {
         SystemTables::open(db, &mut |oid| {
-            Ok((id.table_id(oid), files.of_or_new(oid, txn)?))
+            Ok((files.table_id(oid), files.of_or_new(oid, txn)?))
         })
-        .map(drop)
     }
 
     /// The files of the catalog's own tables.

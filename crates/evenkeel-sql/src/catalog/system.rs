@@ -67,7 +67,7 @@ pub(crate) struct SystemTable {
 }
 
 /// All of them.
-pub(super) struct SystemTables {
+pub(crate) struct SystemTables {
     /// oid, relname, relnamespace, relkind, relfilenode, fillfactor, reloptions, relfrozenxid,
     /// relpages, reltuples, relallvisible, relallfrozen
     pub class: SystemTable,

@@ -87,7 +87,7 @@ impl Databases {
         let mut files = CatalogFiles::new(oid);
         match template {
             Some(template) => template.copy(txn, &mut files).await?,
-            None => Catalog::make_files(&self.db, txn, &mut files)?,
+            None => drop(Catalog::make_tables(&self.db, txn, &mut files)?),
         }
         let mut info = DatabaseInfo {
             oid,

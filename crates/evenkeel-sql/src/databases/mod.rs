@@ -15,7 +15,7 @@ use evenkeel_engine::table::Table;
 use evenkeel_engine::{Database, Durability, FileId, Isolation, Tid, Transaction, block_on};
 use parking_lot::Mutex;
 
-use crate::catalog::{Catalog, CatalogFiles, Oid, Oids, SystemTable};
+use crate::catalog::{Catalog, CatalogFiles, Oid, Oids, SystemTable, SystemTables};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::{Datum, SqlType};
 
@@ -141,27 +141,27 @@ impl Databases {
             let message = format!("database {oid} does not exist");
             SqlError::new(SqlState::INVALID_CATALOG_NAME, message)
         })?;
-        let files = self.whole_catalog(&info)?;
-        let catalog = Catalog::open_in(&self.db, files, &self.oids)?;
+        let whole = self.whole_catalog(&info)?;
+        let catalog = Catalog::read(&self.db, whole, &self.oids)?;
         open.insert(oid, Arc::clone(&catalog));
         Ok(catalog)
     }
 
-    /// The files of a catalog, once those are made that it lacks: all of a template that nobody has
-    /// been connected to, and those of tables that the database was made without.
-    fn whole_catalog(&self, info: &Arc<DatabaseInfo>) -> SqlResult<CatalogFiles> {
+    /// The files and tables of a catalog, once those are made that it lacks: all of a template that
+    /// nobody has been connected to, and those that the database was made without.
+    fn whole_catalog(&self, info: &Arc<DatabaseInfo>) -> SqlResult<(CatalogFiles, SystemTables)> {
         let mut files = info.files.clone();
         let mut txn = self.db.begin(Isolation::ReadCommitted)?;
-        Catalog::make_files(&self.db, &mut txn, &mut files)?;
+        let tables = Catalog::make_tables(&self.db, &mut txn, &mut files)?;
         if files == info.files {
             txn.rollback();
-            return Ok(files);
+            return Ok((files, tables));
         }
         let mut whole = DatabaseInfo::clone(info);
         whole.files = files.clone();
         block_on(self.replace(&mut txn, info, whole))?;
         block_on(txn.commit(Durability::Sync))?;
-        Ok(files)
+        Ok((files, tables))
     }
 
     /// Takes a seat in a database, which keeps it from being dropped.

@@ -89,14 +89,13 @@ pub fn vacuum(
     let known = block_on(catalog.set_statistics(&mut txn, &ddl, &table, change))?;
     block_on(txn.commit(Durability::Sync))?;
     let took = started.elapsed();
-    db.table_counters(catalog.table_id(oid))
-        .vacuumed(&Maintained {
-            live: Some(rows as u64),
-            dead: stats.tuples_recently_dead + stats.dead_items_left,
-            automatic: wanted.request.automatic,
-            at: super::now_micros(),
-            took,
-        });
+    db.table_counters(table.lock_id()).vacuumed(&Maintained {
+        live: Some(rows as u64),
+        dead: stats.tuples_recently_dead + stats.dead_items_left,
+        automatic: wanted.request.automatic,
+        at: super::now_micros(),
+        took,
+    });
     let after = known.stats.relfrozenxid;
     let ids_passed = db.next_xid().get() - stats.removal_cutoff.get().min(db.next_xid().get());
     Ok(Some(VacuumReport {

@@ -149,24 +149,8 @@ fn rows_of_type(
     let collation = stored(body.base).into_iter();
     let mut array = placed();
     array.extend(collation.filter(|(name, _)| *name == "typcollation"));
-    array.extend([
-        ("oid", oid(info.array_oid)),
-        ("typname", text(info.array_name())),
-        ("typlen", number(-1)),
-        ("typbyval", flag(false)),
-        ("typtype", text("b")),
-        ("typcategory", text("A")),
-        ("typelem", oid(info.oid)),
-        ("typarray", oid(0)),
-        ("typalign", text(align)),
-        ("typstorage", text("x")),
-        ("typinput", number(750)),
-        ("typoutput", number(751)),
-        ("typreceive", number(2400)),
-        ("typsend", number(2401)),
-        ("typsubscript", number(6179)),
-        ("typtypmod", number(-1)),
-    ]);
+    array.extend(enums::array(info));
+    array.extend([("typalign", text(align)), ("typtypmod", number(-1))]);
     rows.push(array)
 }
 

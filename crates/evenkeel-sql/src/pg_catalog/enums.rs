@@ -70,25 +70,29 @@ pub fn types(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
             ("typsend", number(3533)),
         ];
         rows.push(common(info).into_iter().chain(own))?;
-        let array: [Cell; 14] = [
-            ("oid", oid(info.array_oid)),
-            ("typname", text(info.array_name())),
-            ("typlen", number(-1)),
-            ("typbyval", flag(false)),
-            ("typtype", text("b")),
-            ("typcategory", text("A")),
-            ("typelem", oid(info.oid)),
-            ("typarray", oid(0)),
-            ("typstorage", text("x")),
-            ("typinput", number(750)),
-            ("typoutput", number(751)),
-            ("typreceive", number(2400)),
-            ("typsend", number(2401)),
-            ("typsubscript", number(6179)),
-        ];
-        rows.push(common(info).into_iter().chain(array))?;
+        rows.push(common(info).into_iter().chain(array(info)))?;
     }
     Ok(())
+}
+
+/// The cells of `pg_type` for the arrays of a type that was created, whichever kind it is of.
+pub fn array(info: &TypeInfo) -> [Cell; 14] {
+    [
+        ("oid", oid(info.array_oid)),
+        ("typname", text(info.array_name())),
+        ("typlen", number(-1)),
+        ("typbyval", flag(false)),
+        ("typtype", text("b")),
+        ("typcategory", text("A")),
+        ("typelem", oid(info.oid)),
+        ("typarray", oid(0)),
+        ("typstorage", text("x")),
+        ("typinput", number(750)),
+        ("typoutput", number(751)),
+        ("typreceive", number(2400)),
+        ("typsend", number(2401)),
+        ("typsubscript", number(6179)),
+    ]
 }
 
 /// `pg_enum`. A label's place is its number: PostgreSQL shows those between others as fractions.

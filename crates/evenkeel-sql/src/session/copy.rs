@@ -272,7 +272,7 @@ impl Session {
             let table = self.find_table(name)?;
             self.tx
                 .txn()?
-                .lock_table(self.catalog.table_id(table.oid), mode, policy)
+                .lock_table(table.lock_id(), mode, policy)
                 .await
                 .map_err(|error| lock_error(error, "relation", &table.name))?;
             let again = self.find_table(name)?;

@@ -335,7 +335,7 @@ impl Session {
             let txn = self.tx.txn()?;
             for table in &query.tables {
                 let mode = plan_lock_mode(&query.plan, table.oid);
-                txn.lock_table(self.catalog.table_id(table.oid), mode, WaitPolicy::Block)
+                txn.lock_table(table.lock_id(), mode, WaitPolicy::Block)
                     .await?;
             }
             if self.view().version == view.version {

@@ -124,7 +124,7 @@ impl Session {
         let view = self.view();
         let parent = view.table(key.parent);
         let parent = parent.ok_or_else(|| SqlError::internal("a reference to no table"))?;
-        let (lock, mode) = (self.catalog.table_id(parent.oid), TableLockMode::RowShare);
+        let (lock, mode) = (parent.lock_id(), TableLockMode::RowShare);
         let txn = self.tx.txn()?;
         txn.lock_table(lock, mode, WaitPolicy::Block).await?;
         self.check_orphans(table.oid, key, parent).await?;
@@ -401,10 +401,7 @@ impl Session {
                 }
                 let message = format!("truncate cascades to table \"{}\"", child.name);
                 self.notice("NOTICE", SqlState::SUCCESS, message);
-                let (lock, mode) = (
-                    self.catalog.table_id(child.oid),
-                    TableLockMode::AccessExclusive,
-                );
+                let (lock, mode) = (child.lock_id(), TableLockMode::AccessExclusive);
                 let txn = self.tx.txn()?;
                 txn.lock_table(lock, mode, WaitPolicy::Block).await?;
                 tables.push(child.oid);

@@ -276,7 +276,7 @@ impl Session {
             let txn = self.tx.txn()?;
             for table in &compiled.tables {
                 let mode = lock_mode(&compiled.kind, table.oid);
-                txn.lock_table(self.catalog.table_id(table.oid), mode, WaitPolicy::Block)
+                txn.lock_table(table.lock_id(), mode, WaitPolicy::Block)
                     .await?;
             }
             if self.version_of(&self.view()) == compiled.version {

@@ -4,23 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use evenkeel_sql::{SqlEngine, SqlResult};
+use evenkeel_sql::SqlEngine;
 use tokio::task::JoinHandle;
 
-use crate::harness::{open, run, session};
-
-/// Runs a statement in a session of its own, in the background.
-fn background(engine: &Arc<SqlEngine>, sql: &'static str) -> JoinHandle<SqlResult<String>> {
-    let mut session = session(engine);
-    tokio::spawn(async move { run(&mut session, sql).await.map(|(_, tag)| tag) })
-}
-
-/// Waits until somebody waits for a lock.
-async fn until_blocked(engine: &Arc<SqlEngine>) {
-    while engine.database().txn_statistics().waiting == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
+use crate::harness::{background, open, run, session, until_blocked};
 
 async fn table_with_a_row() -> (Arc<SqlEngine>, evenkeel_sql::Session) {
     let engine = open();

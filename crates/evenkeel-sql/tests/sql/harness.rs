@@ -2,11 +2,13 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use evenkeel_engine::{Config, Database};
 use evenkeel_io::SimDisk;
 use evenkeel_sql::catalog::{Catalog, DATABASE_OID};
 use evenkeel_sql::{Session, SessionParams, SqlConfig, SqlEngine, SqlResult, StatementResult};
+use tokio::task::JoinHandle;
 
 /// The rows of a text that must succeed, between commas.
 ///
@@ -99,4 +101,17 @@ pub fn session(engine: &Arc<SqlEngine>) -> Session {
 /// The catalog of the first database.
 pub fn catalog(engine: &SqlEngine) -> Arc<Catalog> {
     engine.databases().catalog(DATABASE_OID).unwrap()
+}
+
+/// Runs statements in a session of its own, in the background.
+pub fn background(engine: &Arc<SqlEngine>, sql: &'static str) -> JoinHandle<SqlResult<String>> {
+    let mut session = session(engine);
+    tokio::spawn(async move { run(&mut session, sql).await.map(|(_, tag)| tag) })
+}
+
+/// Waits until somebody waits for a lock.
+pub async fn until_blocked(engine: &Arc<SqlEngine>) {
+    while engine.database().txn_statistics().waiting == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }

@@ -1,12 +1,6 @@
 //! Schemas: what messages say besides their first line, and locks.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use evenkeel_sql::{SqlEngine, SqlResult};
-use tokio::task::JoinHandle;
-
-use crate::harness::{open, run, session};
+use crate::harness::{background, open, run, session, until_blocked};
 
 const USED: &str = "CREATE SCHEMA app; CREATE TABLE app.t (id serial PRIMARY KEY); \
                     CREATE TABLE app.\"Made\" (a int); \
@@ -66,17 +60,6 @@ async fn an_error_about_a_table_names_its_schema() {
         let fields = error.fields;
         let names = (fields.schema.as_deref(), fields.table.as_deref());
         assert_eq!(names, (Some("app"), Some("t")), "{sql}");
-    }
-}
-
-fn background(engine: &Arc<SqlEngine>, sql: &'static str) -> JoinHandle<SqlResult<String>> {
-    let mut session = session(engine);
-    tokio::spawn(async move { run(&mut session, sql).await.map(|(_, tag)| tag) })
-}
-
-async fn until_blocked(engine: &Arc<SqlEngine>) {
-    while engine.database().txn_statistics().waiting == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
     }
 }
 

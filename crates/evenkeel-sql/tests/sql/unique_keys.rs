@@ -3,14 +3,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use evenkeel_sql::{Session, SqlEngine, SqlResult};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
-use tokio::task::JoinHandle;
 
-use crate::harness::{one, open, run, session};
+use crate::harness::{background, one, open, run, session, until_blocked};
 
 const TABLE: &str = "
     CREATE TABLE t (id int PRIMARY KEY, late int UNIQUE DEFERRABLE INITIALLY DEFERRED,
@@ -228,18 +226,6 @@ async fn sessions_that_contend_for_keys_commit_no_two_rows_with_one() {
     );
     assert_unique(&mut main).await;
     assert!(engine.database().locks().is_empty());
-}
-
-/// Runs statements in a session of its own, in the background.
-fn background(engine: &Arc<SqlEngine>, sql: &'static str) -> JoinHandle<SqlResult<String>> {
-    let mut session = session(engine);
-    tokio::spawn(async move { run(&mut session, sql).await.map(|(_, tag)| tag) })
-}
-
-async fn until_blocked(engine: &Arc<SqlEngine>) {
-    while engine.database().txn_statistics().waiting == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
 }
 
 /// The second session's outcome, where the first one ends in this way once the second waits.
