@@ -19,6 +19,8 @@ pub enum EngineError {
     UniqueViolation {
         /// Name of the index.
         index: String,
+        /// Which of the rows that were inserted together has the key, counted from 0.
+        row: usize,
     },
     /// Two rows have the same key of a unique index that is built.
     #[error("could not create unique index \"{index}\"")]

@@ -20,6 +20,8 @@ pub enum Mutant {
     LockPagesAsNamed,
     /// Vacuum freezes rows that some snapshot does not see yet.
     FreezeRecent,
+    /// A read of an index alone trusts the visibility map without looking at the leaf again.
+    TrustStaleEntries,
     /// The removal horizon does not account for the snapshots in use.
     IgnoreSnapshots,
 }

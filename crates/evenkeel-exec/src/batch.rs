@@ -107,6 +107,13 @@ impl Batch {
         &self.data[at * self.width..(at + 1) * self.width]
     }
 
+    /// The values of the rows from `at` on, one behind the other.
+    pub(crate) fn values_from(&self, at: usize) -> &[Datum] {
+        self.data
+            .get(at * self.width..self.used)
+            .unwrap_or_default()
+    }
+
     /// The values of row `at`, to be taken.
     pub(crate) fn row_mut(&mut self, at: usize) -> &mut [Datum] {
         &mut self.data[at * self.width..(at + 1) * self.width]

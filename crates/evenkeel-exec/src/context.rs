@@ -309,6 +309,11 @@ impl Cx {
         Ok(written)
     }
 
+    /// The places of the rows that were inserted together last.
+    pub fn placed(&self) -> ExecResult<Vec<Tid>> {
+        Ok(self.writer()?.placed())
+    }
+
     /// The doubts about keys of the rows written since the last call.
     pub fn doubts(&self) -> ExecResult<Vec<Doubt>> {
         Ok(self.writer()?.doubts())
@@ -335,8 +340,13 @@ impl Cx {
 
     /// Counts a changed row of the statement itself, not of its WITH queries.
     pub fn count_change(&self, node: &Node) {
+        self.count_changes(node, 1);
+    }
+
+    /// As [`Cx::count_change`], of many rows.
+    pub fn count_changes(&self, node: &Node, rows: usize) {
         if std::ptr::eq(node, &self.plan.root) {
-            self.changed.set(self.changed.get() + 1);
+            self.changed.set(self.changed.get() + rows as u64);
         }
     }
 

@@ -72,6 +72,16 @@ impl Cx {
         }
     }
 
+    /// Counts searches of an index and the rows of the heap that were looked at for its keys.
+    pub fn count_index(&self, node: &Node, searches: u64, heap_rows: u64) {
+        if let Some(measures) = &self.measures {
+            measures.change(node, |measure| {
+                measure.searches += searches;
+                measure.heap_rows += heap_rows;
+            });
+        }
+    }
+
     /// Appends a node's output for a raw row, if its filter holds.
     #[inline]
     pub fn emit(&self, node: &Node, row: &[Datum], out: &mut Batch) -> ExecResult<()> {

@@ -1,8 +1,9 @@
 //! Values that are kept outside of their rows: read when a column is, stored before their row is.
 
+use evenkeel_engine::heap::rows::RowBatch;
 use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::table::{LONGEST_KEY, LONGEST_ROW, LargeRef, Table};
-use evenkeel_engine::{CancelFlag, Snapshot, Transaction};
+use evenkeel_engine::{BlockNumber, CancelFlag, Snapshot, Tid, Transaction};
 use evenkeel_types::Datum;
 use evenkeel_types::row::{External, LargeRow, RowLayout, decompressed};
 
@@ -16,6 +17,84 @@ pub enum NewRow {
     /// One whose large values are to be stored first, and the memory that it takes.
     Long(Box<LargeRow>, Reservation),
 }
+
+/// Rows to be stored together, in the order in which they were added.
+#[derive(Debug, Default)]
+pub struct NewRows {
+    short: RowBatch,
+    /// The others, each with the number of short ones before it.
+    long: Vec<(usize, NewRow)>,
+    long_bytes: usize,
+}
+
+impl NewRows {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.short.is_empty() && self.long.is_empty()
+    }
+
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.short.len() + self.long.len()
+    }
+
+    /// Bytes that they occupy.
+    pub fn bytes(&self) -> usize {
+        self.short.bytes() + self.long_bytes
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, row: NewRow) {
+        match &row {
+            NewRow::Short(bytes) => self.push_bytes(bytes),
+            NewRow::Long(of, _) => {
+                self.long_bytes += of.bytes();
+                self.long.push((self.short.len(), row));
+            }
+        }
+    }
+
+    /// Adds a copy of a row's bytes.
+    pub fn push_bytes(&mut self, row: &[u8]) {
+        self.short.push(NOWHERE, row);
+    }
+
+    /// Forgets the rows and keeps the memory.
+    pub fn clear(&mut self) {
+        self.short.clear();
+        self.long.clear();
+        self.long_bytes = 0;
+    }
+
+    /// The bytes of all rows, whose large values are stored now.
+    ///
+    /// # Errors
+    /// As [`settle`].
+    pub async fn settle(
+        &mut self,
+        table: &Table,
+        transaction: &mut Transaction,
+    ) -> ExecResult<&RowBatch> {
+        if self.long.is_empty() {
+            return Ok(&self.short);
+        }
+        let others = std::mem::take(&mut self.short);
+        let mut others = others.iter().enumerate().peekable();
+        self.long_bytes = 0;
+        for (before, row) in std::mem::take(&mut self.long) {
+            while let Some((_, (tid, row))) = others.next_if(|(at, _)| *at < before) {
+                self.short.push(tid, row);
+            }
+            let (bytes, _) = settle(table, transaction, row).await?;
+            self.short.push(NOWHERE, &bytes);
+        }
+        others.for_each(|(_, (tid, row))| self.short.push(tid, row));
+        Ok(&self.short)
+    }
+}
+
+/// The place of a row that has none yet.
+const NOWHERE: Tid = Tid::new(BlockNumber(0), 1);
 
 /// How a table's rows and the values outside of them are found and read.
 #[derive(Clone, Copy)]

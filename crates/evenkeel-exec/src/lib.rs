@@ -35,7 +35,7 @@ pub use context::{Environment, Limits};
 pub use error::{ExecError, ExecResult};
 pub use events::{Role, RowEvent, RowEvents};
 pub use execution::{Execution, Step, Wait};
-pub use large::{NewRow, RowReader, settle};
+pub use large::{NewRow, NewRows, RowReader, settle};
 pub use measure::{Measure, MergeCounts};
 pub use new_row::{check_violation, null_violation};
 pub use relations::Relations;

@@ -15,6 +15,10 @@ pub struct Measure {
     pub rows: u64,
     /// Rows that its filter left out, in all runs.
     pub removed: u64,
+    /// Searches of an index, in all runs.
+    pub searches: u64,
+    /// Rows of the heap that a scan of an index alone looked at, in all runs.
+    pub heap_rows: u64,
     /// Time until the first row, the sum over all runs.
     pub startup: Duration,
     /// Time, the sum over all runs.

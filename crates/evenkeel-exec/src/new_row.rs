@@ -98,6 +98,18 @@ impl Stored {
     /// are those of that version.
     pub fn encode(
         &self,
+        rules: Rules<'_>,
+        (row, old): (&mut [Datum], Option<Kept<'_>>),
+        cx: &Cx,
+    ) -> ExecResult<NewRow> {
+        let mut bytes = Vec::new();
+        let long = self.encode_into(rules, (row, old), cx, &mut bytes)?;
+        Ok(long.unwrap_or(NewRow::Short(bytes)))
+    }
+
+    /// As [`Stored::encode`], a short row into `bytes`.
+    pub fn encode_into(
+        &self,
         Rules {
             relation,
             generated,
@@ -105,7 +117,8 @@ impl Stored {
         }: Rules<'_>,
         (row, old): (&mut [Datum], Option<Kept<'_>>),
         cx: &Cx,
-    ) -> ExecResult<NewRow> {
+        bytes: &mut Vec<u8>,
+    ) -> ExecResult<Option<NewRow>> {
         for (column, value) in generated {
             let value = cx.eval(value, row)?;
             let slot = row.get_mut(*column);
@@ -135,17 +148,12 @@ impl Stored {
                 return Err(check_violation(relation.names(), &check.name, row, types, cx).into());
             }
         }
-        let mut bytes = Vec::new();
-        let long = self
-            .layout
-            .encode_row(row, old, &self.indexed, &mut bytes)?;
-        Ok(match long {
-            None => NewRow::Short(bytes),
-            Some(row) => {
-                let charge = Reservation::of(&cx.env.memory, row.bytes());
-                NewRow::Long(Box::new(row), charge?)
-            }
+        let long = self.layout.encode_row(row, old, &self.indexed, bytes)?;
+        long.map(|row| {
+            let charge = Reservation::of(&cx.env.memory, row.bytes());
+            Ok(NewRow::Long(Box::new(row), charge?))
         })
+        .transpose()
     }
 
     /// The values of a row with those that it keeps of the old version.
@@ -251,7 +259,7 @@ fn key_of(index: &Index, relation: &Relation, row: &[Datum], cx: &Cx) -> ExecRes
 
 /// The error of a row that was to be stored, with PostgreSQL's detail.
 pub(crate) fn refused(error: ExecError, relation: &Relation, row: &[Datum], cx: &Cx) -> ExecError {
-    let (ExecError::Engine(EngineError::UniqueViolation { index })
+    let (ExecError::Engine(EngineError::UniqueViolation { index, .. })
     | ExecError::Engine(EngineError::DeferrableArbiter { index })) = &error
     else {
         return error;

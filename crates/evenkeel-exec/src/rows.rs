@@ -9,6 +9,7 @@ use evenkeel_engine::{Tid, Xid};
 use evenkeel_planner::plan::Node;
 use evenkeel_planner::relation::{Relation, SystemColumn};
 use evenkeel_storage::BlockNumber;
+use evenkeel_types::key::KeyColumn;
 use evenkeel_types::row::RowLayout;
 use evenkeel_types::{Datum, TupleId};
 
@@ -30,6 +31,8 @@ pub(crate) struct ScannedTable {
     direct: Option<Vec<usize>>,
     /// How much of a simple row is looked at, if that is not all of it.
     prefix: Option<usize>,
+    /// Whether rows that pass the tests have nothing that the node's output looks at.
+    counted: bool,
     /// Slots and columns that each of the filter's programs is the first to look at: a row that
     /// one leaves out is decoded no further.
     early: Vec<Vec<(usize, usize)>>,
@@ -40,10 +43,35 @@ pub(crate) struct ScannedTable {
     charge: Reservation,
     /// Whether the row ends with its place.
     placed: bool,
+    /// How rows are read that are keys of an index.
+    keys: Option<KeyRows>,
     /// The slots of system columns.
     system: Vec<(usize, SystemColumn)>,
     /// Whether the filter looks at one.
     system_first: bool,
+}
+
+/// The columns of an index's keys, each with its slot, as far as any has one.
+struct KeyRows(Vec<(KeyColumn, Option<usize>)>);
+
+impl KeyRows {
+    fn new(index: &[KeyColumn], columns: &[usize]) -> KeyRows {
+        let slot = |key: &KeyColumn| columns.iter().position(|of| key.column == Some(*of));
+        let mut keys: Vec<_> = index.iter().map(|key| (*key, slot(key))).collect();
+        let last = keys.iter().rposition(|(_, slot)| slot.is_some());
+        keys.truncate(last.map_or(0, |last| last + 1));
+        KeyRows(keys)
+    }
+
+    fn read(&self, mut key: &[u8], row: &mut [Datum]) -> ExecResult<()> {
+        for (column, slot) in &self.0 {
+            let value = column.decode(&mut key)?;
+            if let Some(slot) = slot {
+                row[*slot] = value;
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Columns of a row that are decoded together.
@@ -152,6 +180,7 @@ impl ScannedTable {
         let prefix = !placed && columns.iter().all(fixed);
         Ok(ScannedTable {
             prefix: prefix.then(|| layout.slots_end()),
+            counted: direct && columns.is_empty(),
             direct: direct.then(|| columns.to_vec()),
             tests,
             table,
@@ -163,17 +192,40 @@ impl ScannedTable {
             placed,
             system,
             system_first,
+            keys: None,
         })
+    }
+
+    /// As [`ScannedTable::open`], for rows that are keys of an index with these columns.
+    pub fn of_keys(
+        relation: &Relation,
+        (columns, index): (&[usize], &[KeyColumn]),
+        node: &Node,
+        cx: &Cx,
+    ) -> ExecResult<ScannedTable> {
+        let mut table = ScannedTable::open(relation, columns, node, cx)?;
+        table.keys = Some(KeyRows::new(index, columns));
+        table.early.iter_mut().for_each(Vec::clear);
+        table.late.clear();
+        table.direct = None;
+        table.tests.clear();
+        Ok(table)
     }
 
     /// How many of a row's first bytes are needed; none of one that the tests leave out.
     #[inline]
     fn needed(&self, row: &[u8]) -> Option<usize> {
+        if self.counted && self.tests.is_empty() {
+            return Some(0);
+        }
         if !self.layout.is_simple(row) {
             return Some(row.len());
         }
         let wanted = self.tests.iter().all(|test| test.holds(row));
-        wanted.then(|| self.prefix.unwrap_or(row.len()))
+        wanted.then(|| match self.counted {
+            true => 0,
+            false => self.prefix.unwrap_or(row.len()),
+        })
     }
 
     /// Replaces `page` by the rows of a scan's next page, without those that the tests leave out;
@@ -265,6 +317,10 @@ impl ScannedTable {
         while at < page.len() && !out.is_full(most) {
             let (row, place) = (page.row(at), page.tid(at));
             at += 1;
+            if self.counted && row.is_empty() {
+                out.end_row();
+                continue;
+            }
             if let Some(columns) = &self.direct
                 && self.layout.is_simple(row)
             {
@@ -276,6 +332,9 @@ impl ScannedTable {
                 continue;
             }
             self.forget_fetched()?;
+            if let Some(keys) = &self.keys {
+                keys.read(row, &mut self.scratch)?;
+            }
             if self.placed
                 && let Some(last) = self.scratch.last_mut()
             {

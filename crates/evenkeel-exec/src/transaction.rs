@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use evenkeel_engine::heap::rows::RowHandle;
-use evenkeel_engine::table::{Inserted, LargeRef, Modified, Table};
+use evenkeel_engine::table::{InsertOptions, Inserted, LargeRef, Modified, Table};
 use evenkeel_engine::{CommandId, Doubt, EngineError, Isolation, Snapshot, Tid, Transaction};
 
 use crate::error::{ExecError, ExecResult};
@@ -14,7 +14,16 @@ use crate::large::settle;
 use crate::writer::{Waiting, Write, Writer, Written};
 
 type Outcome = ExecResult<Written>;
-type Running = Pin<Box<dyn Future<Output = (Transaction, Outcome)> + Send>>;
+type Running = Pin<Box<dyn Future<Output = (Transaction, Outcome, Made)> + Send>>;
+
+/// Things that a write has made, whatever its outcome.
+#[derive(Default)]
+struct Made {
+    /// The large values of a new row, which no row names unless the write is done.
+    values: Vec<LargeRef>,
+    /// The places of many rows.
+    placed: Vec<Tid>,
+}
 
 /// Writes in a transaction of the engine, which is lent to it while the execution runs.
 ///
@@ -30,6 +39,8 @@ struct State {
     transaction: Option<Transaction>,
     running: Option<Running>,
     ended: Option<Outcome>,
+    /// Of the last write.
+    placed: Vec<Tid>,
 }
 
 impl TransactionWriter {
@@ -63,10 +74,11 @@ impl TransactionWriter {
 impl State {
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if let Some(running) = &mut self.running {
-            let Poll::Ready((transaction, outcome)) = running.as_mut().poll(context) else {
+            let Poll::Ready((transaction, outcome, made)) = running.as_mut().poll(context) else {
                 return Poll::Pending;
             };
             self.running = None;
+            self.placed = made.placed;
             self.transaction = Some(transaction);
             self.ended = Some(outcome);
         }
@@ -99,14 +111,19 @@ impl Writer for TransactionWriter {
         };
         let (table, snapshot) = (Arc::clone(table), snapshot.clone());
         state.running = Some(Box::pin(async move {
-            let outcome = perform(&table, &mut transaction, &snapshot, write).await;
-            (transaction, outcome)
+            let mut made = Made::default();
+            let outcome = perform(&table, &mut transaction, &snapshot, (write, &mut made)).await;
+            (transaction, outcome, made)
         }));
         state.answer()
     }
 
     fn resume(&self) -> ExecResult<Option<Written>> {
         self.state().answer()
+    }
+
+    fn placed(&self) -> Vec<Tid> {
+        std::mem::take(&mut self.state().placed)
     }
 
     fn doubts(&self) -> Vec<Doubt> {
@@ -126,35 +143,40 @@ async fn perform(
     table: &Table,
     transaction: &mut Transaction,
     snapshot: &Snapshot,
-    write: Write,
+    (write, made): (Write, &mut Made),
 ) -> Outcome {
-    let mut stored = Vec::new();
-    let written = attempt(table, transaction, snapshot, (write, &mut stored)).await?;
+    let written = attempt(table, transaction, snapshot, (write, made)).await?;
     if !matches!(written, Written::Done(_)) {
-        table.drop_large(transaction, &stored)?;
+        table.drop_large(transaction, &made.values)?;
     }
     Ok(written)
 }
 
-/// Makes the write; `stored` are the large values of a new row, which no row names unless it is
-/// done.
 async fn attempt(
     table: &Table,
     transaction: &mut Transaction,
     snapshot: &Snapshot,
-    (write, stored): (Write, &mut Vec<LargeRef>),
+    (write, made): (Write, &mut Made),
 ) -> Outcome {
     let (at, modified) = match write {
         Write::Insert { row, arbiter: None } => {
             let (row, _) = settle(table, transaction, row).await?;
             return Ok(Written::Done(table.insert(transaction, &row).await?));
         }
+        Write::InsertMany { mut rows } => {
+            let rows = rows.settle(table, transaction).await?;
+            let options = InsertOptions::default();
+            made.placed = table.insert_many(transaction, rows, &options).await?;
+            let last = made.placed.last();
+            let last = last.ok_or_else(|| ExecError::plan("an insert of no rows"))?;
+            return Ok(Written::Done(*last));
+        }
         Write::Insert {
             row,
             arbiter: Some(arbiter),
         } => {
             let (row, values) = settle(table, transaction, row).await?;
-            *stored = values;
+            made.values = values;
             let tried = table.insert_or_conflict(transaction, snapshot, &row, arbiter);
             return match tried.await? {
                 Inserted::Done(at) => Ok(Written::Done(at)),
@@ -163,7 +185,7 @@ async fn attempt(
         }
         Write::Update { at, row, hint } => {
             let (row, values) = settle(table, transaction, row).await?;
-            *stored = values;
+            made.values = values;
             let old = RowHandle::known(snapshot, at);
             (at, table.update(transaction, old, &row, hint).await?)
         }

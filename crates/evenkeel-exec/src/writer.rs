@@ -8,7 +8,7 @@ use evenkeel_engine::table::{Arbiter, KeyHint, Table};
 use evenkeel_engine::{Doubt, RowLockMode, Snapshot, Tid, WaitPolicy};
 
 use crate::error::ExecResult;
-use crate::large::NewRow;
+use crate::large::{NewRow, NewRows};
 
 /// A future of [`Writer::wait`].
 pub type Waiting<'w> = Pin<Box<dyn Future<Output = ()> + Send + 'w>>;
@@ -22,6 +22,9 @@ pub enum Write {
         row: NewRow,
         arbiter: Option<Arbiter>,
     },
+    /// Inserts rows, one after the other. It is done with the place of the last one; those of all
+    /// are had by [`Writer::placed`].
+    InsertMany { rows: NewRows },
     /// Replaces the row at a place.
     Update { at: Tid, row: NewRow, hint: KeyHint },
     /// Deletes the row at a place.
@@ -71,6 +74,9 @@ pub trait Writer: Send + Sync {
     /// # Errors
     /// As [`Writer::start`].
     fn resume(&self) -> ExecResult<Option<Written>>;
+
+    /// The places of the rows of the last [`Write::InsertMany`], once it is done.
+    fn placed(&self) -> Vec<Tid>;
 
     /// The doubts about keys of the rows written since the last call (a deferrable unique index).
     fn doubts(&self) -> Vec<Doubt>;

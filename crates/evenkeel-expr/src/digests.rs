@@ -1,23 +1,15 @@
 //! Digests and checksums of bytes.
 
-use std::fmt::Write as _;
-
 use crc_fast::CrcAlgorithm;
 use evenkeel_types::Datum;
 use md5::{Digest, Md5};
 use sha2::{Sha224, Sha256, Sha384, Sha512};
 
 use crate::call::Call;
+use crate::encodings::hex_encoded;
 use crate::error::ExprResult;
 
 type Answer = ExprResult<Datum>;
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
-}
 
 fn digest<D: Digest>(call: &Call<'_>, bytes: &[u8]) -> ExprResult<Vec<u8>> {
     let mut digest = D::new();
@@ -32,7 +24,9 @@ pub fn md5(call: &Call<'_>) -> Answer {
         Datum::Text(text) => text.as_bytes(),
         _ => call.bytes(0),
     };
-    Ok(hexadecimal(&digest::<Md5>(call, bytes)?).into())
+    let mut text = String::with_capacity(32);
+    hex_encoded(&digest::<Md5>(call, bytes)?, &mut text);
+    Ok(text.into())
 }
 
 macro_rules! digests {

@@ -17,11 +17,14 @@ fn unknown(name: &str) -> TypeError {
     error::parameter(format!("unrecognized encoding: \"{name}\""))
 }
 
-fn hex_encoded(bytes: &[u8], out: &mut String) {
+/// Appends two hexadecimal digits a byte.
+pub(crate) fn hex_encoded(bytes: &[u8], out: &mut String) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |nibble: u8| char::from(DIGITS[usize::from(nibble & 15)]);
-    let digits = bytes.iter();
-    out.extend(digits.flat_map(|byte| [digit(byte >> 4), digit(*byte)]));
+    for byte in bytes {
+        out.push(digit(byte >> 4));
+        out.push(digit(*byte));
+    }
 }
 
 /// Bytes as whole lines, but for the last.

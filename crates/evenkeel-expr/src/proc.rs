@@ -2,6 +2,8 @@
 //! is not here does not exist for a statement; clients read the same tables as `pg_proc`,
 //! `pg_operator`, `pg_cast` and `pg_aggregate`.
 
+use std::ops::Range;
+
 use evenkeel_types::{Datum, SqlType, TypeResult};
 
 use crate::call::{Call, Session};
@@ -85,6 +87,46 @@ pub struct OrderedColumn {
     pub nulls_first: bool,
 }
 
+/// An aggregate's arguments within rows of one width that lie one behind the other.
+#[derive(Debug, Clone)]
+pub struct ArgRows<'a> {
+    values: &'a [Datum],
+    width: usize,
+    count: usize,
+    args: Range<usize>,
+}
+
+impl<'a> ArgRows<'a> {
+    /// Of `count` rows of `width` values, in which the arguments have these places; none if the
+    /// rows do not have them.
+    pub fn new(
+        values: &'a [Datum],
+        width: usize,
+        count: usize,
+        args: Range<usize>,
+    ) -> Option<ArgRows<'a>> {
+        let there = args.start <= args.end && args.end <= width;
+        let all = width.checked_mul(count) == Some(values.len());
+        (there && all).then_some(ArgRows {
+            values,
+            width,
+            count,
+            args,
+        })
+    }
+
+    /// How many rows there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    #[inline]
+    fn args(&self, at: usize) -> &'a [Datum] {
+        let start = at * self.width;
+        &self.values[start + self.args.start..start + self.args.end]
+    }
+}
+
 /// The running state of an aggregate for one group. DISTINCT, FILTER and ORDER BY are the
 /// executor's, strict transitions are not: NULLs are handed over, and the accumulator passes over
 /// those that it does not count.
@@ -94,6 +136,13 @@ pub trait Accumulator: Send {
     /// # Errors
     /// Those of the transition function.
     fn add(&mut self, args: &[Datum], session: &dyn Session) -> TypeResult<()>;
+    /// Takes in many rows' arguments, one after the other.
+    ///
+    /// # Errors
+    /// As [`Accumulator::add`].
+    fn add_rows(&mut self, rows: &ArgRows<'_>, session: &dyn Session) -> TypeResult<()> {
+        (0..rows.count).try_for_each(|at| self.add(rows.args(at), session))
+    }
     /// Takes a row out again, for moving window frames: the one that was added first of those that
     /// are in. False where that cannot be done; the state is then of no use, and its owner makes a
     /// new one.

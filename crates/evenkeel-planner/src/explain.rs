@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::plan::{Detail, Node, NodeKind, Notes, Plan, RowChange, Subplan, SubplanUse};
+use crate::relation::RelationKind;
 
 /// How a plan is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,6 +33,10 @@ pub struct Actual {
     pub rows: f64,
     /// Rows that its filter left out.
     pub removed: f64,
+    /// Searches of an index, and rows of the heap that a scan of an index alone looked at, in all
+    /// runs.
+    pub searches: u64,
+    pub heap_rows: u64,
     /// How often it ran.
     pub loops: u64,
     /// Of a MERGE the rows that it inserted, updated and deleted.
@@ -106,6 +111,22 @@ fn title(node: &Node, notes: &Notes) -> String {
         }
     }
     title
+}
+
+/// The work of a scan by an index of a table, in all runs.
+fn index_counts(node: &Node, ran: Option<Ran<'_>>) -> Vec<(&'static str, u64)> {
+    let (NodeKind::IndexScan { relation, only, .. }, Some(ran)) = (&node.kind, ran) else {
+        return Vec::new();
+    };
+    let ran = ran(node);
+    let mut counts = Vec::new();
+    if *only {
+        counts.push(("Heap Fetches", ran.heap_rows));
+    }
+    if relation.kind == RelationKind::Table {
+        counts.push(("Index Searches", ran.searches));
+    }
+    counts
 }
 
 /// The rows of its join by the actions of a MERGE.
@@ -193,6 +214,9 @@ impl<E> TextWriter<'_, E> {
             if removed > 0.0 && matches!(*name, "Filter" | "Join Filter") {
                 self.line(format!("{:inner$}Rows Removed by {name}: {removed:.0}", ""))?;
             }
+        }
+        for (name, count) in index_counts(node, self.ran) {
+            self.line(format!("{:inner$}{name}: {count}", ""))?;
         }
         let counts = merge_counts(node, self.ran);
         let counts = counts.iter().filter(|(_, count)| *count > 0.0);
@@ -316,6 +340,9 @@ impl<E> JsonWriter<'_, E> {
                 }
             };
             fields.push((name, value));
+        }
+        for (name, count) in index_counts(node, self.ran) {
+            fields.push((name, count.to_string()));
         }
         for (name, count) in merge_counts(node, self.ran) {
             let name = match name {

@@ -201,6 +201,9 @@ pub enum NodeKind {
         columns: Vec<usize>,
         keys: IndexKeys,
         backward: bool,
+        /// Whether the index's own columns are all that is looked at: the rows come from its keys.
+        /// `columns` are the table's all the same. Never with a mark.
+        only: bool,
     },
     /// Rows that the server makes: catalogs and statistics views.
     VirtualScan {

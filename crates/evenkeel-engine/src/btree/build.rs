@@ -44,7 +44,11 @@ pub struct TreeBuilder {
 struct Level {
     block: BlockNumber,
     left: BlockNumber,
-    tuples: Vec<TupleBuf>,
+    /// The tuples, each with its length before it, as [`NodeContent`] has them.
+    tuples: Vec<u8>,
+    /// Where each ends.
+    ends: Vec<usize>,
+    /// Bytes of a page that they take.
     bytes: usize,
 }
 
@@ -54,19 +58,41 @@ impl Level {
             block,
             left,
             tuples: Vec::new(),
+            ends: Vec::new(),
             bytes: 0,
         }
     }
 
-    fn push(&mut self, tuple: TupleBuf) {
+    fn push(&mut self, tuple: &[u8]) {
+        self.tuples
+            .extend_from_slice(&(tuple.len() as u16).to_le_bytes());
+        self.tuples.extend_from_slice(tuple);
+        self.ends.push(self.tuples.len());
         self.bytes += footprint(tuple.len());
-        self.tuples.push(tuple);
+    }
+
+    /// The last tuple.
+    fn last(&self) -> Option<&[u8]> {
+        let (end, others) = self.ends.split_last()?;
+        let start = others.last().copied().unwrap_or(0);
+        self.tuples.get(start + size_of::<u16>()..*end)
     }
 
     fn pop(&mut self) -> Option<TupleBuf> {
-        let tuple = self.tuples.pop()?;
+        let tuple = TupleBuf::from_slice(self.last()?);
+        self.ends.pop();
+        self.tuples.truncate(self.ends.last().copied().unwrap_or(0));
         self.bytes -= footprint(tuple.len());
         Some(tuple)
+    }
+
+    /// Goes on with another page.
+    fn next(&mut self, block: BlockNumber) -> Level {
+        let room = (self.tuples.len(), self.ends.len());
+        let mut next = Level::start(block, self.block);
+        next.tuples.reserve(room.0);
+        next.ends.reserve(room.1);
+        std::mem::replace(self, next)
     }
 }
 
@@ -135,7 +161,7 @@ impl TreeBuilder {
         }
         let mut tuple = TupleBuf::new();
         entry.encode(&mut tuple);
-        self.push(0, tuple)?;
+        self.push(0, &tuple)?;
         let equal = self.entries > 0 && self.last_key == key;
         self.entries += 1;
         self.last_key.clear();
@@ -197,20 +223,19 @@ impl TreeBuilder {
     }
 
     /// Adds a tuple to the page being filled on `level`, beginning the next page if it is full.
-    fn push(&mut self, level: usize, tuple: TupleBuf) -> EngineResult<()> {
+    fn push(&mut self, level: usize, tuple: &[u8]) -> EngineResult<()> {
         let page = &self.levels[level];
         let bytes = page.bytes + footprint(tuple.len()) + HIGH_KEY_SLACK;
-        let full = !fits_empty(bytes) || bytes > self.fill && page.tuples.len() > 1;
+        let full = !fits_empty(bytes) || bytes > self.fill && page.ends.len() > 1;
         if full {
-            self.next_page(level, &tuple)?;
+            self.next_page(level, tuple)?;
         }
-        let inner_first = level > 0 && self.levels[level].tuples.is_empty();
-        let tuple = if inner_first {
-            self.least(&tuple)?
+        if level > 0 && self.levels[level].ends.is_empty() {
+            let least = self.least(tuple)?;
+            self.levels[level].push(&least);
         } else {
-            tuple
-        };
-        self.levels[level].push(tuple);
+            self.levels[level].push(tuple);
+        }
         Ok(())
     }
 
@@ -227,7 +252,7 @@ impl TreeBuilder {
     }
 
     /// Writes the full page of `level` and begins the one `next` goes to.
-    fn next_page(&mut self, level: usize, next: &TupleBuf) -> EngineResult<()> {
+    fn next_page(&mut self, level: usize, next: &[u8]) -> EngineResult<()> {
         let block = self.next_block()?;
         let page = &mut self.levels[level];
         let mut carried = None;
@@ -242,9 +267,7 @@ impl TreeBuilder {
                     .map_err(|fault| self.tree.damaged(block, fault))?;
             }
         }
-        let page = &mut self.levels[level];
-        let fresh = Level::start(block, page.block);
-        let full = std::mem::replace(page, fresh);
+        let full = self.levels[level].next(block);
         self.write(level, &full, Some((block, &high)))?;
         if let Some(carried) = carried {
             let carried = if level > 0 {
@@ -252,20 +275,20 @@ impl TreeBuilder {
             } else {
                 carried
             };
-            self.levels[level].push(carried);
+            self.levels[level].push(&carried);
         }
         if self.levels.len() == level + 1 {
             let above = self.next_block()?;
             let mut parent = Level::start(above, NO_BLOCK);
             let mut first = TupleBuf::new();
             Pivot::least(full.block).encode(&mut first);
-            parent.push(first);
+            parent.push(&first);
             self.levels.push(parent);
         }
         let separator = Pivot::decode(&high).map_err(|fault| self.fault(fault))?;
         let mut downlink = TupleBuf::new();
         separator.leading_to(block).encode(&mut downlink);
-        self.push(level + 1, downlink)
+        self.push(level + 1, &downlink)
     }
 
     fn write(
@@ -302,15 +325,13 @@ fn content_of(
     if let Some((_, high)) = right {
         content.push(high);
     }
-    for tuple in &page.tuples {
-        content.push(tuple);
-    }
+    content.push_all(&page.tuples, page.ends.len());
     content
 }
 
 /// The high key of `page` when `next` is the first tuple of the page right of it.
-fn high_key(level: usize, page: &Level, next: &TupleBuf) -> Result<TupleBuf, Fault> {
-    let separator = match (level, page.tuples.last()) {
+fn high_key(level: usize, page: &Level, next: &[u8]) -> Result<TupleBuf, Fault> {
+    let separator = match (level, page.last()) {
         (0, Some(last)) => Pivot::between(last, next)?,
         (0, None) => return Err(Fault("entry does not fit into an empty page")),
         (_, _) => Pivot::decode(next)?,

@@ -186,6 +186,13 @@ impl NodeContent {
         self.data[NODE_COUNT_AT..NODE_COUNT_AT + 2].copy_from_slice(&self.tuples.to_le_bytes());
     }
 
+    /// Adds tuples behind the others, of which there are `count`, each with its length before it.
+    pub fn push_all(&mut self, tuples: &[u8], count: usize) {
+        self.data.extend_from_slice(tuples);
+        self.tuples += count as u16;
+        self.data[NODE_COUNT_AT..NODE_COUNT_AT + 2].copy_from_slice(&self.tuples.to_le_bytes());
+    }
+
     /// Adds a pivot behind the others.
     pub fn push_pivot(&mut self, pivot: &Pivot<'_>) {
         let mut tuple = TupleBuf::new();

@@ -368,6 +368,17 @@ impl BTree {
         self.hint_dead(stamp, entries.filter_map(slot))
     }
 
+    /// Whether the leaf that a batch was copied from is as it was then, but for hints.
+    ///
+    /// # Errors
+    /// Storage failures while reading the page.
+    pub fn is_unchanged(&self, batch: &LeafBatch) -> EngineResult<bool> {
+        let Some(stamp) = batch.stamp else {
+            return Ok(false);
+        };
+        Ok(self.fork().read(stamp.block)?.lsn() == stamp.lsn)
+    }
+
     fn hint_dead(
         &self,
         stamp: LeafStamp,

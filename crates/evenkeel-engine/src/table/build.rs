@@ -103,6 +103,7 @@ impl Table {
             broken_chains: false,
         };
         let mut pass = Pass::new(self, 0..self.blocks(), true);
+        let mut sized = false;
         while let Some(block) = pass.next() {
             if block.is_multiple_of(CANCEL_EVERY) {
                 txn.check_cancel()?;
@@ -113,6 +114,11 @@ impl Table {
                 self.collect(txn, &mut build, &page)?;
             }
             build.enter(txn, BlockNumber(block))?;
+            if !sized && !build.versions.is_empty() {
+                sized = true;
+                let left = (self.blocks() as usize).saturating_mul(build.versions.len());
+                build.sorter.expect(left);
+            }
         }
         drop(pass);
         let mut builder = TreeBuilder::new(store, xid, index.file, FILLFACTOR)?;

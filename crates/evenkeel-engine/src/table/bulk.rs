@@ -63,9 +63,8 @@ impl Table {
             },
         );
         if !self.indexes.is_empty() {
-            for (at, tid) in tids.iter().enumerate() {
-                self.index_row(txn, rows.row(at), *tid).await?;
-            }
+            let placed = rows.iter().map(|(_, row)| row).zip(tids.iter().copied());
+            self.index_rows(txn, placed).await?;
         }
         Ok(tids)
     }

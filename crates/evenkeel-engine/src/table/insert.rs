@@ -73,7 +73,7 @@ impl Table {
             let tid = self.put_tuple(txn, row)?;
             match self.index_until_taken(txn, row, tid, &mut key).await? {
                 None => return Ok(Inserted::Done(tid)),
-                Some(index) if !yields(index) => return Err(self.violation(index)),
+                Some(index) if !yields(index) => return Err(self.violation(index, 0)),
                 // Somebody was faster; the look will find the row, unless it goes again.
                 Some(_) => {
                     self.take_back(txn, tid)?;
@@ -90,13 +90,23 @@ impl Table {
         row: &[u8],
         tid: Tid,
     ) -> EngineResult<()> {
-        match self
-            .index_until_taken(txn, row, tid, &mut Vec::new())
-            .await?
-        {
-            None => Ok(()),
-            Some(index) => Err(self.violation(index)),
+        let rows = std::iter::once((row, tid));
+        self.index_rows(txn, rows).await
+    }
+
+    /// As [`Table::index_row`], of rows that were inserted together, one after the other.
+    pub(super) async fn index_rows<'r>(
+        &self,
+        txn: &mut Transaction,
+        rows: impl Iterator<Item = (&'r [u8], Tid)>,
+    ) -> EngineResult<()> {
+        let mut key = Vec::new();
+        for (at, (row, tid)) in rows.enumerate() {
+            if let Some(index) = self.index_until_taken(txn, row, tid, &mut key).await? {
+                return Err(self.violation(index, at));
+            }
         }
+        Ok(())
     }
 
     /// Adds index entries up to the first index in which a live row has the key, which it names.
@@ -115,9 +125,10 @@ impl Table {
         Ok(None)
     }
 
-    fn violation(&self, index: usize) -> EngineError {
+    fn violation(&self, index: usize, row: usize) -> EngineError {
         EngineError::UniqueViolation {
             index: self.def.indexes[index].name.to_string(),
+            row,
         }
     }
 

@@ -6,16 +6,18 @@ use std::sync::Arc;
 use evenkeel_storage::buffer::{ReadGuard, Strategy};
 use evenkeel_storage::page::PageRead;
 use evenkeel_storage::{BlockNumber, Lsn};
+use smallvec::SmallVec;
 
 use super::pass::Pass;
 use super::young::HeapOrder;
-use super::{Direction, KeyRange, Table};
+use super::{Direction, KeyKind, KeyRange, Table};
 use crate::btree::{self, LeafBatch, TreeScan, Visit};
 use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HeapRead, LpState, PAGE_CAPACITY};
 use crate::heap::read::{Entry, Link, find_visible, read_page};
 use crate::heap::rows::{Row, RowBatch, RowHandle};
 use crate::heap::visibility::VisibilityChecker;
+use crate::mutant::Mutant;
 use crate::ticket::CancelFlag;
 use crate::txn::Snapshot;
 use crate::types::{Tid, Xid};
@@ -86,6 +88,9 @@ pub struct IndexScan {
     snapshot: Snapshot,
     source: Source,
     cancel: Option<CancelFlag>,
+    /// Whether it gives keys, and how many rows of the heap were looked at for that.
+    keys_only: bool,
+    heap_rows: u64,
 }
 
 /// Where an index scan takes its rows from.
@@ -104,6 +109,23 @@ impl IndexScan {
         self
     }
 
+    /// Makes the scan give the rows' keys in the place of their bytes. Where the visibility map says
+    /// that a page's rows are visible to all, it is not read (TAB-19).
+    #[must_use]
+    pub fn keys_only(mut self) -> IndexScan {
+        self.keys_only = true;
+        if let Source::Tree(_, entries) = &mut self.source {
+            *entries = LeafBatch::with_keys();
+        }
+        self
+    }
+
+    /// The rows of the heap that were looked at since the last call, to see whether keys are those of
+    /// visible rows.
+    pub fn take_heap_rows(&mut self) -> u64 {
+        std::mem::take(&mut self.heap_rows)
+    }
+
     /// Replaces `batch` by the next visible rows, those of one index page; false at the end.
     ///
     /// # Errors
@@ -117,13 +139,23 @@ impl IndexScan {
             let more = match &mut self.source {
                 Source::Tree(scan, entries) => {
                     let more = scan.next_page(entries)?;
-                    self.table
-                        .visit_entries(self.index, &self.snapshot, entries, batch)?;
+                    let at = (self.index, &self.snapshot);
+                    if self.keys_only {
+                        self.heap_rows += self.table.keys_of_entries(at, entries, batch)?;
+                    } else {
+                        self.table
+                            .visit_entries(at, entries, 0..entries.len(), batch)?;
+                    }
                     more
                 }
                 Source::Heap(order) => {
                     let cancel = self.cancel.as_ref();
-                    order.next_page(&self.table, &self.snapshot, cancel, batch)?
+                    let more = order.next_page(&self.table, &self.snapshot, cancel, batch)?;
+                    if self.keys_only {
+                        self.heap_rows += batch.len() as u64;
+                        self.table.into_keys(self.index, batch)?;
+                    }
+                    more
                 }
             };
             if !more {
@@ -249,21 +281,78 @@ impl Table {
             snapshot: snapshot.clone(),
             source,
             cancel: None,
+            keys_only: false,
+            heap_rows: 0,
         })
     }
 
-    /// Copies the visible rows of a leaf's entries; neighbours on one heap page share a visit.
-    fn visit_entries(
+    /// The keys of a leaf's entries whose rows are visible; how many rows had to be looked at.
+    ///
+    /// A page that the map calls all-visible has no dead row. But the entry was copied before the
+    /// map is read, and in between vacuum may have removed it with its row and marked the page; so
+    /// the leaf is looked at once more behind that, and if it has changed, so are the rows.
+    pub(super) fn keys_of_entries(
         &self,
-        index: usize,
-        snapshot: &Snapshot,
+        (index, snapshot): (usize, &Snapshot),
         entries: &LeafBatch,
         batch: &mut RowBatch,
-    ) -> EngineResult<()> {
-        let mut checker = VisibilityChecker::new(snapshot);
+    ) -> EngineResult<u64> {
         let tids = entries.tids();
+        let mut visible = Vec::with_capacity(tids.len());
+        self.vm.visible_of(tids, &mut visible)?;
+        let trusts = self.has(Mutant::TrustStaleEntries);
+        if !trusts && visible.contains(&true) && !self.indexes[index].is_unchanged(entries)? {
+            visible.fill(false);
+        }
+        let (mut at, mut rows) = (0, 0);
+        let mut found = RowBatch::new();
+        while at < tids.len() {
+            let run = visible[at..].iter();
+            let run = at..at + run.take_while(|seen| **seen == visible[at]).count();
+            if visible[at] {
+                run.clone()
+                    .for_each(|at| batch.push(tids[at], entries.key(at)));
+            } else {
+                found.clear();
+                let kept =
+                    self.visit_entries((index, snapshot), entries, run.clone(), &mut found)?;
+                kept.into_iter()
+                    .for_each(|at| batch.push(tids[at], entries.key(at)));
+                rows += run.len() as u64;
+            }
+            at = run.end;
+        }
+        Ok(rows)
+    }
+
+    /// Puts the keys of rows into their places.
+    fn into_keys(&self, index: usize, batch: &mut RowBatch) -> EngineResult<()> {
+        let extractor = &self.def.indexes[index].key;
+        let (mut keys, mut key) = (RowBatch::new(), Vec::new());
+        for (tid, row) in batch.iter() {
+            key.clear();
+            if extractor.key(row, &mut key)? != KeyKind::Absent {
+                keys.push(tid, &key);
+            }
+        }
+        *batch = keys;
+        Ok(())
+    }
+
+    /// Copies the visible rows of some of a leaf's entries, and answers which these are; neighbours
+    /// on one heap page share a visit.
+    fn visit_entries(
+        &self,
+        (index, snapshot): (usize, &Snapshot),
+        entries: &LeafBatch,
+        range: Range<usize>,
+        batch: &mut RowBatch,
+    ) -> EngineResult<SmallVec<[usize; 16]>> {
+        let mut checker = VisibilityChecker::new(snapshot);
+        let tids = &entries.tids()[..range.end];
+        let mut kept = SmallVec::new();
         let mut dead = Vec::new();
-        let mut next = 0;
+        let mut next = range.start;
         while next < tids.len() {
             let block = tids[next].block;
             let _frames = self.reserve_for_reading();
@@ -278,10 +367,11 @@ impl Table {
                     found => found?,
                 };
                 match found {
-                    Found::Row(link) => batch.push(
-                        Tid::new(block, link.slot),
-                        guard.row(link.offset, link.length),
-                    ),
+                    Found::Row(link) => {
+                        let row = guard.row(link.offset, link.length);
+                        batch.push(Tid::new(block, link.slot), row);
+                        kept.push(next);
+                    }
                     Found::Dead(since) => dead.push((next, since)),
                     Found::Nothing => {}
                 }
@@ -297,7 +387,7 @@ impl Table {
         if !dead.is_empty() {
             self.indexes[index].mark_dead(entries, dead.into_iter())?;
         }
-        Ok(())
+        Ok(kept)
     }
 
     fn tree(&self, index: usize) -> EngineResult<&btree::BTree> {

@@ -14,6 +14,7 @@ use evenkeel_storage::page::{PAGE_HEADER_SIZE, PAGE_SIZE, PageRead};
 use evenkeel_storage::{BlockNumber, FileId, Fork, Store};
 
 use crate::error::EngineResult;
+use crate::types::Tid;
 
 /// The page header's `kind` of a map page.
 pub const VM_PAGE_KIND: u16 = 0x0201;
@@ -82,6 +83,29 @@ impl VisibilityMap {
                 out.resize(out.len() + count as usize, 0);
             }
             at += count;
+        }
+        Ok(())
+    }
+
+    /// Whether the blocks of some rows, each of which has its place in `out` then, are all-visible.
+    pub fn visible_of(&self, tids: &[Tid], out: &mut Vec<bool>) -> EngineResult<()> {
+        out.clear();
+        let pages = self.fork.len();
+        let mut at = 0;
+        while let Some(tid) = tids.get(at) {
+            let (page, _) = position(tid.block);
+            let same = tids[at..].iter();
+            let same = same.take_while(|tid| position(tid.block).0 == page).count();
+            if page.0 < pages {
+                let guard = self.fork.read(page)?;
+                out.extend(tids[at..at + same].iter().map(|tid| {
+                    let (_, index) = position(tid.block);
+                    read_bits(&guard, index) & ALL_VISIBLE != 0
+                }));
+            } else {
+                out.resize(out.len() + same, false);
+            }
+            at += same;
         }
         Ok(())
     }

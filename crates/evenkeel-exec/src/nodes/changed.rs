@@ -86,7 +86,22 @@ pub(crate) fn note(
     (old, new): (Option<Version<'_>>, Option<Version<'_>>),
     cx: &Cx,
 ) -> ExecResult<()> {
-    let doubtful = doubtful(relation, cx)?;
+    let doubts = match relation.indexes.iter().any(|index| index.deferrable) {
+        true => cx.doubts()?,
+        false => Vec::new(),
+    };
+    note_with(relation, stored, (old, new), doubts, cx)
+}
+
+/// As [`note`], with the doubts about the new version's keys.
+pub(crate) fn note_with(
+    relation: &Relation,
+    stored: &Stored,
+    (old, new): (Option<Version<'_>>, Option<Version<'_>>),
+    doubts: impl IntoIterator<Item = Doubt>,
+    cx: &Cx,
+) -> ExecResult<()> {
+    let doubtful = doubtful(relation, doubts)?;
     for at in doubtful.iter().filter(|(primary, _)| *primary) {
         cx.env.events.push(at.1)?;
     }
@@ -121,13 +136,11 @@ pub(crate) fn has_events(relation: &Relation) -> bool {
     !relation.keys.is_empty() || indexes.any(|index| index.deferrable)
 }
 
-/// The events of keys of the last row that others may have, and whether they are of the primary
-/// key.
-fn doubtful(relation: &Relation, cx: &Cx) -> ExecResult<SmallVec<[(bool, RowEvent); 2]>> {
-    if !relation.indexes.iter().any(|index| index.deferrable) {
-        return Ok(SmallVec::new());
-    }
-    let doubts = cx.doubts()?;
+/// The events of keys that others may have, and whether they are of the primary key.
+fn doubtful(
+    relation: &Relation,
+    doubts: impl IntoIterator<Item = Doubt>,
+) -> ExecResult<SmallVec<[(bool, RowEvent); 2]>> {
     let event = |doubt: Doubt| {
         let mut indexes = relation.indexes.iter();
         let index = indexes.find(|index| index.position == doubt.index);

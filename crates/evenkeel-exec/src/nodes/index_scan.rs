@@ -19,6 +19,8 @@ struct Opened {
     columns: Vec<KeyColumn>,
     /// Whether a search by all columns finds one row at most.
     unique: bool,
+    /// Whether the rows come from its keys.
+    only: bool,
 }
 
 /// Filters and projects itself.
@@ -50,25 +52,40 @@ fn in_turn<T>(mut ascending: Vec<T>, backward: bool) -> Vec<T> {
 impl Opened {
     fn new(
         relation: &Relation,
-        index: usize,
+        (index, only): (usize, bool),
         columns: &[usize],
         node: &Node,
         cx: &Cx,
     ) -> ExecResult<Opened> {
         let index = relation.indexes.get(index);
         let index = index.ok_or_else(|| ExecError::plan("an index that is not there"))?;
+        let keys = key_columns(index);
         Ok(Opened {
-            table: ScannedTable::open(relation, columns, node, cx)?,
+            table: match only {
+                true => ScannedTable::of_keys(relation, (columns, &keys), node, cx)?,
+                false => ScannedTable::open(relation, columns, node, cx)?,
+            },
             number: index.position,
-            columns: key_columns(index),
+            columns: keys,
             unique: index.is_proof(),
+            only,
         })
+    }
+
+    /// Whether keys with so many columns are looked up one by one, not searched for.
+    fn looks_up(&self, columns: usize) -> bool {
+        self.unique && !self.only && columns == self.columns.len()
     }
 }
 
 impl IndexScan {
     /// Searches the keys; a single row is in the page then.
-    fn begin(&mut self, keys: &IndexKeys, backward: bool, cx: &Cx) -> ExecResult<()> {
+    fn begin(
+        &mut self,
+        node: &Node,
+        (keys, backward): (&IndexKeys, bool),
+        cx: &Cx,
+    ) -> ExecResult<()> {
         let Some(opened) = &self.opened else {
             return Ok(());
         };
@@ -76,16 +93,17 @@ impl IndexScan {
         match search(keys, &opened.columns, cx)? {
             Search::Nothing => {}
             Search::Prefix(key) => {
-                if opened.unique && keys.equal.len() == opened.columns.len() {
+                if opened.looks_up(keys.equal.len()) {
                     let snapshot = &cx.env.snapshot;
                     let table = &opened.table.table;
                     table.index_lookup(snapshot, opened.number, &key, &mut self.page)?;
+                    cx.count_index(node, 1, 0);
                 } else {
                     self.ranges.push(KeyRange::prefix(&key));
                 }
             }
             Search::Prefixes(keys_of) => {
-                if opened.unique && keys.equal.len() + 1 == opened.columns.len() {
+                if opened.looks_up(keys.equal.len() + 1) {
                     self.points = in_turn(keys_of, backward);
                 } else {
                     let ranges = keys_of.iter().map(|key| KeyRange::prefix(key));
@@ -98,12 +116,13 @@ impl IndexScan {
     }
 
     /// Looks some keys up; their rows are in the page then, which may be none.
-    fn look_up(&mut self, cx: &Cx) -> ExecResult<()> {
+    fn look_up(&mut self, node: &Node, cx: &Cx) -> ExecResult<()> {
         let Some(opened) = &self.opened else {
             return Ok(());
         };
         let snapshot = &cx.env.snapshot;
         let some = self.points.len().saturating_sub(LOOKED_UP_AT_ONCE);
+        cx.count_index(node, (self.points.len() - some) as u64, 0);
         for key in self.points.drain(some..).rev() {
             let table = &opened.table.table;
             table.index_lookup(snapshot, opened.number, &key, &mut self.page)?;
@@ -112,11 +131,11 @@ impl IndexScan {
     }
 
     /// Replaces the page by the next rows; false at the end.
-    fn next_page(&mut self, backward: bool, cx: &Cx) -> ExecResult<bool> {
+    fn next_page(&mut self, node: &Node, backward: bool, cx: &Cx) -> ExecResult<bool> {
         self.page.clear();
         self.at = 0;
         if !self.points.is_empty() {
-            self.look_up(cx)?;
+            self.look_up(node, cx)?;
             return Ok(true);
         }
         let Some(opened) = &self.opened else {
@@ -124,7 +143,11 @@ impl IndexScan {
         };
         loop {
             if let Some(scan) = &mut self.scan {
-                if scan.next_page(&mut self.page)? {
+                let more = scan.next_page(&mut self.page)?;
+                if opened.only {
+                    cx.count_index(node, 0, scan.take_heap_rows());
+                }
+                if more {
                     return Ok(true);
                 }
                 self.scan = None;
@@ -140,7 +163,12 @@ impl IndexScan {
             let snapshot = &cx.env.snapshot;
             let table = &opened.table.table;
             let scan = table.index_scan(snapshot, opened.number, &range, direction)?;
-            self.scan = Some(scan.cancelled_by(&cx.env.cancel));
+            cx.count_index(node, 1, 0);
+            let scan = scan.cancelled_by(&cx.env.cancel);
+            self.scan = Some(match opened.only {
+                true => scan.keys_only(),
+                false => scan,
+            });
         }
     }
 }
@@ -155,14 +183,15 @@ impl Operator for IndexScan {
                 columns,
                 keys,
                 backward,
+                only,
             }
         );
         out.reset(node.width);
         if self.opened.is_none() {
-            self.opened = Some(Opened::new(relation, *index, columns, node, cx)?);
+            self.opened = Some(Opened::new(relation, (*index, *only), columns, node, cx)?);
         }
         if !self.begun {
-            self.begin(keys, *backward, cx)?;
+            self.begin(node, (keys, *backward), cx)?;
         }
         let most = cx.most(want);
         loop {
@@ -182,7 +211,7 @@ impl Operator for IndexScan {
                     Step::Rows
                 });
             }
-            if !self.next_page(*backward, cx)? {
+            if !self.next_page(node, *backward, cx)? {
                 return Ok(if out.is_empty() {
                     Step::Done
                 } else {

@@ -18,6 +18,7 @@ pub(crate) mod function_scan;
 pub(crate) mod hash_join;
 pub(crate) mod index_keys;
 pub(crate) mod index_scan;
+pub(crate) mod insert_many;
 pub(crate) mod leaf;
 pub(crate) mod limit;
 pub(crate) mod lock_rows;

@@ -9,6 +9,7 @@ use evenkeel_types::row::Kept;
 use evenkeel_types::{Datum, SqlState, TypeError};
 
 use super::changed::{Changed, changed_within, cross_check, has_events, hint_of, note, there};
+use super::insert_many::InsertMany;
 use super::merge::Merging;
 use crate::batch::Batch;
 use crate::context::{ALL, Child, Cx, Operator, Step};
@@ -66,6 +67,7 @@ pub(crate) struct Modify {
     current: Option<Current>,
     /// The row of MERGE that is begun.
     merging: Option<Merging>,
+    many: InsertMany,
 }
 
 fn place(change: &RowChange) -> Option<usize> {
@@ -437,6 +439,7 @@ impl Modify {
             stored: None,
             current: None,
             merging: None,
+            many: InsertMany::default(),
         }
     }
 
@@ -518,6 +521,10 @@ impl Modify {
         if let RowChange::Merge(merge) = change {
             return self.merge_all((node, merge), (&stored, cx), most, out);
         }
+        if InsertMany::suits(node, &self.rows) {
+            let rows = (&mut self.rows, &mut self.at);
+            return self.many.go_on(node, &stored, rows, cx);
+        }
         while !out.is_full(most)
             && let Some(mut current) = self.take_row(change)?
         {
@@ -598,6 +605,7 @@ impl Operator for Modify {
         self.at = 0;
         self.current = None;
         self.merging = None;
+        self.many = InsertMany::default();
         self.child.rescan(child, cx)
     }
 }

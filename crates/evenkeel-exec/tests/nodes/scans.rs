@@ -11,7 +11,16 @@ use proptest::prelude::*;
 use crate::common::*;
 
 fn index_scan(relation: &Arc<Relation>, index: usize, keys: IndexKeys, backward: bool) -> Node {
-    let columns: Vec<usize> = (0..relation.columns.len()).collect();
+    let columns = (0..relation.columns.len()).collect();
+    scan_by(relation, index, (keys, backward), (columns, false))
+}
+
+fn scan_by(
+    relation: &Arc<Relation>,
+    index: usize,
+    (keys, backward): (IndexKeys, bool),
+    (columns, only): (Vec<usize>, bool),
+) -> Node {
     let width = columns.len();
     let relation = Arc::clone(relation);
     node(
@@ -21,6 +30,7 @@ fn index_scan(relation: &Arc<Relation>, index: usize, keys: IndexKeys, backward:
             columns,
             keys,
             backward,
+            only,
         },
         width,
     )
@@ -162,6 +172,22 @@ proptest! {
             let found = fixture.ordered(plan(root));
             let expected: Vec<Row> = rows.iter().filter(|row| search.wants(row)).cloned().collect();
             prop_assert_eq!(sorted(&found), sorted(&expected), "{:?} {:?}", &search, &columns);
+            for (slots, limit) in [(vec![1, 0], None), (vec![0], Some(1)), (vec![1], Some(2))] {
+                let ways = (search.keys(), search.backward);
+                let mut root = scan_by(&relation, 0, ways, (slots.clone(), true));
+                let mut expected = found.clone();
+                if let Some(limit) = limit {
+                    root = root.filter(less(slot(0), constant(limit)));
+                    let below = |row: &Row| matches!(row[slots[0]], Datum::Int4(v) if v < limit);
+                    expected.retain(below);
+                }
+                let alone = fixture.ordered(plan(root));
+                let expected: Vec<Row> = expected
+                    .iter()
+                    .map(|row| slots.iter().map(|at| row[*at].clone()).collect())
+                    .collect();
+                prop_assert_eq!(alone, expected, "{:?} {:?}", &search, &columns);
+            }
             for pair in found.windows(2) {
                 let order = columns.iter().map(|column| {
                     let (a, b) = (

@@ -4,7 +4,7 @@ use evenkeel_types::{Datum, TypeError, TypeResult};
 
 use super::integers::bigint_out_of_range;
 use crate::call::Session;
-use crate::proc::Accumulator;
+use crate::proc::{Accumulator, ArgRows};
 
 /// `count(*)`
 #[derive(Debug, Default)]
@@ -13,6 +13,12 @@ pub(super) struct CountRows(i64);
 impl Accumulator for CountRows {
     fn add(&mut self, _args: &[Datum], _session: &dyn Session) -> TypeResult<()> {
         self.0 = self.0.checked_add(1).ok_or_else(bigint_out_of_range)?;
+        Ok(())
+    }
+
+    fn add_rows(&mut self, rows: &ArgRows<'_>, _session: &dyn Session) -> TypeResult<()> {
+        let sum = self.0.checked_add_unsigned(rows.count() as u64);
+        self.0 = sum.ok_or_else(bigint_out_of_range)?;
         Ok(())
     }
 

@@ -18,6 +18,7 @@ use crate::relation::{Relation, RelationKind};
 use super::layout::{Env, Layout, Scope};
 use super::number::{NUMBERED, ROW_ID};
 use super::path::{ExprRef, IndexMatch, OrderKey, Path, PathKind};
+use super::scans::covers;
 use super::statement::{Source, Statement};
 use super::walk;
 
@@ -263,6 +264,13 @@ impl Statement<'_> {
         Ok((built, columns.collect()))
     }
 
+    /// Whether the places of a relation's rows are looked at.
+    pub(super) fn used_as_row(&self, rel: usize) -> bool {
+        self.used
+            .get(&rel)
+            .is_some_and(|used| used.contains(&ROW_ID))
+    }
+
     fn columns_used(&self, rel: usize) -> Vec<usize> {
         let used = self.used.get(&rel).into_iter().flatten();
         used.copied().filter(|column| *column != ROW_ID).collect()
@@ -394,12 +402,16 @@ impl Statement<'_> {
         let columns = self.columns_used(rel);
         let layout = Layout::of_columns(rel, columns.iter().copied());
         let keys = self.index_keys(&relation, number, keys, env)?;
+        let only = self.settings.indexonlyscan
+            && !self.used_as_row(rel)
+            && covers(&relation, number, columns.iter().copied());
         let kind = NodeKind::IndexScan {
             relation,
             index: number,
             columns,
             keys,
             backward,
+            only,
         };
         let built = self.marked(rel, (node(kind, layout.width(), estimate), layout));
         self.with_filter(built, filter, estimate, env)

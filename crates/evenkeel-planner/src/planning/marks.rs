@@ -80,11 +80,12 @@ impl Statement<'_> {
     }
 
     /// Adds to the select list whatever says which rows a row was made from. Answers the relations.
-    pub(super) fn hold_rows(&self, query: &mut Query, unit: &Unit) -> Vec<usize> {
+    pub(super) fn hold_rows(&mut self, query: &mut Query, unit: &Unit) -> Vec<usize> {
         let mut found = Vec::new();
         leaves(unit, false, &mut found);
         let rels: Vec<usize> = found.into_iter().map(|(rel, _)| rel).collect();
         for rel in &rels {
+            self.mentioned.entry(*rel).or_default().insert(ROW_ID);
             if !self.is_stored(*rel) {
                 let columns = self.rels[*rel].types.iter().enumerate();
                 let columns = columns.map(|(column, ty)| variable(*rel, column, *ty));
@@ -103,8 +104,7 @@ impl Statement<'_> {
 
     /// Marks an operator as the one that gives a relation's rows, if they are held.
     pub(super) fn marked(&self, rel: usize, (mut node, mut layout): Built) -> Built {
-        let wanted = self.used.get(&rel);
-        if wanted.is_some_and(|used| used.contains(&ROW_ID)) {
+        if self.used_as_row(rel) {
             let alone = matches!(
                 node.kind,
                 NodeKind::SeqScan { .. }

@@ -246,6 +246,7 @@ fn node_type(kind: &NodeKind) -> &'static str {
         NodeKind::Result { .. } => "Result",
         NodeKind::Values(_) => "Values Scan",
         NodeKind::SeqScan { .. } | NodeKind::VirtualScan { .. } => "Seq Scan",
+        NodeKind::IndexScan { only: true, .. } => "Index Only Scan",
         NodeKind::IndexScan { .. } => "Index Scan",
         NodeKind::FunctionScan { .. } => "Function Scan",
         NodeKind::CteScan { .. } => "CTE Scan",

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use evenkeel_types::SqlType;
+use evenkeel_types::key::is_readable;
 
 use crate::ast::Pos;
 use crate::bound::{Expr, ExprKind, IndexExprs};
@@ -184,9 +185,10 @@ impl Statement<'_> {
         for (number, index) in relation.indexes.iter().enumerate() {
             let bound = self.rels[rel].indexes.iter();
             let bound = bound.into_iter().find(|bound| bound.index == number);
-            let Some(keyed) = Keyed::new((rel, relation), index, bound, clauses) else {
+            let Some(mut keyed) = Keyed::new((rel, relation), index, bound, clauses) else {
                 continue;
             };
+            keyed.only = self.may_read_alone(rel, relation, number);
             for (keys, backward) in index_ways(&keyed, clauses, wish) {
                 let given = keys.clone();
                 let estimate = self.index_cost(&keyed, &given, clauses, (out_rows, loops));
@@ -202,6 +204,14 @@ impl Statement<'_> {
             }
         }
         paths
+    }
+
+    /// Whether an index has all columns of a relation that the statement mentions.
+    fn may_read_alone(&self, rel: usize, relation: &Relation, index: usize) -> bool {
+        let mentioned = self.mentioned.get(&rel).into_iter().flatten().copied();
+        self.settings.indexonlyscan
+            && relation.kind == RelationKind::Table
+            && covers(relation, index, mentioned)
     }
 
     fn index_cost(
@@ -248,7 +258,11 @@ impl Statement<'_> {
         let leaf_pages = (index.pages * share).ceil().max(1.0);
         let (index_pages, heap_pages) =
             self.pages_of_index_scan(keyed, (leaf_pages, searches, tuples), loops);
-        let heap = self.heap_cost(keyed, share * held, heap_pages, loops);
+        let visited = match keyed.only {
+            true => 1.0 - size.all_visible,
+            false => 1.0,
+        };
+        let heap = self.heap_cost(keyed, share * held, (heap_pages, visited), loops);
         // Levels above the leaves.
         let height = index.pages.max(1.0).log(ENTRIES_OF_NODE).ceil();
         let descent = (size.rows.max(2.0).log2().ceil() + (height + 1.0) * 50.0)
@@ -312,11 +326,21 @@ impl Statement<'_> {
     }
 
     /// Cost of reading the heap rows that an index finds: interpolated between a heap in the
-    /// index's order and one in random order.
-    fn heap_cost(&self, keyed: &Keyed<'_>, share: f64, heap_pages: f64, loops: f64) -> f64 {
+    /// index's order and one in random order. `visited` is the share of the pages that are read.
+    fn heap_cost(
+        &self,
+        keyed: &Keyed<'_>,
+        share: f64,
+        (heap_pages, visited): (f64, f64),
+        loops: f64,
+    ) -> f64 {
         let settings = self.settings;
         let size = keyed.relation.size;
-        let near = (size.pages * share).ceil();
+        let near = ((size.pages * share).ceil() * visited).ceil();
+        let heap_pages = (heap_pages * visited).ceil();
+        if heap_pages == 0.0 {
+            return 0.0;
+        }
         let worst = heap_pages * settings.random_page_cost;
         let least = if loops > 1.0 {
             let cache = settings.effective_cache_pages;
@@ -344,6 +368,8 @@ struct Keyed<'a> {
     index: &'a Index,
     keys: Vec<Expr>,
     predicate: Option<&'a Expr>,
+    /// Whether rows may come from its keys alone.
+    only: bool,
 }
 
 impl<'a> Keyed<'a> {
@@ -372,6 +398,7 @@ impl<'a> Keyed<'a> {
             index,
             keys: keys.collect::<Option<_>>()?,
             predicate,
+            only: false,
         })
     }
 }
@@ -396,8 +423,22 @@ fn not_answered(keyed: &Keyed<'_>, keys: &IndexMatch, clauses: &[&Clause]) -> Ve
     left.map(|clause| Rc::clone(&clause.expr)).collect()
 }
 
-/// How an index may serve: by the conditions that it answers, in an order that is wished, or by
-/// having no more rows than those that are wanted.
+/// Whether the keys of an index give the values of these columns of its table.
+pub(super) fn covers(
+    relation: &Relation,
+    index: usize,
+    mut columns: impl Iterator<Item = usize>,
+) -> bool {
+    let index = relation.indexes.get(index);
+    let keys = index.map_or(&[][..], |index| &index.columns);
+    columns.all(|column| {
+        let mut keys = keys.iter();
+        keys.any(|key| key.column == Some(column) && is_readable(key.ty))
+    })
+}
+
+/// How an index may serve: by the conditions that it answers, in an order that is wished, by having
+/// no more rows than those that are wanted, or all columns.
 fn index_ways(
     keyed: &Keyed<'_>,
     clauses: &[&Clause],
@@ -421,7 +462,7 @@ fn index_ways(
         order.first().is_some_and(|first| wish.wants(first))
     };
     let backward = ordered(true);
-    if !empty || ordered(false) {
+    if !empty || keyed.only || ordered(false) {
         ways.push((keys.clone(), false));
     }
     if backward {

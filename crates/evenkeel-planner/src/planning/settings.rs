@@ -21,6 +21,8 @@ pub struct PlannerSettings {
     pub seqscan: bool,
     /// `enable_indexscan`
     pub indexscan: bool,
+    /// `enable_indexonlyscan`
+    pub indexonlyscan: bool,
     /// `enable_nestloop`
     pub nestloop: bool,
     /// `enable_hashjoin`
@@ -49,6 +51,7 @@ impl Default for PlannerSettings {
             work_mem: 4.0 * 1024.0 * 1024.0,
             seqscan: true,
             indexscan: true,
+            indexonlyscan: true,
             nestloop: true,
             hashjoin: true,
             hashagg: true,

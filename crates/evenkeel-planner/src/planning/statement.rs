@@ -101,8 +101,10 @@ pub(super) struct Statement<'a> {
     pub(super) exec_params: usize,
     /// Recursive unions.
     pub(super) unions: usize,
-    /// Columns that are looked at, by relation.
+    /// Columns that are looked at, by relation, once the path is chosen.
     pub(super) used: HashMap<usize, BTreeSet<usize>>,
+    /// Columns that the statement's text looks at, by relation: these and perhaps others.
+    pub(super) mentioned: HashMap<usize, BTreeSet<usize>>,
     /// Relations that have become part of the query around them, with what their columns are.
     pub(super) pulled: HashMap<usize, Vec<Expr>>,
     /// Relations that are read, for their locks.
@@ -130,6 +132,7 @@ impl<'a> Statement<'a> {
             exec_params: 0,
             unions: 0,
             used: HashMap::new(),
+            mentioned: HashMap::new(),
             pulled: HashMap::new(),
             locked: Vec::new(),
             changed: Vec::new(),
@@ -160,6 +163,16 @@ impl<'a> Statement<'a> {
             ));
         }
         number::number(query, &numbers)?;
+        walk::each_of_query(query, &mut |expr| {
+            if let ExprKind::Var(var) = expr.kind
+                && var.depth == NUMBERED
+            {
+                self.mentioned
+                    .entry(var.rel)
+                    .or_default()
+                    .insert(var.column);
+            }
+        });
         for cte in &query.ctes {
             self.ctes.push(CteUse {
                 cte: Arc::clone(cte),

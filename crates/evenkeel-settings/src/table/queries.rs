@@ -23,6 +23,12 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
                 "whether the planner joins by hashing",
             ),
             session(
+                "enable_indexonlyscan",
+                Kind::Bool,
+                "on",
+                "whether the planner takes rows from the keys of indexes alone",
+            ),
+            session(
                 "enable_indexscan",
                 Kind::Bool,
                 "on",

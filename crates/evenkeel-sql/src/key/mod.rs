@@ -141,6 +141,24 @@ impl IndexKey {
         Ok(Ok(true))
     }
 
+    /// As [`IndexKey::each_value`], of an index that has all rows, by their columns alone: the keys
+    /// of most indexes, taken for each row that is stored.
+    fn each_column(
+        &self,
+        row: &[u8],
+        mut found: impl FnMut(&KeyColumn, Datum) -> TypeResult<()>,
+    ) -> TypeResult<Result<bool, External>> {
+        for column in &self.columns {
+            let at = column.column;
+            let at = at.ok_or_else(|| TypeError::internal("an index without its expression"))?;
+            match self.layout.read(row, at)? {
+                Ok(value) => found(column, value)?,
+                Err(external) => return Ok(Err(external)),
+            }
+        }
+        Ok(Ok(true))
+    }
+
     /// The values of a row's key, in order; none if the index does not have the row.
     ///
     /// # Errors
@@ -168,10 +186,14 @@ impl IndexKey {
     /// one.
     fn try_row(&self, row: &[u8], out: &mut Vec<u8>) -> TypeResult<Result<KeyKind, External>> {
         let mut has_null = false;
-        let is_in = self.each_value(row, &mut |column, value| {
+        let mut put = |column: &KeyColumn, value: Datum| {
             has_null |= value.is_null();
             column.encode(&value, out)
-        })?;
+        };
+        let is_in = match self.is_computed() {
+            true => self.each_value(row, &mut put)?,
+            false => self.each_column(row, put)?,
+        };
         Ok(is_in.map(|is_in| match is_in {
             false => KeyKind::Absent,
             true if has_null && !self.nulls_not_distinct => KeyKind::HasNull,

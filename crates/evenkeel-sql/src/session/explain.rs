@@ -166,6 +166,8 @@ fn actual(measure: &Measure) -> explain::Actual {
         total: millis(measure.total) / loops,
         rows: measure.rows as f64 / loops,
         removed: measure.removed as f64 / loops,
+        searches: measure.searches,
+        heap_rows: measure.heap_rows,
         loops: measure.loops,
         merged: [
             measure.merged.inserted,

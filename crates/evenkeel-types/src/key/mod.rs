@@ -6,11 +6,13 @@
 //! inverted.
 
 use crate::datum::{ArrayValue, Datum};
-use crate::error::{TypeError, TypeResult};
+use crate::enums::EnumValue;
+use crate::error::{SqlState, TypeError, TypeResult};
 use crate::identity::SqlType;
 use crate::json;
 use crate::numeric;
 use crate::padding::without_blanks;
+use crate::system_columns::TupleId;
 use crate::text::without_zero;
 
 const NULL_FIRST: u8 = 0x01;
@@ -64,6 +66,144 @@ impl KeyColumn {
             out[start..].iter_mut().for_each(|byte| *byte = !*byte);
         }
         Ok(())
+    }
+}
+
+impl KeyColumn {
+    /// Takes the column's value from the beginning of the rest of a key.
+    ///
+    /// # Errors
+    /// XX001 for bytes that are no value of it; XX000 for a type that is not [`is_readable`].
+    pub fn decode(&self, key: &mut &[u8]) -> TypeResult<Datum> {
+        let mut reader = KeyReader {
+            rest: key,
+            mask: if self.descending { u8::MAX } else { 0 },
+        };
+        let [marker] = reader.raw()?;
+        let value = match marker {
+            NULL_FIRST | NULL_LAST => Datum::Null,
+            VALUE => reader.value(self.ty)?,
+            _ => return Err(damaged_key()),
+        };
+        *key = reader.rest;
+        Ok(value)
+    }
+}
+
+fn damaged_key() -> TypeError {
+    TypeError::new(
+        SqlState::DATA_CORRUPTED,
+        "a key of an index has bytes that are no value",
+    )
+}
+
+/// Reads values from a key, whose bytes are changed by the mask where the column descends.
+struct KeyReader<'a> {
+    rest: &'a [u8],
+    mask: u8,
+}
+
+impl KeyReader<'_> {
+    fn raw<const N: usize>(&mut self) -> TypeResult<[u8; N]> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or_else(damaged_key)?;
+        self.rest = rest;
+        Ok(*bytes)
+    }
+
+    fn bytes<const N: usize>(&mut self) -> TypeResult<[u8; N]> {
+        Ok(self.raw()?.map(|byte: u8| byte ^ self.mask))
+    }
+
+    fn int4(&mut self) -> TypeResult<i32> {
+        Ok((u32::from_be_bytes(self.bytes()?) ^ 1 << 31).cast_signed())
+    }
+
+    fn int8(&mut self) -> TypeResult<i64> {
+        Ok((u64::from_be_bytes(self.bytes()?) ^ 1 << 63).cast_signed())
+    }
+
+    fn string(&mut self) -> TypeResult<String> {
+        let end = STRING_END ^ self.mask;
+        let length = self.rest.iter().position(|byte| *byte == end);
+        let (text, rest) = self.rest.split_at(length.ok_or_else(damaged_key)?);
+        self.rest = &rest[1..];
+        let text = text.iter().map(|byte| byte ^ self.mask).collect();
+        String::from_utf8(text).map_err(|_| damaged_key())
+    }
+
+    fn bytea(&mut self) -> TypeResult<Vec<u8>> {
+        let mut value = Vec::new();
+        loop {
+            match self.bytes()? {
+                [0] => match self.bytes()? {
+                    [0] => return Ok(value),
+                    [ZERO_ESCAPE] => value.push(0),
+                    _ => return Err(damaged_key()),
+                },
+                [byte] => value.push(byte),
+            }
+        }
+    }
+
+    fn value(&mut self, ty: SqlType) -> TypeResult<Datum> {
+        Ok(match ty {
+            SqlType::Bool => match self.bytes()? {
+                [0] => Datum::Bool(false),
+                [1] => Datum::Bool(true),
+                _ => return Err(damaged_key()),
+            },
+            SqlType::Int2 => {
+                let bits = u16::from_be_bytes(self.bytes()?) ^ 1 << 15;
+                Datum::Int2(bits.cast_signed())
+            }
+            SqlType::Int4 => Datum::Int4(self.int4()?),
+            SqlType::Date => Datum::Date(self.int4()?),
+            SqlType::Int8 => Datum::Int8(self.int8()?),
+            SqlType::Time(_) => Datum::Time(self.int8()?),
+            SqlType::Timestamp(_) => Datum::Timestamp(self.int8()?),
+            SqlType::Timestamptz(_) => Datum::Timestamptz(self.int8()?),
+            SqlType::Xid8 => Datum::Xid8(u64::from_be_bytes(self.bytes()?)),
+            SqlType::Uuid => Datum::Uuid(self.bytes()?),
+            SqlType::Tid => Datum::Tid(TupleId {
+                block: u32::from_be_bytes(self.bytes()?),
+                slot: u16::from_be_bytes(self.bytes()?),
+            }),
+            SqlType::Enum(ty) => Datum::Enum(EnumValue {
+                ty,
+                position: self.int8()?,
+            }),
+            SqlType::Text | SqlType::Varchar(_) | SqlType::Name => Datum::Text(self.string()?),
+            SqlType::Bytea => Datum::Bytea(self.bytea()?),
+            ty if ty.is_oid() => Datum::Oid(u32::from_be_bytes(self.bytes()?)),
+            ty => {
+                let what = format!("a key of type {} is not read", ty.base_name());
+                return Err(TypeError::internal(what));
+            }
+        })
+    }
+}
+
+/// Whether a value is had back from its key as it was. Not so where values that are equal are not
+/// the same: numbers with another scale, zeros with another sign, intervals in other parts.
+pub fn is_readable(ty: SqlType) -> bool {
+    match ty {
+        SqlType::Bool
+        | SqlType::Int2
+        | SqlType::Int4
+        | SqlType::Int8
+        | SqlType::Date
+        | SqlType::Time(_)
+        | SqlType::Timestamp(_)
+        | SqlType::Timestamptz(_)
+        | SqlType::Xid8
+        | SqlType::Uuid
+        | SqlType::Tid
+        | SqlType::Enum(_)
+        | SqlType::Text
+        | SqlType::Varchar(_)
+        | SqlType::Name
+        | SqlType::Bytea => true,
+        ty => ty.is_oid(),
     }
 }
 

@@ -184,3 +184,31 @@ proptest! {
         prop_assert_eq!(key(&a).cmp(&key(&b)), order);
     }
 }
+
+proptest! {
+    #[test]
+    fn a_key_gives_back_the_values_of_types_that_are_readable(
+        (column, first, second) in any_column_and_values()
+    ) {
+        if is_readable(column.ty) {
+            let mut key = encoded(column, &first);
+            column.encode(&second, &mut key).unwrap();
+            let mut rest = key.as_slice();
+            prop_assert_eq!(column.decode(&mut rest).unwrap(), first);
+            prop_assert_eq!(column.decode(&mut rest).unwrap(), second);
+            prop_assert!(rest.is_empty());
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_key_are_refused(
+        (column, value, _) in any_column_and_values(),
+        cut in 0..6usize,
+        noise in proptest::collection::vec(any::<u8>(), 0..12),
+    ) {
+        let key = encoded(column, &value);
+        let cut = &key[..key.len().saturating_sub(cut)];
+        let _ = column.decode(&mut &*cut);
+        let _ = column.decode(&mut noise.as_slice());
+    }
+}

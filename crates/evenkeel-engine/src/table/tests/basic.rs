@@ -151,7 +151,7 @@ fn a_second_live_row_with_the_same_key_is_refused() {
     f.put("a:1");
     let mut txn = f.begin();
     let error = f.insert(&mut txn, "a:2").unwrap_err();
-    assert!(matches!(error, EngineError::UniqueViolation { ref index } if index == "by_key"));
+    assert!(matches!(error, EngineError::UniqueViolation { ref index, .. } if index == "by_key"));
     txn.rollback();
     // A key whose row is deleted is free, in the same transaction and in others.
     f.commit(|txn| {

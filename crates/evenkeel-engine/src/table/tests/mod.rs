@@ -9,6 +9,7 @@ mod crash;
 mod damaged;
 mod identity;
 mod interleavings;
+mod keys_only;
 mod large;
 mod locks;
 mod mutants;

@@ -293,6 +293,18 @@ fn heap_rows(table: &Arc<Table>, snapshot: &Snapshot) -> Vec<(Tid, Vec<u8>)> {
     rows
 }
 
+/// The keys of the visible rows, from the index alone where that suffices.
+fn keys_alone(table: &Arc<Table>, snapshot: &Snapshot, index: usize) -> Vec<Vec<u8>> {
+    let range = KeyRange::all();
+    let scan = table.index_scan(snapshot, index, &range, Direction::Forward);
+    let mut scan = scan.unwrap().keys_only();
+    let (mut batch, mut keys) = (RowBatch::new(), Vec::new());
+    while scan.next_page(&mut batch).unwrap() {
+        keys.extend(batch.iter().map(|(_, key)| key.to_vec()));
+    }
+    keys
+}
+
 /// The index has the heap's rows, each once and under its key, in the order of the keys.
 fn compare(table: &Arc<Table>, snapshot: &Snapshot, index: usize) -> Result<(), String> {
     let extractor = &table.def().indexes[index].key;
@@ -304,6 +316,13 @@ fn compare(table: &Arc<Table>, snapshot: &Snapshot, index: usize) -> Result<(), 
         }
     }
     expected.sort();
+    let keys: Vec<&[u8]> = expected.iter().map(|(key, ..)| key.as_slice()).collect();
+    let alone = keys_alone(table, snapshot, index);
+    if alone != keys {
+        return Err(format!(
+            "index {index} alone has keys {alone:?}, the heap {keys:?}"
+        ));
+    }
     for direction in [Direction::Forward, Direction::Backward] {
         let range = KeyRange::all();
         let mut scan = table

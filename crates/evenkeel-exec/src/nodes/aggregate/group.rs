@@ -1,11 +1,15 @@
 //! The running states of one group's aggregates.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use evenkeel_expr::proc::{Accumulator, AggregateTypes, OrderedColumn, OrderedInput, ProcKind};
+use evenkeel_expr::proc::{
+    Accumulator, AggregateTypes, ArgRows, OrderedColumn, OrderedInput, ProcKind,
+};
 use evenkeel_expr::program::Program;
 use evenkeel_planner::plan::{Aggregate, SortColumn};
 use evenkeel_types::{Datum, SqlType};
+use smallvec::SmallVec;
 
 use crate::batch::{Batch, take};
 use crate::context::Cx;
@@ -112,6 +116,15 @@ fn types(aggregate: &Aggregate) -> AggregateTypes<'_> {
     }
 }
 
+/// The slots of a row that are the arguments as they are.
+fn own_args(aggregate: &Aggregate) -> Option<Range<usize>> {
+    match aggregate.args.as_slice() {
+        [] => Some(0..0),
+        [Program::Slot(slot)] => Some(*slot..slot + 1),
+        _ => None,
+    }
+}
+
 /// Whether the rows of a group are sorted before they are taken in.
 fn sorts(aggregate: &Aggregate) -> bool {
     aggregate.distinct
@@ -171,11 +184,7 @@ impl State {
     ) -> ExecResult<()> {
         if let State::Running(state) = self {
             // Without a copy of the row's value.
-            let own = match aggregate.args.as_slice() {
-                [] => Some(&[] as &[Datum]),
-                [Program::Slot(slot)] => row.get(*slot..=*slot),
-                _ => None,
-            };
+            let own = own_args(aggregate).and_then(|own| row.get(own));
             if let Some(own) = own {
                 return Ok(state.add(own, cx.env.session.as_ref())?);
             }
@@ -292,15 +301,60 @@ impl Group {
         args: &mut Vec<Datum>,
         cx: &Cx,
     ) -> ExecResult<()> {
-        for (state, aggregate) in self.states.iter_mut().zip(aggregates) {
-            if let Some(filter) = &aggregate.filter
-                && cx.eval(filter, row)? != Datum::Bool(true)
-            {
-                continue;
+        (0..self.states.len()).try_for_each(|at| self.add_to(at, aggregates, row, args, cx))
+    }
+
+    /// Takes in rows of the child from `at` on. An aggregate of the rows' own values gets all at
+    /// once; the others are evaluated row by row.
+    pub fn add_all(
+        &mut self,
+        aggregates: &[Aggregate],
+        (rows, at): (&Batch, usize),
+        args: &mut Vec<Datum>,
+        cx: &Cx,
+    ) -> ExecResult<()> {
+        let mut others = SmallVec::<[usize; 4]>::new();
+        for (number, (state, aggregate)) in self.states.iter_mut().zip(aggregates).enumerate() {
+            let own = own_args(aggregate).filter(|_| aggregate.filter.is_none());
+            let own = own.and_then(|own| {
+                ArgRows::new(rows.values_from(at), rows.width(), rows.len() - at, own)
+            });
+            match (state, own) {
+                (State::Running(state), Some(own)) => {
+                    state.add_rows(&own, cx.env.session.as_ref())?;
+                }
+                _ => others.push(number),
             }
-            state.add(aggregate, row, args, cx)?;
+        }
+        if others.is_empty() {
+            return Ok(());
+        }
+        for row in (at..rows.len()).map(|at| rows.row(at)) {
+            for number in &others {
+                self.add_to(*number, aggregates, row, args, cx)?;
+            }
         }
         Ok(())
+    }
+
+    fn add_to(
+        &mut self,
+        number: usize,
+        aggregates: &[Aggregate],
+        row: &[Datum],
+        args: &mut Vec<Datum>,
+        cx: &Cx,
+    ) -> ExecResult<()> {
+        let (Some(state), Some(aggregate)) = (self.states.get_mut(number), aggregates.get(number))
+        else {
+            return Ok(());
+        };
+        if let Some(filter) = &aggregate.filter
+            && cx.eval(filter, row)? != Datum::Bool(true)
+        {
+            return Ok(());
+        }
+        state.add(aggregate, row, args, cx)
     }
 
     /// Ends taking in rows; false when it gives way before that. `group` is the raw row's

@@ -73,6 +73,12 @@ impl Ordered {
                     &mut none.insert((values, Group::new(aggregates, cx)?)).1
                 }
             };
+            if group.is_empty() {
+                let rows = (&self.rows, self.at);
+                current.add_all(aggregates, rows, &mut self.args, cx)?;
+                self.at = self.rows.len();
+                break;
+            }
             current.add(aggregates, row, &mut self.args, cx)?;
             self.at += 1;
         }

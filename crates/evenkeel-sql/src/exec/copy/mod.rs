@@ -8,10 +8,9 @@ mod write;
 
 use std::sync::Arc;
 
-use evenkeel_engine::heap::rows::RowBatch;
 use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::table::InsertOptions;
-use evenkeel_engine::{BlockNumber, CancelFlag, Doubt, Tid, Transaction};
+use evenkeel_engine::{CancelFlag, Doubt, EngineError, Tid, Transaction};
 use evenkeel_exec::{Role, RowEvent};
 use evenkeel_expr::program::Program;
 
@@ -23,7 +22,7 @@ use crate::parser::copy_options::{CopyHeader, CopyVerbosity};
 use crate::protocol::CopyFormat;
 use crate::types::{Datum, SqlType, text_from_bytes};
 use binary::{BinaryFields, Item};
-use evenkeel_exec::{NewRow, settle};
+use evenkeel_exec::{NewRow, NewRows};
 use maker::{RowMaker, RowMemory};
 use records::{Field, Fields, Scanner, split_csv, split_text};
 
@@ -97,10 +96,9 @@ pub struct CopyReceiver {
     /// Whether the header of the binary format was read.
     begun: bool,
     ended: bool,
-    bulk: RowBatch,
-    /// Long rows, each with the number of rows of `bulk` before it.
-    long: Vec<(usize, NewRow)>,
-    long_bytes: usize,
+    /// Rows that are yet to be stored, and the number of each one's line.
+    rows: NewRows,
+    lines: Vec<u64>,
     memory: RowMemory,
     count: u64,
     /// Rows that were passed over.
@@ -136,9 +134,8 @@ impl CopyReceiver {
             line: 0,
             begun: false,
             ended: false,
-            bulk: RowBatch::new(),
-            long: Vec::new(),
-            long_bytes: 0,
+            rows: NewRows::default(),
+            lines: Vec::new(),
             memory: RowMemory::default(),
             count: 0,
             skipped: 0,
@@ -166,7 +163,7 @@ impl CopyReceiver {
                 "a line of COPY data is too long",
             ));
         }
-        Ok(self.bulk.bytes() + self.long_bytes >= BULK_BYTES)
+        Ok(self.rows.bytes() >= BULK_BYTES)
     }
 
     /// The end of the data: the number of rows.
@@ -208,31 +205,58 @@ impl CopyReceiver {
 
     /// Stores the rows that have been taken.
     pub async fn store(&mut self, txn: &mut Transaction) -> SqlResult<()> {
-        if self.bulk.is_empty() && self.long.is_empty() {
+        if self.rows.is_empty() {
             return Ok(());
         }
         txn.check_cancel()?;
-        let settled = self.settle(txn).await;
-        settled.map_err(|error| {
-            self.located(
-                error.table(&*self.table.schema, &*self.table.name),
-                Place::Number,
-            )
-        })?;
-        let inserted = self
-            .table
-            .table
-            .insert_many(txn, &self.bulk, &self.options)
-            .await;
-        self.bulk.clear();
-        let placed = inserted.map_err(|error| {
-            let error: SqlError = error.into();
-            self.located(
-                error.table(&*self.table.schema, &*self.table.name),
-                Place::Number,
-            )
-        })?;
+        let table = Arc::clone(&self.table);
+        let mut rows = std::mem::take(&mut self.rows);
+        let lines = std::mem::take(&mut self.lines);
+        let settled = rows.settle(&table.table, txn).await;
+        let settled = settled.map_err(|error| self.unstored(error.into()))?;
+        let inserted = table.table.insert_many(txn, settled, &self.options).await;
+        let placed = match inserted {
+            Ok(placed) => placed,
+            Err(EngineError::UniqueViolation { index, row }) => {
+                self.line = lines.get(row).copied().unwrap_or(self.line);
+                let bytes = (row < settled.len()).then(|| settled.row(row));
+                let error = self.taken(
+                    &index,
+                    bytes,
+                    EngineError::UniqueViolation {
+                        index: index.clone(),
+                        row,
+                    }
+                    .into(),
+                );
+                return Err(self.unstored(error));
+            }
+            Err(error) => return Err(self.unstored(error.into())),
+        };
+        rows.clear();
+        self.rows = rows;
         self.note_all(&placed, txn.take_doubts())
+    }
+
+    /// The error of rows that could not be stored.
+    fn unstored(&self, error: SqlError) -> SqlError {
+        let error = error.table(&*self.table.schema, &*self.table.name);
+        self.located(error, Place::Number)
+    }
+
+    /// The error of a row whose key another one has.
+    fn taken(&self, index: &str, row: Option<&[u8]>, error: SqlError) -> SqlError {
+        let mut indexes = self.table.indexes.iter();
+        let Some(index) = indexes.find(|known| *known.name == *index) else {
+            return error;
+        };
+        let types = &self.cx.types;
+        let key = row.and_then(|row| index.described(&self.table.columns, row, types).ok()?);
+        let error = error.constraint(&*index.name);
+        match key {
+            Some(key) => error.detail(format!("{key} already exists.")),
+            None => error,
+        }
     }
 
     /// Queues the events of rows that were stored, those of each row in the order of PostgreSQL's
@@ -271,25 +295,6 @@ impl CopyReceiver {
             old: None,
             new: Some(at),
         })?)
-    }
-
-    /// Stores the large values of long rows, which then take their places among the others.
-    async fn settle(&mut self, txn: &mut Transaction) -> SqlResult<()> {
-        if self.long.is_empty() {
-            return Ok(());
-        }
-        let others = std::mem::take(&mut self.bulk);
-        let mut others = others.iter().enumerate().peekable();
-        self.long_bytes = 0;
-        for (before, row) in std::mem::take(&mut self.long) {
-            while let Some((_, (tid, row))) = others.next_if(|(at, _)| *at < before) {
-                self.bulk.push(tid, row);
-            }
-            let (bytes, _) = settle(&self.table.table, txn, row).await?;
-            self.bulk.push(Tid::new(BlockNumber(0), 1), &bytes);
-        }
-        others.for_each(|(_, (tid, row))| self.bulk.push(tid, row));
-        Ok(())
     }
 
     /// Reads the complete records of `data`; the number of bytes used.
@@ -580,16 +585,14 @@ impl CopyReceiver {
             Ok(long)
         });
         match made.map_err(|error| self.located(error, at))? {
-            None => self.bulk.push(Tid::new(BlockNumber(0), 1), &maker.bytes),
+            None => self.rows.push_bytes(&maker.bytes),
             Some(row) => {
-                let bytes = row.bytes();
-                let charge = Reservation::of(self.charge.memory(), bytes)?;
-                self.long_bytes += bytes;
-                let row = NewRow::Long(Box::new(row), charge);
-                self.long.push((self.bulk.len(), row));
+                let charge = Reservation::of(self.charge.memory(), row.bytes())?;
+                self.rows.push(NewRow::Long(Box::new(row), charge));
             }
         }
         self.memory = maker.into_memory();
+        self.lines.push(self.line);
         self.count += 1;
         Ok(())
     }
