@@ -152,6 +152,18 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    /// The error of a key that is too long, with the index's name.
+    pub(crate) fn of_index(self, name: &str) -> EngineError {
+        match self {
+            EngineError::KeyTooLarge { size, max, .. } => EngineError::KeyTooLarge {
+                index: name.to_owned(),
+                size,
+                max,
+            },
+            other => other,
+        }
+    }
+
     /// PostgreSQL's five-character code.
     pub fn sqlstate(&self) -> &'static str {
         match self {

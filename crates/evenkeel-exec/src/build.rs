@@ -8,6 +8,7 @@ use crate::context::{Child, Cx, Operator, Step};
 use crate::error::{ExecError, ExecResult};
 use crate::nodes::aggregate::{Hashed, Ordered};
 use crate::nodes::append::Append;
+use crate::nodes::bitmap_scan::BitmapScan;
 use crate::nodes::cte::{CteScan, WorkingScan};
 use crate::nodes::fixed::{FixedRow, FixedScan, Marked};
 use crate::nodes::function_scan::FunctionScan;
@@ -83,7 +84,7 @@ fn build_at(node: &Node, way: Way<'_>) -> ExecResult<Child> {
 /// The state of a node with its filter and projection.
 fn shaped(node: &Node, way: Way<'_>) -> ExecResult<Box<dyn Operator>> {
     let scan = match &node.kind {
-        NodeKind::SeqScan { .. } => true,
+        NodeKind::SeqScan { .. } | NodeKind::BitmapHeapScan { .. } => true,
         NodeKind::IndexScan { relation, .. } => relation.kind == RelationKind::Table,
         _ => false,
     };
@@ -124,6 +125,10 @@ fn raw(kind: &NodeKind, way: Way<'_>) -> ExecResult<Box<dyn Operator>> {
             Box::new(VirtualIndexScan::default())
         }
         NodeKind::IndexScan { .. } => Box::new(IndexScan::default()),
+        NodeKind::BitmapHeapScan { .. } => Box::new(BitmapScan::default()),
+        NodeKind::BitmapIndexScan { .. } | NodeKind::BitmapCombine { .. } => {
+            return Err(ExecError::plan("a bitmap without a scan of its rows"));
+        }
         NodeKind::VirtualScan { .. } => Box::new(VirtualScan::default()),
         NodeKind::FunctionScan { .. } => Box::new(FunctionScan::default()),
         NodeKind::CteScan { .. } => Box::new(CteScan::default()),

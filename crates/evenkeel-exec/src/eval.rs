@@ -82,6 +82,27 @@ impl Cx {
         }
     }
 
+    /// Counts the places that a source of a bitmap has found.
+    pub fn count_found(&self, node: &Node, places: usize) {
+        if let Some(measures) = &self.measures {
+            measures.change(node, |measure| measure.rows += places as u64);
+        }
+    }
+
+    /// Counts a run of a source of a bitmap.
+    pub fn count_run(&self, node: &Node) {
+        if let Some(measures) = &self.measures {
+            measures.change(node, |measure| measure.loops += 1);
+        }
+    }
+
+    /// Counts a page of the heap that a bitmap has led to.
+    pub fn count_heap_block(&self, node: &Node, whole: bool) {
+        if let Some(measures) = &self.measures {
+            measures.change(node, |measure| measure.heap_blocks[usize::from(whole)] += 1);
+        }
+    }
+
     /// Appends a node's output for a raw row, if its filter holds.
     #[inline]
     pub fn emit(&self, node: &Node, row: &[Datum], out: &mut Batch) -> ExecResult<()> {

@@ -19,6 +19,8 @@ pub struct Measure {
     pub searches: u64,
     /// Rows of the heap that a scan of an index alone looked at, in all runs.
     pub heap_rows: u64,
+    /// Pages of the heap that a bitmap scan read, for certain rows of them and as a whole.
+    pub heap_blocks: [u64; 2],
     /// Time until the first row, the sum over all runs.
     pub startup: Duration,
     /// Time, the sum over all runs.

@@ -6,6 +6,7 @@ use evenkeel_engine::heap::rows::{RowBatch, RowHandle};
 use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::table::{Scan, Table, VersionMarks};
 use evenkeel_engine::{Tid, Xid};
+use evenkeel_expr::program::Program;
 use evenkeel_planner::plan::Node;
 use evenkeel_planner::relation::{Relation, SystemColumn};
 use evenkeel_storage::BlockNumber;
@@ -204,7 +205,14 @@ impl ScannedTable {
         cx: &Cx,
     ) -> ExecResult<ScannedTable> {
         let mut table = ScannedTable::open(relation, columns, node, cx)?;
-        table.keys = Some(KeyRows::new(index, columns));
+        // An enumerated type may have more labels than when the index was made.
+        let index = index.iter().map(|key| {
+            let column = key.column.and_then(|column| relation.columns.get(column));
+            let ty = column.map_or(key.ty, |column| column.ty);
+            KeyColumn { ty, ..*key }
+        });
+        let index: Vec<KeyColumn> = index.collect();
+        table.keys = Some(KeyRows::new(&index, columns));
         table.early.iter_mut().for_each(Vec::clear);
         table.late.clear();
         table.direct = None;
@@ -302,6 +310,16 @@ impl ScannedTable {
             }
         }
         Ok(true)
+    }
+
+    /// Whether conditions hold for a row.
+    pub fn holds(&mut self, row: &[u8], conditions: &[Program], cx: &Cx) -> ExecResult<bool> {
+        self.forget_fetched()?;
+        for program in 0..self.early.len() {
+            self.decode(row, Wanted::By(program), cx)?;
+        }
+        self.decode(row, Wanted::Late, cx)?;
+        cx.holds(conditions, &self.scratch)
     }
 
     /// Appends the node's output for the rows of a page from `at` on, up to `most` rows; returns

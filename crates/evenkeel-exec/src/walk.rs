@@ -260,7 +260,8 @@ impl<'p> Params<'p> {
         match kind {
             NodeKind::Result { conditions } => self.programs(conditions),
             NodeKind::Values(rows) => self.programs(rows.iter().flatten()),
-            NodeKind::IndexScan { keys, .. } => {
+            NodeKind::BitmapHeapScan { recheck, .. } => self.programs(recheck),
+            NodeKind::IndexScan { keys, .. } | NodeKind::BitmapIndexScan { keys, .. } => {
                 let ends = [&keys.low, &keys.high].into_iter().flatten();
                 let ends = ends.map(|(key, _)| key);
                 for key in keys.equal.iter().chain(&keys.any).chain(ends) {

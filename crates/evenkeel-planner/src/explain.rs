@@ -37,6 +37,9 @@ pub struct Actual {
     /// runs.
     pub searches: u64,
     pub heap_rows: u64,
+    /// Pages of the heap that a bitmap scan read, for certain rows of them and as a whole, in all
+    /// runs.
+    pub heap_blocks: [u64; 2],
     /// How often it ran.
     pub loops: u64,
     /// Of a MERGE the rows that it inserted, updated and deleted.
@@ -115,18 +118,30 @@ fn title(node: &Node, notes: &Notes) -> String {
 
 /// The work of a scan by an index of a table, in all runs.
 fn index_counts(node: &Node, ran: Option<Ran<'_>>) -> Vec<(&'static str, u64)> {
-    let (NodeKind::IndexScan { relation, only, .. }, Some(ran)) = (&node.kind, ran) else {
+    let Some(ran) = ran else {
         return Vec::new();
     };
-    let ran = ran(node);
-    let mut counts = Vec::new();
-    if *only {
-        counts.push(("Heap Fetches", ran.heap_rows));
+    let searches = |ran: Actual| ("Index Searches", ran.searches);
+    match &node.kind {
+        NodeKind::IndexScan { only: true, .. } => {
+            let ran = ran(node);
+            vec![("Heap Fetches", ran.heap_rows), searches(ran)]
+        }
+        NodeKind::IndexScan { relation, .. } if relation.kind == RelationKind::Table => {
+            vec![searches(ran(node))]
+        }
+        NodeKind::BitmapIndexScan { .. } => vec![searches(ran(node))],
+        _ => Vec::new(),
     }
-    if relation.kind == RelationKind::Table {
-        counts.push(("Index Searches", ran.searches));
-    }
-    counts
+}
+
+/// The pages that a bitmap scan read, by PostgreSQL's names for exact and lossy ones.
+fn heap_blocks(node: &Node, ran: Option<Ran<'_>>) -> Option<[(&'static str, u64); 2]> {
+    let NodeKind::BitmapHeapScan { .. } = node.kind else {
+        return None;
+    };
+    let [exact, lossy] = ran?(node).heap_blocks;
+    Some([("exact", exact), ("lossy", lossy)])
 }
 
 /// The rows of its join by the actions of a MERGE.
@@ -213,6 +228,15 @@ impl<E> TextWriter<'_, E> {
             let removed = self.ran.map_or(0.0, |ran| ran(node).removed);
             if removed > 0.0 && matches!(*name, "Filter" | "Join Filter") {
                 self.line(format!("{:inner$}Rows Removed by {name}: {removed:.0}", ""))?;
+            }
+        }
+        if let Some(blocks) = heap_blocks(node, self.ran) {
+            let blocks = blocks.iter().filter(|(_, count)| *count > 0);
+            let blocks: Vec<String> = blocks
+                .map(|(name, count)| format!(" {name}={count}"))
+                .collect();
+            if !blocks.is_empty() {
+                self.line(format!("{:inner$}Heap Blocks:{}", "", blocks.concat()))?;
             }
         }
         for (name, count) in index_counts(node, self.ran) {
@@ -340,6 +364,13 @@ impl<E> JsonWriter<'_, E> {
                 }
             };
             fields.push((name, value));
+        }
+        for (name, count) in heap_blocks(node, self.ran).into_iter().flatten() {
+            let name = match name {
+                "exact" => "Exact Heap Blocks",
+                _ => "Lossy Heap Blocks",
+            };
+            fields.push((name, count.to_string()));
         }
         for (name, count) in index_counts(node, self.ran) {
             fields.push((name, count.to_string()));

@@ -205,6 +205,23 @@ pub enum NodeKind {
         /// `columns` are the table's all the same. Never with a mark.
         only: bool,
     },
+    /// The same, of the rows whose places the bitmap has, in the order of the heap. `recheck` is asked
+    /// of a row of a page that is meant as a whole, `filter` of every row.
+    BitmapHeapScan {
+        relation: Arc<Relation>,
+        columns: Vec<usize>,
+        /// [`NodeKind::BitmapIndexScan`] or [`NodeKind::BitmapCombine`].
+        bitmap: Box<Node>,
+        recheck: Vec<Program>,
+    },
+    /// The places of rows that an index finds: only within a bitmap.
+    BitmapIndexScan {
+        relation: Arc<Relation>,
+        index: usize,
+        keys: IndexKeys,
+    },
+    /// The places that all of some bitmaps have, or any of them: only within a bitmap.
+    BitmapCombine { bitmaps: Vec<Node>, all: bool },
     /// Rows that the server makes: catalogs and statistics views.
     VirtualScan {
         relation: Arc<Relation>,
@@ -652,10 +669,13 @@ impl Node {
             | NodeKind::Values(_)
             | NodeKind::SeqScan { .. }
             | NodeKind::IndexScan { .. }
+            | NodeKind::BitmapIndexScan { .. }
             | NodeKind::VirtualScan { .. }
             | NodeKind::FunctionScan { .. }
             | NodeKind::CteScan { .. }
             | NodeKind::WorkingScan { .. } => Vec::new(),
+            NodeKind::BitmapHeapScan { bitmap, .. } => vec![bitmap],
+            NodeKind::BitmapCombine { bitmaps, .. } => bitmaps.iter().collect(),
             NodeKind::Project { child }
             | NodeKind::ProjectSet { child, .. }
             | NodeKind::Materialize { child }

@@ -74,7 +74,8 @@ impl Build<'_> {
             if last && kind != KeyKind::Absent {
                 let live = *standing == Standing::Live && kind == KeyKind::Unique;
                 let tag = if live { DISTINCT } else { 0 };
-                self.sorter.add(&newest, Tid::new(block, *slot), tag)?;
+                let added = self.sorter.add(&newest, Tid::new(block, *slot), tag);
+                added.map_err(|error| error.of_index(&self.index.name))?;
             }
         }
         Ok(())
@@ -124,7 +125,7 @@ impl Table {
         let mut builder = TreeBuilder::new(store, xid, index.file, FILLFACTOR)?;
         // Whether the current key has an entry that must be the only one of its kind.
         let mut distinct = false;
-        let mut added = 0u32;
+        let mut moved = 0u32;
         let Build {
             sorter,
             horizon,
@@ -132,11 +133,12 @@ impl Table {
             ..
         } = build;
         sorter.finish(&mut |key, tid, tag| {
-            added = added.wrapping_add(1);
-            if added.is_multiple_of(CANCEL_EVERY_ENTRIES) {
+            moved = moved.wrapping_add(1);
+            if moved.is_multiple_of(CANCEL_EVERY_ENTRIES) {
                 txn.check_cancel()?;
             }
-            let repeated = builder.add(key, tid)?;
+            let added = builder.add(key, tid);
+            let repeated = added.map_err(|error| error.of_index(&index.name))?;
             let this = tag & DISTINCT != 0;
             if index.unique && repeated && distinct && this {
                 return Err(self.duplicate(txn, &horizon, (index, tid)));

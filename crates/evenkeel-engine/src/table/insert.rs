@@ -178,7 +178,8 @@ impl Table {
             true => UniqueCheck::Check(&mut resolve),
             false => UniqueCheck::None,
         };
-        Ok(match self.indexes[index].insert(xid, key, tid, check)? {
+        let inserted = self.indexes[index].insert(xid, key, tid, check);
+        Ok(match inserted.map_err(|error| error.of_index(&def.name))? {
             InsertOutcome::Inserted => EntryOutcome::Done,
             InsertOutcome::Doubtful => EntryOutcome::Doubtful,
             InsertOutcome::Duplicate(other) => EntryOutcome::Duplicate(other),

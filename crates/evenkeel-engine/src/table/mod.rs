@@ -5,6 +5,7 @@
 //! [`Table::index_scan`], [`Table::index_lookup`], [`Table::fetch`], [`Table::build_index`],
 //! [`Table::vacuum`], [`Table::check`].
 
+mod bitmap;
 mod build;
 mod bulk;
 mod check;
@@ -29,6 +30,7 @@ use std::sync::Arc;
 use evenkeel_storage::buffer::ForkHandle;
 use evenkeel_storage::{FileId, Store};
 
+pub use bitmap::{BitmapScan, TidBitmap, TidSearch};
 pub use check::{CheckReport, CheckStep};
 pub use def::{
     Arbiter, Built, Direction, IndexDef, InsertOptions, Inserted, KeyExtractor, KeyHint, KeyKind,

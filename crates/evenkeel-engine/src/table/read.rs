@@ -28,6 +28,11 @@ const SHORT_OF_SPACE: usize = PAGE_CAPACITY / 10;
 /// No key at all.
 const EMPTY: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&[]), Bound::Excluded(&[]));
 
+/// Wants all of a row.
+pub(super) fn whole(row: &[u8]) -> Option<usize> {
+    Some(row.len())
+}
+
 /// A heap scan: page at a time, rows copied out, nothing locked or pinned between calls.
 pub struct Scan {
     table: Arc<Table>,
@@ -49,7 +54,6 @@ impl Scan {
     /// # Errors
     /// `Cancelled`; damage; storage failures.
     pub fn next_page(&mut self, batch: &mut RowBatch) -> EngineResult<bool> {
-        let mut whole = |row: &[u8]| Some(row.len());
         Ok(self.next_page_of(&mut whole, batch)?.is_some())
     }
 
@@ -120,6 +124,23 @@ impl IndexScan {
         self
     }
 
+    /// The places of the next index page, whoever sees their rows; empty at the end. `None`: the
+    /// index lacks versions that the snapshot sees.
+    pub(super) fn next_tids(&mut self) -> EngineResult<Option<&[Tid]>> {
+        match &mut self.source {
+            Source::Tree(scan, entries) => {
+                scan.next_page(entries)?;
+                Ok(Some(entries.tids()))
+            }
+            Source::Heap(_) => Ok(None),
+        }
+    }
+
+    /// Blocks of its table.
+    pub(super) fn blocks(&self) -> u32 {
+        self.table.blocks()
+    }
+
     /// The rows of the heap that were looked at since the last call, to see whether keys are those of
     /// visible rows.
     pub fn take_heap_rows(&mut self) -> u64 {
@@ -174,6 +195,14 @@ enum Found {
     /// Nothing that any snapshot will ever see, as the heap page says, which has this LSN.
     Dead(Lsn),
     Nothing,
+}
+
+/// Which of some places have visible rows, and which have rows that nobody will see, with the LSN
+/// of the page that says so.
+#[derive(Default)]
+pub(super) struct Visited {
+    kept: SmallVec<[usize; 16]>,
+    dead: SmallVec<[(usize, Lsn); 4]>,
 }
 
 /// Follows an index entry. All versions of a chain that a snapshot may see and that can use the
@@ -339,8 +368,8 @@ impl Table {
         Ok(())
     }
 
-    /// Copies the visible rows of some of a leaf's entries, and answers which these are; neighbours
-    /// on one heap page share a visit.
+    /// Copies the visible rows of some of a leaf's entries, and answers which these are. Others that
+    /// nobody will see are marked.
     fn visit_entries(
         &self,
         (index, snapshot): (usize, &Snapshot),
@@ -348,11 +377,27 @@ impl Table {
         range: Range<usize>,
         batch: &mut RowBatch,
     ) -> EngineResult<SmallVec<[usize; 16]>> {
+        let first = range.start;
+        let visited = self.visit_tids(snapshot, &entries.tids()[range], batch)?;
+        if !visited.dead.is_empty() {
+            let dead = visited.dead.into_iter();
+            let dead = dead.map(|(at, since)| (first + at, since));
+            self.indexes[index].mark_dead(entries, dead)?;
+        }
+        Ok(visited.kept.into_iter().map(|at| first + at).collect())
+    }
+
+    /// Copies the visible rows of places that an index has given; neighbours on one heap page share
+    /// a visit.
+    pub(super) fn visit_tids(
+        &self,
+        snapshot: &Snapshot,
+        tids: &[Tid],
+        batch: &mut RowBatch,
+    ) -> EngineResult<Visited> {
         let mut checker = VisibilityChecker::new(snapshot);
-        let tids = &entries.tids()[..range.end];
-        let mut kept = SmallVec::new();
-        let mut dead = Vec::new();
-        let mut next = range.start;
+        let mut visited = Visited::default();
+        let mut next = 0;
         while next < tids.len() {
             let block = tids[next].block;
             let _frames = self.reserve_for_reading();
@@ -370,9 +415,9 @@ impl Table {
                     Found::Row(link) => {
                         let row = guard.row(link.offset, link.length);
                         batch.push(Tid::new(block, link.slot), row);
-                        kept.push(next);
+                        visited.kept.push(next);
                     }
-                    Found::Dead(since) => dead.push((next, since)),
+                    Found::Dead(since) => visited.dead.push((next, since)),
                     Found::Nothing => {}
                 }
                 next += 1;
@@ -384,10 +429,7 @@ impl Table {
                 self.db.xid_status(xid)?;
             }
         }
-        if !dead.is_empty() {
-            self.indexes[index].mark_dead(entries, dead.into_iter())?;
-        }
-        Ok(kept)
+        Ok(visited)
     }
 
     fn tree(&self, index: usize) -> EngineResult<&btree::BTree> {

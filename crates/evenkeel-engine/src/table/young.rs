@@ -6,6 +6,7 @@ use std::ops::Bound;
 use evenkeel_storage::BlockNumber;
 
 use super::pass::Pass;
+use super::read::whole;
 use super::{Direction, KeyKind, Table};
 use crate::error::EngineResult;
 use crate::heap::rows::RowBatch;
@@ -105,7 +106,6 @@ impl Table {
             }
             page.clear();
             let at = (BlockNumber(block), pass.ring());
-            let mut whole = |row: &[u8]| Some(row.len());
             self.read_block(snapshot, at, &mut whole, &mut page)?;
             for (tid, row) in page.iter() {
                 key.clear();

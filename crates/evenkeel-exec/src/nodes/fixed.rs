@@ -139,6 +139,9 @@ impl Operator for FixedScan {
         }
         | NodeKind::IndexScan {
             relation, columns, ..
+        }
+        | NodeKind::BitmapHeapScan {
+            relation, columns, ..
         }) = &node.kind
         else {
             return Err(ExecError::plan("a node of another kind"));
@@ -152,6 +155,11 @@ impl Operator for FixedScan {
         let mut page = RowBatch::new();
         page.push(at, &bytes);
         let mut table = ScannedTable::open(relation, columns, node, cx)?;
+        if let NodeKind::BitmapHeapScan { recheck, .. } = &node.kind
+            && !table.holds(&bytes, recheck, cx)?
+        {
+            return Ok(Step::Done);
+        }
         table.emit(&page, 0, (node, cx), cx.most(want), out)?;
         Ok(if out.is_empty() {
             Step::Done

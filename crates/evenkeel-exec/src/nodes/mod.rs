@@ -11,6 +11,7 @@ macro_rules! kind {
 
 pub(crate) mod aggregate;
 pub(crate) mod append;
+pub(crate) mod bitmap_scan;
 pub(crate) mod changed;
 pub(crate) mod cte;
 pub(crate) mod fixed;

@@ -289,3 +289,47 @@ fn a_scan_filters_before_it_projects() {
         "22012"
     );
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn a_bitmap_gives_the_rows_that_its_conditions_select_each_once(
+        rows in any_rows(), value in -2..4i32, bound in -3..5i32, all in any::<bool>(),
+    ) {
+        let mut fixture = Fixture::new();
+        let indexes = [(false, vec![ascending(0)]), (false, vec![ascending(1), ascending(2)])];
+        let relation = fixture.table(&[SqlType::Int4; 3], &indexes, &rows);
+        let source = |index, keys| {
+            let relation = Arc::clone(&relation);
+            node(NodeKind::BitmapIndexScan { relation, index, keys }, 0)
+        };
+        let equal_keys = IndexKeys {
+            equal: vec![key_of(int(Some(value)))],
+            ..IndexKeys::default()
+        };
+        let below = IndexKeys {
+            high: Some((key_of(int(Some(bound))), false)),
+            ..IndexKeys::default()
+        };
+        let bitmaps = vec![source(0, equal_keys), source(1, below)];
+        let conditions = vec![equal(slot(0), constant(value)), less(slot(1), constant(bound))];
+        let condition = match all {
+            true => Program::And(conditions.into()),
+            false => Program::Or(conditions.into()),
+        };
+        let kind = NodeKind::BitmapHeapScan {
+            relation: Arc::clone(&relation),
+            columns: (0..3).collect(),
+            bitmap: Box::new(node(NodeKind::BitmapCombine { bitmaps, all }, 0)),
+            recheck: vec![condition],
+        };
+        let found = fixture.rows(plan(node(kind, 3)));
+        let expected = rows.iter().filter(|row| {
+            let equal = row[0] == Datum::Int4(value);
+            let below = matches!(row[1], Datum::Int4(v) if v < bound);
+            if all { equal && below } else { equal || below }
+        });
+        let expected: Vec<Row> = expected.cloned().collect();
+        prop_assert_eq!(sorted(&found), sorted(&expected));
+    }
+}

@@ -17,7 +17,7 @@ use crate::relation::{Relation, RelationKind};
 
 use super::layout::{Env, Layout, Scope};
 use super::number::{NUMBERED, ROW_ID};
-use super::path::{ExprRef, IndexMatch, OrderKey, Path, PathKind};
+use super::path::{Bitmap, BitmapKind, ExprRef, IndexMatch, OrderKey, Path, PathKind};
 use super::scans::covers;
 use super::statement::{Source, Statement};
 use super::walk;
@@ -115,6 +115,12 @@ impl Statement<'_> {
                 filter,
                 backward,
             } => self.build_index(*rel, (*index, keys, *backward), filter, estimate, env),
+            PathKind::Bitmap {
+                rel,
+                bitmap,
+                recheck,
+                filter,
+            } => self.build_bitmap_scan(*rel, (bitmap, recheck), filter, estimate, env),
             PathKind::Subquery { rel, child, filter } => {
                 let (child, layout) = self.build(child, env)?;
                 let renamed = Layout::of_columns(*rel, 0..layout.width());
@@ -415,6 +421,62 @@ impl Statement<'_> {
         };
         let built = self.marked(rel, (node(kind, layout.width(), estimate), layout));
         self.with_filter(built, filter, estimate, env)
+    }
+
+    fn build_bitmap_scan(
+        &mut self,
+        rel: usize,
+        (bitmap, recheck): (&Bitmap, &[ExprRef]),
+        filter: &[ExprRef],
+        estimate: Estimate,
+        env: &mut Env,
+    ) -> PlanResult<Built> {
+        let Source::Relation(relation) = self.rels[rel].source.clone() else {
+            return Err(internal("an index of no table"));
+        };
+        let columns = self.columns_used(rel);
+        let layout = Layout::of_columns(rel, columns.iter().copied());
+        let bitmap = self.build_bitmap((rel, &relation), bitmap, env)?;
+        let kind = NodeKind::BitmapHeapScan {
+            columns,
+            bitmap: Box::new(bitmap),
+            recheck: self.condition_programs(recheck, &layout, env)?,
+            relation,
+        };
+        let built = self.marked(rel, (node(kind, layout.width(), estimate), layout));
+        self.with_filter(built, filter, estimate, env)
+    }
+
+    fn build_bitmap(
+        &mut self,
+        (rel, relation): (usize, &Arc<Relation>),
+        bitmap: &Bitmap,
+        env: &mut Env,
+    ) -> PlanResult<Node> {
+        let kind = match &bitmap.kind {
+            BitmapKind::Index { index, keys } => NodeKind::BitmapIndexScan {
+                relation: Arc::clone(relation),
+                index: *index,
+                keys: self.index_keys(relation, *index, keys, env)?,
+            },
+            BitmapKind::And(parts) | BitmapKind::Or(parts) => {
+                let parts = parts.iter();
+                let parts = parts.map(|part| self.build_bitmap((rel, relation), part, env));
+                NodeKind::BitmapCombine {
+                    bitmaps: parts.collect::<PlanResult<_>>()?,
+                    all: matches!(bitmap.kind, BitmapKind::And(_)),
+                }
+            }
+        };
+        let estimate = Estimate {
+            startup: 0.0,
+            total: bitmap.cost,
+            rows: (relation.size.rows * bitmap.share).round(),
+            bytes: 0.0,
+        };
+        let mut made = node(kind, 0, estimate);
+        self.note_bitmap(rel, bitmap, &mut made);
+        Ok(made)
     }
 
     fn index_keys(

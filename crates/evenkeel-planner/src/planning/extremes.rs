@@ -100,6 +100,21 @@ fn extreme(aggregate: &AggregateExpr, relation: &Relation) -> Option<bool> {
     (plain && indexed).then_some(desc)
 }
 
+/// Whether a column of a query's tables is NOT NULL.
+fn never_null(query: &Query, column: &Expr) -> bool {
+    let ExprKind::Var(var) = super::ops::stripped(column).kind else {
+        return false;
+    };
+    let entry = query.range_table.get(var.rel);
+    match entry.map(|entry| &entry.kind) {
+        Some(RangeKind::Relation(relation)) => {
+            let column = relation.columns.get(var.column);
+            column.is_some_and(|column| column.not_null)
+        }
+        _ => false,
+    }
+}
+
 struct ToFirst<'q> {
     inner: &'q Query,
 }
@@ -124,14 +139,16 @@ impl Change for ToFirst<'_> {
             ty: SqlType::Bool,
             at: Pos::NONE,
         };
-        query.filter = Some(match query.filter.take() {
-            None => present,
-            Some(filter) => Expr {
+        let filter = query.filter.take();
+        query.filter = match filter {
+            filter if never_null(&query, &column) => filter,
+            None => Some(present),
+            Some(filter) => Some(Expr {
                 kind: ExprKind::And(vec![filter, present]),
                 ty: SqlType::Bool,
                 at: Pos::NONE,
-            },
-        });
+            }),
+        };
         query.targets = vec![Target {
             name: Arc::from(aggregate.proc.name),
             expr: column,

@@ -109,6 +109,7 @@ impl Statement<'_> {
                 node.kind,
                 NodeKind::SeqScan { .. }
                     | NodeKind::IndexScan { .. }
+                    | NodeKind::BitmapHeapScan { .. }
                     | NodeKind::Values(_)
                     | NodeKind::FunctionScan { .. }
                     | NodeKind::CteScan { .. }

@@ -1,5 +1,6 @@
 //! From bound queries to plans. Entry point: [`plan`].
 
+mod bitmaps;
 mod build;
 mod build_upper;
 mod change;

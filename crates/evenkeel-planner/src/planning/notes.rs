@@ -6,7 +6,7 @@ use crate::bound::ChangeKind;
 use crate::plan::{AggregateStrategy, Detail, JoinType, Node, NodeKind, Notes};
 
 use super::deparse::Deparser;
-use super::path::{Change, ExprRef, IndexMatch, OrderKey, Path, PathKind};
+use super::path::{Bitmap, BitmapKind, Change, ExprRef, IndexMatch, OrderKey, Path, PathKind};
 use super::statement::{Source, Statement};
 
 fn listed(deparser: &Deparser<'_, '_>, exprs: &[ExprRef]) -> Vec<String> {
@@ -25,7 +25,9 @@ impl Statement<'_> {
             },
         };
         match &path.kind {
-            PathKind::Scan { rel, .. } => notes.relation = Some(self.relation_names(*rel)),
+            PathKind::Scan { rel, .. } | PathKind::Bitmap { rel, .. } => {
+                notes.relation = Some(self.relation_names(*rel))
+            }
             PathKind::Index {
                 rel,
                 index,
@@ -54,7 +56,9 @@ impl Statement<'_> {
         }
         let mut deparser = Deparser::new(self);
         deparser.scanned = match path.kind {
-            PathKind::Scan { rel, .. } | PathKind::Index { rel, .. } => Some(rel),
+            PathKind::Scan { rel, .. }
+            | PathKind::Index { rel, .. }
+            | PathKind::Bitmap { rel, .. } => Some(rel),
             _ => None,
         };
         for (name, conditions) in self.conditions(&deparser, path) {
@@ -103,6 +107,9 @@ impl Statement<'_> {
                 ),
                 ("Filter", of(filter)),
             ],
+            PathKind::Bitmap {
+                recheck, filter, ..
+            } => vec![("Recheck Cond", of(recheck)), ("Filter", of(filter))],
             PathKind::NestedLoop {
                 condition, filter, ..
             } => vec![("Join Filter", of(condition)), ("Filter", of(filter))],
@@ -137,6 +144,32 @@ impl Statement<'_> {
             Source::Query(_) | Source::Nothing => Arc::clone(&rel.alias),
         };
         (name, Arc::clone(&rel.alias))
+    }
+
+    /// The notes of a source of places.
+    pub(super) fn note_bitmap(&self, rel: usize, bitmap: &Bitmap, node: &mut Node) {
+        if !self.notes {
+            return;
+        }
+        let mut notes = Notes {
+            node_type: node_type(&node.kind),
+            ..Notes::default()
+        };
+        if let BitmapKind::Index { index, keys } = &bitmap.kind
+            && let Source::Relation(relation) = &self.rels[rel].source
+        {
+            // Its title names the index where that of other scans has the relation.
+            let name = Arc::clone(&relation.indexes[*index].name);
+            notes.relation = Some((Arc::clone(&name), name));
+            let mut deparser = Deparser::new(self);
+            deparser.scanned = Some(rel);
+            let conditions = self.index_condition(&deparser, rel, *index, keys);
+            if !conditions.is_empty() {
+                let condition = Detail::Text(all_of(conditions));
+                notes.details.push(("Index Cond", condition));
+            }
+        }
+        node.notes = Some(Box::new(notes));
     }
 
     fn index_condition(
@@ -248,6 +281,10 @@ fn node_type(kind: &NodeKind) -> &'static str {
         NodeKind::SeqScan { .. } | NodeKind::VirtualScan { .. } => "Seq Scan",
         NodeKind::IndexScan { only: true, .. } => "Index Only Scan",
         NodeKind::IndexScan { .. } => "Index Scan",
+        NodeKind::BitmapHeapScan { .. } => "Bitmap Heap Scan",
+        NodeKind::BitmapIndexScan { .. } => "Bitmap Index Scan",
+        NodeKind::BitmapCombine { all: true, .. } => "BitmapAnd",
+        NodeKind::BitmapCombine { .. } => "BitmapOr",
         NodeKind::FunctionScan { .. } => "Function Scan",
         NodeKind::CteScan { .. } => "CTE Scan",
         NodeKind::WorkingScan { .. } => "WorkTable Scan",

@@ -68,6 +68,39 @@ pub(super) struct IndexMatch {
     pub(super) is_null: bool,
 }
 
+/// Where the places of rows come from.
+#[derive(Debug, Clone)]
+pub(super) struct Bitmap {
+    pub(super) kind: BitmapKind,
+    /// The cost of having all places.
+    pub(super) cost: f64,
+    /// The share of the relation's rows that they are of.
+    pub(super) share: f64,
+}
+
+/// The kinds of sources of places.
+#[derive(Debug, Clone)]
+pub(super) enum BitmapKind {
+    /// An index.
+    Index { index: usize, keys: IndexMatch },
+    /// Places that all have.
+    And(Vec<Bitmap>),
+    /// Places that any has.
+    Or(Vec<Bitmap>),
+}
+
+impl Bitmap {
+    /// Calls `f` with how each index is searched.
+    pub(super) fn each_search(&self, f: &mut dyn FnMut(&IndexMatch)) {
+        match &self.kind {
+            BitmapKind::Index { keys, .. } => f(keys),
+            BitmapKind::And(parts) | BitmapKind::Or(parts) => {
+                parts.iter().for_each(|part| part.each_search(f));
+            }
+        }
+    }
+}
+
 /// How rows are got.
 #[derive(Debug)]
 pub(super) enum PathKind {
@@ -84,6 +117,14 @@ pub(super) enum PathKind {
         keys: IndexMatch,
         filter: Vec<ExprRef>,
         backward: bool,
+    },
+    /// Rows whose places indexes find, in the order of the heap.
+    Bitmap {
+        rel: usize,
+        bitmap: Bitmap,
+        /// The conditions that the bitmap answers.
+        recheck: Vec<ExprRef>,
+        filter: Vec<ExprRef>,
     },
     /// The rows of a query, as those of a relation.
     Subquery {

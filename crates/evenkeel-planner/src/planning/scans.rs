@@ -203,7 +203,73 @@ impl Statement<'_> {
                 paths.push(path(kind, estimate, order, Rels::one(rel)));
             }
         }
+        paths.extend(self.bitmap_paths((rel, relation), clauses, (out_rows, loops)));
         paths
+    }
+
+    /// The cost of finding the places of rows by an index, and the share of all rows that they are
+    /// of.
+    pub(super) fn entries_cost(
+        &self,
+        keyed: &Keyed<'_>,
+        keys: &IndexMatch,
+        clauses: &[&Clause],
+    ) -> (f64, f64) {
+        let entries = self.entries(keyed, keys, clauses);
+        let (descent, reading) = self.reading_cost(keyed, &entries, 1.0);
+        (descent + reading, entries.share * entries.held)
+    }
+
+    /// The entries of an index that a search finds.
+    fn entries(&self, keyed: &Keyed<'_>, keys: &IndexMatch, clauses: &[&Clause]) -> Entries {
+        let inside = Rels::one(keyed.rel);
+        let size = keyed.relation.size;
+        let full_key = keyed.index.unique && keys.equal.len() == keyed.index.columns.len();
+        // The rows that a partial index has are those that its predicate selects.
+        let held = self.share_of(keyed.predicate, &inside);
+        let by_key = clauses.iter().copied();
+        let by_key: Vec<&Clause> = by_key
+            .filter(|clause| answered_by_key(keyed, keys, clause))
+            .collect();
+        let (share, tuples) = if full_key {
+            (1.0 / (size.rows * held).max(1.0), rows(1.0))
+        } else {
+            let share = self.selectivity(&by_key, &inside);
+            (share, rows(size.rows * held * share))
+        };
+        let array = keys.any.as_ref();
+        Entries {
+            full_key,
+            held,
+            share,
+            tuples,
+            searches: array.map_or(1.0, |array| self.elements(array).max(1.0)),
+            compared: by_key.len(),
+        }
+    }
+
+    /// The costs of finding the first of some entries and of reading all, for one of the scan's
+    /// loops.
+    fn reading_cost(&self, keyed: &Keyed<'_>, entries: &Entries, loops: f64) -> (f64, f64) {
+        let settings = self.settings;
+        let (index, size) = (keyed.index, keyed.relation.size);
+        let leaf_pages = (index.pages * entries.share).ceil().max(1.0);
+        let pages = match loops <= 1.0 {
+            true => leaf_pages + entries.searches - 1.0,
+            false => {
+                let all = leaf_pages * loops * entries.searches;
+                pages_fetched(all, index.pages, settings.effective_cache_pages) / loops
+            }
+        };
+        // Levels above the leaves.
+        let height = index.pages.max(1.0).log(ENTRIES_OF_NODE).ceil();
+        let descent = (size.rows.max(2.0).log2().ceil() + (height + 1.0) * 50.0)
+            * settings.cpu_operator_cost
+            * entries.searches;
+        let compared = entries.compared as f64 * settings.cpu_operator_cost;
+        let reading = pages * settings.random_page_cost
+            + entries.tuples * (settings.cpu_index_tuple_cost + compared);
+        (descent, reading)
     }
 
     /// Whether an index has all columns of a relation that the statement mentions.
@@ -222,64 +288,34 @@ impl Statement<'_> {
         (out_rows, loops): (f64, f64),
     ) -> Estimate {
         let settings = self.settings;
-        let Keyed {
-            rel,
-            relation,
-            index,
-            ..
-        } = *keyed;
-        let inside = Rels::one(rel);
+        let Keyed { rel, relation, .. } = *keyed;
         let size = relation.size;
-        let answered = clauses.iter().copied();
-        let answered: Vec<&Clause> = answered
-            .filter(|clause| is_answered(keyed, keys, clause))
-            .collect();
-        let full_key = index.unique && keys.equal.len() == index.columns.len();
-        // The rows that a partial index has are those that its predicate selects.
-        let held = self.share_of(keyed.predicate, &inside);
-        let by_key = answered.iter().copied();
-        let by_key: Vec<&Clause> = by_key
-            .filter(|clause| answered_by_key(keyed, keys, clause))
-            .collect();
-        let (share, tuples) = if full_key {
-            (1.0 / (size.rows * held).max(1.0), rows(1.0))
-        } else {
-            let share = self.selectivity(&by_key, &inside);
-            (share, rows(size.rows * held * share))
-        };
-        let searches = keys
-            .any
-            .as_ref()
-            .map_or(1.0, |array| self.elements(array).max(1.0));
+        let answered = clauses.iter();
+        let answered = answered.filter(|clause| is_answered(keyed, keys, clause));
+        let left = clauses.len() - answered.count();
+        let entries = self.entries(keyed, keys, clauses);
+        let tuples = entries.tuples;
         if relation.kind != RelationKind::Table {
-            let left = clauses.len() - answered.len();
-            return self.lookup_cost(rel, searches, (tuples, left), out_rows);
+            return self.lookup_cost(rel, entries.searches, (tuples, left), out_rows);
         }
-        let leaf_pages = (index.pages * share).ceil().max(1.0);
-        let (index_pages, heap_pages) =
-            self.pages_of_index_scan(keyed, (leaf_pages, searches, tuples), loops);
+        let (descent, reading) = self.reading_cost(keyed, &entries, loops);
+        let cache = settings.effective_cache_pages;
+        let heap_pages = match loops <= 1.0 {
+            true => pages_fetched(tuples, size.pages, cache),
+            false => pages_fetched(tuples * loops, size.pages, cache) / loops,
+        };
         let visited = match keyed.only {
             true => 1.0 - size.all_visible,
             false => 1.0,
         };
-        let heap = self.heap_cost(keyed, share * held, (heap_pages, visited), loops);
-        // Levels above the leaves.
-        let height = index.pages.max(1.0).log(ENTRIES_OF_NODE).ceil();
-        let descent = (size.rows.max(2.0).log2().ceil() + (height + 1.0) * 50.0)
-            * settings.cpu_operator_cost
-            * searches;
-        let compared = by_key.len() as f64;
+        let share = entries.share * entries.held;
+        let heap = self.heap_cost(keyed, share, (heap_pages, visited), loops);
         let startup = descent + disabled(settings.indexscan);
-        let total = startup
-            + index_pages * settings.random_page_cost
-            + tuples * (settings.cpu_index_tuple_cost + compared * settings.cpu_operator_cost)
-            + heap
-            + tuples
-                * (settings.cpu_tuple_cost + filter_cost(settings, clauses.len() - answered.len()));
+        let each = settings.cpu_tuple_cost + filter_cost(settings, left);
         Estimate {
             startup,
-            total,
-            rows: if full_key {
+            total: startup + reading + heap + tuples * each,
+            rows: if entries.full_key {
                 out_rows.min(1.0)
             } else {
                 out_rows
@@ -306,23 +342,6 @@ impl Statement<'_> {
             rows,
             bytes: self.row_bytes(rel),
         }
-    }
-
-    /// Pages of the index and of the heap that a scan reads, for one of its loops.
-    fn pages_of_index_scan(
-        &self,
-        keyed: &Keyed<'_>,
-        (leaf_pages, searches, tuples): (f64, f64, f64),
-        loops: f64,
-    ) -> (f64, f64) {
-        let cache = self.settings.effective_cache_pages;
-        let (index, heap) = (keyed.index.pages, keyed.relation.size.pages);
-        if loops <= 1.0 {
-            let leaves = leaf_pages + searches - 1.0;
-            return (leaves, pages_fetched(tuples, heap, cache));
-        }
-        let leaves = pages_fetched(leaf_pages * loops * searches, index, cache) / loops;
-        (leaves, pages_fetched(tuples * loops, heap, cache) / loops)
     }
 
     /// Cost of reading the heap rows that an index finds: interpolated between a heap in the
@@ -361,8 +380,21 @@ impl Statement<'_> {
     }
 }
 
+/// The entries of an index that a search finds.
+struct Entries {
+    /// It is for one key of a unique index.
+    full_key: bool,
+    /// The share of the relation's rows that the index has, and of these the share that is found.
+    held: f64,
+    share: f64,
+    tuples: f64,
+    searches: f64,
+    /// Conditions that are looked at for each entry.
+    compared: usize,
+}
+
 /// An index with its key, as the expressions of its relation that a condition may look at.
-struct Keyed<'a> {
+pub(super) struct Keyed<'a> {
     rel: usize,
     relation: &'a Relation,
     index: &'a Index,
@@ -374,7 +406,7 @@ struct Keyed<'a> {
 
 impl<'a> Keyed<'a> {
     /// None for an index that may lack rows which the conditions select.
-    fn new(
+    pub(super) fn new(
         (rel, relation): (usize, &'a Relation),
         index: &'a Index,
         bound: Option<&'a IndexExprs>,
@@ -423,18 +455,18 @@ fn not_answered(keyed: &Keyed<'_>, keys: &IndexMatch, clauses: &[&Clause]) -> Ve
     left.map(|clause| Rc::clone(&clause.expr)).collect()
 }
 
-/// Whether the keys of an index give the values of these columns of its table.
+/// Whether the keys of an index give the values of these columns of its table: they are read from
+/// the front.
 pub(super) fn covers(
     relation: &Relation,
     index: usize,
-    mut columns: impl Iterator<Item = usize>,
+    columns: impl Iterator<Item = usize>,
 ) -> bool {
     let index = relation.indexes.get(index);
     let keys = index.map_or(&[][..], |index| &index.columns);
-    columns.all(|column| {
-        let mut keys = keys.iter();
-        keys.any(|key| key.column == Some(column) && is_readable(key.ty))
-    })
+    let mut places = columns.map(|column| keys.iter().position(|key| key.column == Some(column)));
+    let read = places.try_fold(0, |read, place| Some(read.max(place? + 1)));
+    read.is_some_and(|read| keys[..read].iter().all(|key| is_readable(key.ty)))
 }
 
 /// How an index may serve: by the conditions that it answers, in an order that is wished, by having
@@ -450,12 +482,7 @@ fn index_ways(
         let found = !keys.equal.is_empty() || keys.any.is_some();
         return found.then_some((keys, false)).into_iter().collect();
     }
-    let empty = keys.equal.is_empty()
-        && keys.any.is_none()
-        && keys.low.is_none()
-        && keys.high.is_none()
-        && !keys.is_null
-        && keyed.predicate.is_none();
+    let empty = !is_searched(&keys) && keyed.predicate.is_none();
     let mut ways = Vec::new();
     let ordered = |backward| {
         let order = index_order(keyed, &keys, backward);
@@ -469,6 +496,15 @@ fn index_ways(
         ways.push((keys, true));
     }
     ways
+}
+
+/// Whether a search is for less than the whole index.
+pub(super) fn is_searched(keys: &IndexMatch) -> bool {
+    !keys.equal.is_empty()
+        || keys.any.is_some()
+        || keys.low.is_some()
+        || keys.high.is_some()
+        || keys.is_null
 }
 
 /// A column of a numbered relation.
@@ -579,7 +615,7 @@ fn key_type_fits(value: SqlType, column: SqlType) -> bool {
         || (value.is_oid() && column.is_oid())
 }
 
-fn match_index(keyed: &Keyed<'_>, clauses: &[&Clause]) -> IndexMatch {
+pub(super) fn match_index(keyed: &Keyed<'_>, clauses: &[&Clause]) -> IndexMatch {
     let mut keys = IndexMatch::default();
     for key in &keyed.keys {
         let mut found: Vec<Found<'_>> = clauses
@@ -637,7 +673,7 @@ fn is_answered(keyed: &Keyed<'_>, keys: &IndexMatch, clause: &Clause) -> bool {
     answered_by_key(keyed, keys, clause) || keyed.predicate.is_some_and(of_all)
 }
 
-fn answered_by_key(keyed: &Keyed<'_>, keys: &IndexMatch, clause: &Clause) -> bool {
+pub(super) fn answered_by_key(keyed: &Keyed<'_>, keys: &IndexMatch, clause: &Clause) -> bool {
     let same =
         |value: Option<&Expr>, key: &Expr| value.is_some_and(|value| super::path::same(value, key));
     for (at, key) in keyed.keys.iter().enumerate() {

@@ -21,6 +21,8 @@ pub struct PlannerSettings {
     pub seqscan: bool,
     /// `enable_indexscan`
     pub indexscan: bool,
+    /// `enable_bitmapscan`
+    pub bitmapscan: bool,
     /// `enable_indexonlyscan`
     pub indexonlyscan: bool,
     /// `enable_nestloop`
@@ -51,6 +53,7 @@ impl Default for PlannerSettings {
             work_mem: 4.0 * 1024.0 * 1024.0,
             seqscan: true,
             indexscan: true,
+            bitmapscan: true,
             indexonlyscan: true,
             nestloop: true,
             hashjoin: true,

@@ -20,7 +20,8 @@ pub(super) fn children(path: &Path, f: &mut dyn FnMut(&PathRef)) {
         PathKind::Nothing
         | PathKind::Result { .. }
         | PathKind::Scan { .. }
-        | PathKind::Index { .. } => {}
+        | PathKind::Index { .. }
+        | PathKind::Bitmap { .. } => {}
         PathKind::Subquery { child, .. }
         | PathKind::Materialize { child }
         | PathKind::Memoize { child }
@@ -63,6 +64,15 @@ pub(super) fn exprs(path: &Path, f: &mut dyn FnMut(&Expr)) {
         PathKind::Index { keys, filter, .. } => {
             index_exprs(keys, f);
             filter.iter().for_each(|expr| f(expr));
+        }
+        PathKind::Bitmap {
+            bitmap,
+            recheck,
+            filter,
+            ..
+        } => {
+            bitmap.each_search(&mut |keys| index_exprs(keys, f));
+            recheck.iter().chain(filter).for_each(|expr| f(expr));
         }
         PathKind::NestedLoop {
             condition, filter, ..

@@ -11,6 +11,12 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
         "Query Tuning / Planner Method Configuration",
         &[
             session(
+                "enable_bitmapscan",
+                Kind::Bool,
+                "on",
+                "whether the planner reads rows that indexes find in the order of the table",
+            ),
+            session(
                 "enable_hashagg",
                 Kind::Bool,
                 "on",

@@ -168,6 +168,7 @@ fn actual(measure: &Measure) -> explain::Actual {
         removed: measure.removed as f64 / loops,
         searches: measure.searches,
         heap_rows: measure.heap_rows,
+        heap_blocks: measure.heap_blocks,
         loops: measure.loops,
         merged: [
             measure.merged.inserted,
