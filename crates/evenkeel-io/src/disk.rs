@@ -52,6 +52,13 @@ pub trait Disk: Send + Sync + 'static {
     /// holds it.
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>>;
 
+    /// Whether a process is there and has the file open. One that was killed may be gone while
+    /// the kernel still ends its operations, and so still holds its locks. `true` where that is
+    /// unknown.
+    fn has_open(&self, _process: u32, _path: &Path) -> bool {
+        true
+    }
+
     /// A queue for one I/O thread, carrying out up to `depth` (at least one) operations at once.
     fn queue(&self, depth: usize) -> Box<dyn IoQueue>;
 

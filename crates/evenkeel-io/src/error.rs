@@ -88,6 +88,8 @@ pub enum IoErrorKind {
     TooManyFiles,
     /// Another holder has the lock.
     Locked,
+    /// The directory's lock has been given back, and what held it may change nothing any more.
+    Unlocked,
     /// Fewer bytes than asked for lie before the end of the file.
     UnexpectedEof,
     /// Not permitted, or a read-only file system.
@@ -108,6 +110,7 @@ impl fmt::Display for IoErrorKind {
             Self::NoSpace => "no space left on device",
             Self::TooManyFiles => "too many open files",
             Self::Locked => "locked by another process or handle",
+            Self::Unlocked => "the directory's lock has been given back",
             Self::UnexpectedEof => "file ends too early",
             Self::PermissionDenied => "permission denied",
             Self::Unsupported => "not supported by the file system",

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{IoError, IoErrorKind, IoResult, OpKind};
+use crate::native::NativeFile;
 
 /// How a file is opened. Start from [`OpenOptions::read_only`], [`OpenOptions::read_write`] or
 /// [`OpenOptions::create`].
@@ -133,6 +134,12 @@ pub trait File: Send + Sync {
     /// The same file for operations on the account of another thread than the one that carries
     /// them out; None where nobody keeps accounts.
     fn on_account(&self, _account: u64) -> Option<Arc<dyn File>> {
+        None
+    }
+
+    /// The file as the system knows it, if it is one of the system's: its reads and writes may
+    /// then be carried out past this trait's calls, and are the same.
+    fn native(&self) -> Option<NativeFile<'_>> {
         None
     }
 

@@ -21,10 +21,13 @@ use crate::buffer::AlignedBuf;
 use crate::disk::{BootId, Disk, LockGuard};
 use crate::error::{IoError, IoErrorKind, IoResult, OpKind};
 use crate::file::{File, OpenOptions};
+use crate::native::NativeFile;
 use crate::queue::{IoMethod, IoQueue, SyncQueue};
+use crate::shared_queue::{Carrier, SharedQueue};
 use crate::transfer::{read_full, retry, write_full};
-use crate::worker::{WorkerPool, WorkerQueue};
-use crate::{syscalls, transfer};
+use crate::uring::{HeldLocks, RingPool, RingSetup};
+use crate::worker::WorkerPool;
+use crate::{process, syscalls, transfer};
 
 /// From Linux's `uapi/linux/stat.h` and `uapi/linux/fs.h`, 6.11.
 const STATX_WRITE_ATOMIC: u32 = 0x0001_0000;
@@ -37,7 +40,10 @@ const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// The operating system's files, with queues of one [`IoMethod`].
 pub struct FileDisk {
-    workers: Option<Arc<WorkerPool>>,
+    /// Carries out what is queued; without one the queue's owner does.
+    carrier: Option<Arc<dyn Carrier>>,
+    /// Locks that no end of the process gives back before its rings have ended.
+    locks: Arc<HeldLocks>,
     /// Directories that were synced, kept open: a sync needs no descriptor then, and cannot fail
     /// for want of one.
     directories: Mutex<HashMap<PathBuf, Arc<OwnedFd>>>,
@@ -49,19 +55,45 @@ pub struct FileDisk {
 impl FileDisk {
     /// A disk whose queues work by `method`. The process ignores SIGXFSZ from here on: a limit of
     /// file sizes is an error of the write that meets it.
+    ///
+    /// Where the system gives no ring, workers do what [`IoMethod::IoUring`] asks for, and one
+    /// line of the log says so: a container may forbid io_uring, and a database that does not
+    /// start is worse than one that reads as it does everywhere else.
     pub fn new(method: IoMethod) -> Self {
+        Self::with_rings(method, RingSetup::default())
+    }
+
+    pub(crate) fn with_rings(method: IoMethod, setup: RingSetup) -> Self {
         syscalls::ignore_file_size_signal();
+        let locks = Arc::<HeldLocks>::default();
+        let carrier: Option<Arc<dyn Carrier>> = match method {
+            IoMethod::Sync => None,
+            IoMethod::Worker { threads } => Some(WorkerPool::new(threads)),
+            IoMethod::IoUring { threads } => Some(carrier_of_rings(threads, setup, &locks)),
+        };
         let since_epoch = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         Self {
-            workers: match method {
-                IoMethod::Sync => None,
-                IoMethod::Worker { threads } => Some(WorkerPool::new(threads)),
-            },
+            carrier,
+            locks,
             directories: Mutex::default(),
             epoch_micros: u64::try_from(since_epoch.as_micros()).unwrap_or(u64::MAX),
             started: Instant::now(),
+        }
+    }
+}
+
+/// Rings, or workers where there are none.
+fn carrier_of_rings(threads: usize, setup: RingSetup, locks: &Arc<HeldLocks>) -> Arc<dyn Carrier> {
+    let workers = WorkerPool::new(threads);
+    match RingPool::new(Arc::clone(&workers), threads, setup, locks) {
+        Ok(rings) => rings,
+        Err(error) => {
+            tracing::warn!(
+                "the system does not allow io_uring ({error}): io_method is worker in effect"
+            );
+            workers
         }
     }
 }
@@ -133,7 +165,7 @@ fn open_file(path: &Path, opts: OpenOptions) -> Result<OsFile, Errno> {
         return Err(Errno::OPNOTSUPP);
     }
     Ok(OsFile {
-        fd,
+        fd: Arc::new(fd),
         path: path.to_owned(),
         direct: opts.direct,
         atomic: opts.atomic as usize,
@@ -271,7 +303,7 @@ impl Disk for FileDisk {
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
         let file = check(OpKind::Lock, path, open_file(path, OpenOptions::create()))?;
         match retry(|| syscalls::try_lock(file.fd.as_fd())) {
-            Ok(()) => Ok(Box::new(OsLock(file))),
+            Ok(()) => Ok(Box::new(OsLock::new(file, &self.locks))),
             Err(Errno::AGAIN | Errno::ACCESS) => {
                 Err(IoError::new(OpKind::Lock, path, None, IoErrorKind::Locked))
             }
@@ -279,9 +311,13 @@ impl Disk for FileDisk {
         }
     }
 
+    fn has_open(&self, number: u32, path: &Path) -> bool {
+        process::has_open(number, path)
+    }
+
     fn queue(&self, depth: usize) -> Box<dyn IoQueue> {
-        match &self.workers {
-            Some(pool) => Box::new(WorkerQueue::new(Arc::clone(pool), depth)),
+        match &self.carrier {
+            Some(carrier) => Box::new(SharedQueue::new(Arc::clone(carrier), depth)),
             None => Box::new(SyncQueue::default()),
         }
     }
@@ -312,26 +348,40 @@ impl Disk for FileDisk {
     }
 }
 
-struct OsLock(OsFile);
+struct OsLock {
+    file: OsFile,
+    locks: Arc<HeldLocks>,
+}
+
+impl OsLock {
+    fn new(file: OsFile, locks: &Arc<HeldLocks>) -> OsLock {
+        locks.add(Arc::clone(&file.fd));
+        OsLock {
+            file,
+            locks: Arc::clone(locks),
+        }
+    }
+}
 
 impl Drop for OsLock {
     /// Closing would not do: a child between its fork and its exec still has the descriptor, and
-    /// with it the lock.
+    /// with it the lock. So may a ring.
     fn drop(&mut self) {
-        if let Err(errno) = syscalls::unlock(self.0.fd.as_fd()) {
-            tracing::warn!("could not unlock {}: {errno}", self.0.path.display());
+        self.locks.remove(&self.file.fd);
+        if let Err(errno) = syscalls::unlock(self.file.fd.as_fd()) {
+            tracing::warn!("could not unlock {}: {errno}", self.file.path.display());
         }
     }
 }
 
 impl LockGuard for OsLock {
     fn file(&self) -> &dyn File {
-        &self.0
+        &self.file
     }
 }
 
 struct OsFile {
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
     path: PathBuf,
     direct: bool,
     /// Unit of atomic writes, or zero.
@@ -483,6 +533,14 @@ impl File for OsFile {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn native(&self) -> Option<NativeFile<'_>> {
+        Some(NativeFile::new(
+            self.fd.as_fd(),
+            self.direct,
+            self.atomic != 0,
+        ))
     }
 }
 

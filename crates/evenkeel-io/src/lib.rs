@@ -13,12 +13,17 @@ mod disk;
 mod error;
 mod file;
 mod file_disk;
+mod gate;
 mod metered;
 pub mod mutate;
+mod native;
+mod process;
 mod queue;
+mod shared_queue;
 mod sim;
 mod syscalls;
 mod transfer;
+mod uring;
 mod whole;
 mod worker;
 
@@ -29,6 +34,7 @@ pub use error::{IoError, IoErrorKind, IoResult, OpKind};
 pub use file::{File, OpenOptions};
 pub use file_disk::FileDisk;
 pub use metered::{IoObserver, MeteredDisk, Observed};
+pub use native::NativeFile;
 pub use queue::{Finish, IoCompletion, IoMethod, IoOp, IoQueue, IoWork};
 pub use sim::{
     CrashImage, Fault, FaultKind, ImageSeries, JournalOp, LatencyMode, LatencyModel, Outcome,

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use crate::disk::{BootId, Disk, LockGuard};
 use crate::error::{IoResult, OpKind};
 use crate::file::{File, OpenOptions};
+use crate::gate::Gate;
+use crate::native::{NativeFile, Watch, Watched};
 use crate::queue::{IoCompletion, IoOp, IoQueue};
 
 /// One operation on a file, as an observer is told of it.
@@ -25,6 +27,8 @@ pub struct Observed<'a> {
     /// On whose account: what [`IoObserver::account`] said when the operation was queued. None
     /// for one carried out at once, which is on the calling thread's own.
     pub account: Option<u64>,
+    /// The operation bypasses the page cache.
+    pub direct: bool,
 }
 
 /// Is told of operations as they begin and end. Called on the thread that carries the operation
@@ -41,40 +45,60 @@ pub trait IoObserver: Send + Sync + 'static {
 }
 
 /// A disk whose reads, writes, syncs, allocations and write-backs are observed.
+///
+/// It serves one holder of a directory's lock. The lock that [`Disk::lock`] gives is given back
+/// when no change of files by way of this disk is under way any more, and from then on every
+/// change fails ([`IoErrorKind::Unlocked`](crate::IoErrorKind::Unlocked)), whoever still has a
+/// file or a queue with operations.
 pub struct MeteredDisk {
     inner: Arc<dyn Disk>,
     observer: Arc<dyn IoObserver>,
+    gate: Arc<Gate>,
 }
 
 impl MeteredDisk {
     /// `inner`, observed.
     pub fn new(inner: Arc<dyn Disk>, observer: Arc<dyn IoObserver>) -> Arc<MeteredDisk> {
-        Arc::new(MeteredDisk { inner, observer })
+        Arc::new(MeteredDisk {
+            inner,
+            observer,
+            gate: Arc::default(),
+        })
     }
 }
 
 impl Disk for MeteredDisk {
     fn open(&self, path: &Path, opts: OpenOptions) -> IoResult<Arc<dyn File>> {
-        let inner = self.inner.open(path, opts)?;
+        let inner = if opts.create || opts.create_new || opts.truncate {
+            let open = || self.inner.open(path, opts);
+            self.gate.pass(OpKind::Open, path, open)?
+        } else {
+            self.inner.open(path, opts)?
+        };
         Ok(Arc::new(MeteredFile {
             inner,
             path: Arc::from(path),
             class: self.observer.classify(path),
             observer: Arc::clone(&self.observer),
+            gate: Arc::clone(&self.gate),
+            direct: opts.direct,
             account: None,
         }))
     }
 
     fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
-        self.inner.rename(from, to)
+        let rename = || self.inner.rename(from, to);
+        self.gate.pass(OpKind::Rename, from, rename)
     }
 
     fn remove(&self, path: &Path) -> IoResult<()> {
-        self.inner.remove(path)
+        let remove = || self.inner.remove(path);
+        self.gate.pass(OpKind::Remove, path, remove)
     }
 
     fn create_dir_all(&self, path: &Path) -> IoResult<()> {
-        self.inner.create_dir_all(path)
+        let create = || self.inner.create_dir_all(path);
+        self.gate.pass(OpKind::CreateDir, path, create)
     }
 
     fn list(&self, dir: &Path) -> IoResult<Vec<String>> {
@@ -94,12 +118,21 @@ impl Disk for MeteredDisk {
             offset: 0,
             len: 0,
             account: None,
+            direct: false,
         };
         observed(&*self.observer, &op, || self.inner.sync_dir(dir))
     }
 
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
-        self.inner.lock(path)
+        let inner = self.inner.lock(path)?;
+        Ok(Box::new(GatedLock {
+            inner,
+            gate: Arc::clone(&self.gate),
+        }))
+    }
+
+    fn has_open(&self, process: u32, path: &Path) -> bool {
+        self.inner.has_open(process, path)
     }
 
     fn queue(&self, depth: usize) -> Box<dyn IoQueue> {
@@ -142,25 +175,80 @@ fn observed<R>(observer: &dyn IoObserver, op: &Observed<'_>, work: impl FnOnce()
     work()
 }
 
+/// A lock that waits for the changes under way before it is given back.
+struct GatedLock {
+    inner: Box<dyn LockGuard>,
+    gate: Arc<Gate>,
+}
+
+impl Drop for GatedLock {
+    fn drop(&mut self) {
+        self.gate.close();
+    }
+}
+
+impl LockGuard for GatedLock {
+    fn file(&self) -> &dyn File {
+        self.inner.file()
+    }
+}
+
+#[derive(Clone)]
 struct MeteredFile {
     inner: Arc<dyn File>,
     path: Arc<Path>,
     class: u8,
     observer: Arc<dyn IoObserver>,
+    gate: Arc<Gate>,
+    direct: bool,
     account: Option<u64>,
 }
 
 impl MeteredFile {
-    fn run<R>(&self, kind: OpKind, offset: u64, len: u64, work: impl FnOnce() -> R) -> R {
-        let op = Observed {
+    fn observed(&self, kind: OpKind, offset: u64, len: u64) -> Observed<'_> {
+        Observed {
             path: &self.path,
             class: self.class,
             kind,
             offset,
             len,
             account: self.account,
-        };
-        observed(&*self.observer, &op, work)
+            direct: self.direct,
+        }
+    }
+
+    fn run<R>(&self, kind: OpKind, offset: u64, len: u64, work: impl FnOnce() -> R) -> R {
+        observed(&*self.observer, &self.observed(kind, offset, len), work)
+    }
+
+    /// Carries out what changes the file.
+    fn change<R>(
+        &self,
+        kind: OpKind,
+        offset: u64,
+        len: u64,
+        work: impl FnOnce() -> IoResult<R>,
+    ) -> IoResult<R> {
+        let run = || self.run(kind, offset, len, work);
+        self.gate.pass(kind, &self.path, run)
+    }
+}
+
+impl Watch for MeteredFile {
+    fn begin(&self, transfer: Watched) -> IoResult<u64> {
+        let Watched { kind, offset, len } = transfer;
+        if kind == OpKind::Write {
+            self.gate.enter(kind, &self.path)?;
+        }
+        Ok(self.observer.begin(&self.observed(kind, offset, len)))
+    }
+
+    fn end(&self, transfer: Watched, ticket: u64) {
+        let Watched { kind, offset, len } = transfer;
+        self.observer.end(&self.observed(kind, offset, len), ticket);
+        if kind == OpKind::Write {
+            self.gate.leave();
+        }
     }
 }
 
@@ -178,7 +266,7 @@ impl File for MeteredFile {
 
     fn write_all_vectored_at(&self, bufs: &mut [IoSlice<'_>], offset: u64) -> IoResult<()> {
         let len = total(bufs.iter().map(|buf| buf.len()));
-        self.run(OpKind::Write, offset, len, || {
+        self.change(OpKind::Write, offset, len, || {
             self.inner.write_all_vectored_at(bufs, offset)
         })
     }
@@ -196,11 +284,12 @@ impl File for MeteredFile {
     }
 
     fn set_len(&self, len: u64) -> IoResult<()> {
-        self.inner.set_len(len)
+        let set_len = || self.inner.set_len(len);
+        self.gate.pass(OpKind::SetLen, &self.path, set_len)
     }
 
     fn allocate(&self, offset: u64, len: u64) -> IoResult<()> {
-        self.run(OpKind::Allocate, offset, len, || {
+        self.change(OpKind::Allocate, offset, len, || {
             self.inner.allocate(offset, len)
         })
     }
@@ -223,12 +312,13 @@ impl File for MeteredFile {
 
     fn on_account(&self, account: u64) -> Option<Arc<dyn File>> {
         Some(Arc::new(MeteredFile {
-            inner: Arc::clone(&self.inner),
-            path: Arc::clone(&self.path),
-            class: self.class,
-            observer: Arc::clone(&self.observer),
             account: Some(account),
+            ..self.clone()
         }))
+    }
+
+    fn native(&self) -> Option<NativeFile<'_>> {
+        self.inner.native()?.watched_by(self)
     }
 }
 

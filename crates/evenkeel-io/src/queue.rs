@@ -22,6 +22,12 @@ pub enum IoMethod {
         /// up to no more have their depth of operations under way.
         threads: usize,
     },
+    /// By rings of the kernel's (io_uring(7)), each with a thread, and by workers where a ring
+    /// cannot or would be no quicker. By workers alone where the system gives no ring.
+    IoUring {
+        /// Most worker threads at once, and most kernel threads of a ring.
+        threads: usize,
+    },
 }
 
 /// The kind of a queued operation.
@@ -64,8 +70,8 @@ pub struct IoOp {
     /// Handed back unchanged.
     pub tag: u64,
     /// Takes the completion, which the queue then does not hand back: work on what was read is
-    /// done by as many threads as the reads. It must not wait for another operation of a queue:
-    /// all threads may be at such work.
+    /// done by as many threads as the disk has for operations. It must not wait for another
+    /// operation of a queue: all threads may be at such work.
     pub finish: Option<Finish>,
 }
 
@@ -112,6 +118,11 @@ impl IoOp {
         }
     }
 
+    /// Bytes that a read or write is to move.
+    pub(crate) fn len(&self) -> usize {
+        self.bufs.iter().map(|buf| buf.len()).sum()
+    }
+
     /// Carries the operation out on this thread. `None`: its own `finish` had the completion.
     pub fn run(mut self) -> Option<IoCompletion> {
         let finish = self.finish.take();
@@ -137,10 +148,21 @@ impl IoOp {
                 op.file.start_writeback(offset, len).map(|()| 0)
             }
         };
+        op.finish = finish;
+        op.complete(result, blocking::calls() != calls)
+    }
+
+    /// Hands the result to the operation's `finish` on this thread, or back.
+    pub(crate) fn complete(
+        mut self,
+        result: IoResult<usize>,
+        blocked: bool,
+    ) -> Option<IoCompletion> {
+        let finish = self.finish.take();
         let completion = IoCompletion {
-            op,
+            op: self,
             result,
-            blocked: blocking::calls() != calls,
+            blocked,
         };
         match finish {
             Some(finish) => {

@@ -1,8 +1,6 @@
 //! The back end of `io_method = worker`: threads shared by all queues of a disk.
 
-use std::any::Any;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -10,7 +8,8 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::queue::{IoCompletion, IoOp, IoQueue};
+use crate::queue::IoOp;
+use crate::shared_queue::{Carrier, Done};
 
 /// A worker that has no operation for so long ends.
 const IDLE_LIMIT: Duration = Duration::from_secs(10);
@@ -60,6 +59,12 @@ impl WorkerPool {
     }
 }
 
+impl Carrier for WorkerPool {
+    fn start(&self, ops: Vec<IoOp>, done: &Arc<Done>) {
+        self.jobs.add(ops, done);
+    }
+}
+
 impl Drop for WorkerPool {
     fn drop(&mut self) {
         let mut state = self.jobs.state.lock();
@@ -72,10 +77,11 @@ impl Drop for WorkerPool {
 
 impl Jobs {
     /// Adds operations, with a worker for each as far as there may be so many.
-    fn add(self: &Arc<Self>, ops: impl ExactSizeIterator<Item = IoOp>, done: &Arc<Done>) {
+    fn add(self: &Arc<Self>, ops: Vec<IoOp>, done: &Arc<Done>) {
         let mut unserved = ops.len();
         let mut state = self.state.lock();
-        state.waiting.extend(ops.map(|op| (op, Arc::clone(done))));
+        let jobs = ops.into_iter().map(|op| (op, Arc::clone(done)));
+        state.waiting.extend(jobs);
         while unserved > 0
             && let Some(alarm) = state.idle.pop()
         {
@@ -107,7 +113,7 @@ impl Jobs {
             let left = std::mem::take(&mut state.waiting);
             drop(state);
             for (op, done) in left {
-                done.run(op);
+                done.run(|| op.run());
             }
         }
     }
@@ -115,7 +121,7 @@ impl Jobs {
     fn work(&self) {
         let alarm = Arc::default();
         while let Some((op, done)) = self.next(&alarm) {
-            done.run(op);
+            done.run(|| op.run());
         }
     }
 
@@ -142,123 +148,6 @@ impl Jobs {
                 return None;
             }
         }
-    }
-}
-
-/// Operations of one queue that the workers have carried out.
-#[derive(Default)]
-struct Done {
-    finished: Mutex<Finished>,
-    arrived: Condvar,
-}
-
-#[derive(Default)]
-struct Finished {
-    /// Operations that the queue has not counted yet.
-    count: usize,
-    completions: Vec<IoCompletion>,
-    /// Panic of an operation, which goes on in the queue's owner.
-    panic: Option<Box<dyn Any + Send>>,
-}
-
-impl Done {
-    /// Carries an operation out. The worker and its queue survive a panic in it: a queue that
-    /// lost an operation would wait for ever.
-    fn run(&self, op: IoOp) {
-        let result = catch_unwind(AssertUnwindSafe(|| op.run()));
-        let mut finished = self.finished.lock();
-        finished.count += 1;
-        match result {
-            Ok(completion) => finished.completions.extend(completion),
-            Err(panic) => finished.panic = Some(panic),
-        }
-        drop(finished);
-        self.arrived.notify_one();
-    }
-
-    fn wait(&self) {
-        let mut finished = self.finished.lock();
-        while finished.count == 0 {
-            self.arrived.wait(&mut finished);
-        }
-    }
-}
-
-/// One I/O thread's view of the pool.
-pub(crate) struct WorkerQueue {
-    pool: Arc<WorkerPool>,
-    done: Arc<Done>,
-    /// Accepted beyond the depth; started as others complete.
-    backlog: VecDeque<IoOp>,
-    /// Handed to the pool and not yet handed back.
-    started: usize,
-    depth: usize,
-}
-
-impl WorkerQueue {
-    pub(crate) fn new(pool: Arc<WorkerPool>, depth: usize) -> Self {
-        Self {
-            pool,
-            done: Arc::default(),
-            backlog: VecDeque::new(),
-            started: 0,
-            depth: depth.max(1),
-        }
-    }
-
-    /// Starts what the depth allows.
-    fn start_more(&mut self) {
-        self.start(self.backlog.len().min(self.depth - self.started));
-    }
-
-    fn start(&mut self, count: usize) {
-        if count > 0 {
-            self.started += count;
-            self.pool.jobs.add(self.backlog.drain(..count), &self.done);
-        }
-    }
-
-    fn take(&mut self, out: &mut Vec<IoCompletion>) -> usize {
-        let mut finished = self.done.finished.lock();
-        let count = std::mem::take(&mut finished.count);
-        out.append(&mut finished.completions);
-        let panic = finished.panic.take();
-        drop(finished);
-        self.started -= count;
-        if let Some(panic) = panic {
-            resume_unwind(panic);
-        }
-        self.start_more();
-        count
-    }
-}
-
-impl IoQueue for WorkerQueue {
-    fn submit(&mut self, ops: Vec<IoOp>) {
-        self.backlog.extend(ops);
-        self.start_more();
-    }
-
-    fn poll(&mut self, out: &mut Vec<IoCompletion>) {
-        self.take(out);
-    }
-
-    fn wait(&mut self, min: usize, out: &mut Vec<IoCompletion>) {
-        let mut got = self.take(out);
-        while got < min && self.started > 0 {
-            self.done.wait();
-            got += self.take(out);
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.started + self.backlog.len()
-    }
-}
-
-impl Drop for WorkerQueue {
-    fn drop(&mut self) {
-        self.start(self.backlog.len());
     }
 }
 

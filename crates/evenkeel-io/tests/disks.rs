@@ -2,16 +2,20 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use evenkeel_io::{
-    AlignedBuf, Disk, File, FileDisk, IoBuf, IoErrorKind, IoMethod, IoOp, IoQueue, IoResult,
-    IoWork, OpKind, OpenOptions, SimDisk,
+    AlignedBuf, Disk, File, FileDisk, IoBuf, IoErrorKind, IoMethod, IoObserver, IoOp, IoQueue,
+    IoResult, IoWork, MeteredDisk, Observed, OpKind, OpenOptions, SimDisk,
 };
 
 /// Runs a test on every kind of disk, each with an empty directory that the test may fill.
 fn on_every_disk(test: impl Fn(&dyn Disk, &Path)) {
-    for method in [IoMethod::Sync, IoMethod::Worker { threads: 3 }] {
+    for method in [
+        IoMethod::Sync,
+        IoMethod::Worker { threads: 3 },
+        IoMethod::IoUring { threads: 3 },
+    ] {
         let dir = tempfile::tempdir().unwrap();
         test(&FileDisk::new(method), dir.path());
     }
@@ -142,6 +146,90 @@ fn a_lock_has_one_holder() {
         let guard = disk.lock(&path).unwrap();
         assert_eq!(guard.file().len().unwrap(), 4);
     });
+}
+
+/// Keeps writes under way until it is told to let them end.
+#[derive(Default)]
+struct Held {
+    writes: AtomicUsize,
+    released: AtomicBool,
+}
+
+impl IoObserver for Held {
+    fn classify(&self, _: &Path) -> u8 {
+        0
+    }
+    fn account(&self) -> u64 {
+        0
+    }
+    fn begin(&self, op: &Observed<'_>) -> u64 {
+        self.writes
+            .fetch_add(usize::from(op.kind == OpKind::Write), Ordering::SeqCst);
+        0
+    }
+    fn end(&self, op: &Observed<'_>, _: u64) {
+        while op.kind == OpKind::Write && !self.released.load(Ordering::SeqCst) {
+            std::thread::yield_now();
+        }
+    }
+}
+
+/// For each way of I/O, and each way of writing that it has.
+#[test]
+fn a_lock_is_given_back_after_the_writes_under_way() {
+    let methods = [
+        IoMethod::Worker { threads: 3 },
+        IoMethod::IoUring { threads: 3 },
+    ];
+    for (method, direct) in methods
+        .into_iter()
+        .flat_map(|method| [(method, false), (method, true)])
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let held = Arc::new(Held::default());
+        let system: Arc<dyn Disk> = Arc::new(FileDisk::new(method));
+        let observer = Arc::clone(&held) as Arc<dyn IoObserver>;
+        let disk = MeteredDisk::new(Arc::clone(&system), observer);
+        let lock = dir.path().join("lock");
+        let guard = disk.lock(&lock).unwrap();
+        let path = dir.path().join("file");
+        let opts = OpenOptions::create().direct(direct);
+        let Ok(file) = disk.open(&path, opts) else {
+            let test = "a_lock_is_given_back_after_the_writes_under_way";
+            evenkeel_io::skip(test, "no direct I/O in the temporary directory");
+            continue;
+        };
+        let write = |tag: u64| {
+            let bufs = vec![IoBuf::zeroed(4096)];
+            IoOp::write(Arc::clone(&file), tag * 4096, bufs, tag)
+        };
+        let mut queue = disk.queue(1);
+        queue.submit(vec![write(0), write(1)]);
+        while held.writes.load(Ordering::SeqCst) == 0 {
+            std::thread::yield_now();
+        }
+        let given_back = std::thread::spawn(move || drop(guard));
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert_eq!(kind(system.lock(&lock)), Some(IoErrorKind::Locked));
+        held.released.store(true, Ordering::SeqCst);
+        given_back.join().unwrap();
+        drop(system.lock(&lock).unwrap());
+        // Operations that begin later change nothing.
+        let mut done = Vec::new();
+        queue.wait(2, &mut done);
+        done.sort_by_key(|completion| completion.tag());
+        assert_eq!(done[0].result, Ok(4096));
+        let unlocked = Some(IoErrorKind::Unlocked);
+        assert_eq!(kind(done.remove(1).result), unlocked);
+        assert_eq!(file.len().unwrap(), 4096);
+        assert_eq!(kind(file.set_len(0)), unlocked);
+        assert_eq!(kind(file.allocate(0, 10_000)), unlocked);
+        assert_eq!(kind(disk.remove(&path)), unlocked);
+        assert_eq!(kind(disk.rename(&path, &lock)), unlocked);
+        let new = dir.path().join("new");
+        assert_eq!(kind(disk.open(&new, OpenOptions::create())), unlocked);
+        assert_eq!(kind(disk.create_dir_all(&new)), unlocked);
+    }
 }
 
 /// A child that is between its fork and its exec still has every descriptor of its parent.

@@ -31,6 +31,8 @@ pub enum Mutant {
     PassEverything,
     /// New log goes on where the log of an unclean end was found to end.
     ReuseLostLog,
+    /// The directory's lock is given back though writes are under way.
+    UnlockEarly,
     /// An index entry is hinted dead though what makes it so is not durable.
     HintDeadEarly,
     /// Redo of this operation changes a byte too many.

@@ -17,6 +17,11 @@ pub struct TestServer {
     log: PathBuf,
 }
 
+/// A server that was killed and may not be gone yet. Dropping it waits until it is.
+pub struct KilledServer {
+    _server: TestServer,
+}
+
 /// Exit status and output of a client program.
 pub struct Output {
     /// Its exit status.
@@ -162,6 +167,17 @@ impl TestServer {
     pub fn kill(mut self) {
         self.child.kill().expect("kill");
         self.child.wait().expect("wait");
+    }
+
+    /// As [`TestServer::kill`], without waiting for the process to be gone: that is what the
+    /// answer is waited for.
+    ///
+    /// # Panics
+    /// When the system does not kill it.
+    #[must_use]
+    pub fn kill_and_go_on(mut self) -> KilledServer {
+        self.child.kill().expect("kill");
+        KilledServer { _server: self }
     }
 
     /// Stops the server as an administrator would, and waits for it.

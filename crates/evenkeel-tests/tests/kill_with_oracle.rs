@@ -2,6 +2,8 @@
 //! knows what was acknowledged: nothing of it may be lost, and nothing may be there by half.
 //!
 //! A server that recovers is killed as well, up to three times in a row, before the oracle looks.
+//! The next one starts at once, while the kernel may still end the killed one's writes, and does
+//! its I/O in another way.
 //!
 //! `EVENKEEL_KILLS` sets how many times (the default keeps the suite short), `EVENKEEL_SEED` the
 //! seed, which is printed.
@@ -10,16 +12,23 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use evenkeel_tests::scale::{scale, seeded};
-use evenkeel_tests::server::{TestServer, client_runtime, evenkeel};
+use evenkeel_tests::server::{KilledServer, TestServer, client_runtime, evenkeel};
 use rand::Rng;
 use rand::rngs::SmallRng;
 use tokio_postgres::{Client, NoTls};
 
 const CLIENTS: usize = 8;
-const KILLS: usize = 5;
+const KILLS: usize = 6;
+/// Ways of I/O, one after another.
+const WAYS: [&[&str]; 3] = [
+    &["io_method=worker"],
+    &["io_method=io_uring"],
+    &["io_method=io_uring", "io_direct=data"],
+];
 
 /// One client's knowledge of itself: how many transactions it began, and which of them were
 /// acknowledged.
@@ -46,10 +55,13 @@ fn sigkill_loses_nothing_acknowledged_and_leaves_nothing_half_done() {
     let mut recoveries = 0;
     for round in 1..=kills {
         recoveries += kill_recoveries(&data, &mut rng);
-        let server = TestServer::start(&data, &["checkpoint_timeout=1s"]);
+        let settings = [WAYS[round % WAYS.len()], &["checkpoint_timeout=1s"]].concat();
+        let server = TestServer::start(&data, &settings);
         verify(&server, &progress);
-        run_until_killed(server, &progress, rng.random_range(300..1500));
+        let (killed, clients) = run_until_killed(server, &progress, rng.random_range(300..1500));
         check(&data, round);
+        drop(killed);
+        clients.join().unwrap();
     }
     let server = TestServer::start(&data, &[]);
     verify(&server, &progress);
@@ -138,7 +150,12 @@ fn kill_recoveries(data: &Path, rng: &mut SmallRng) -> usize {
     times
 }
 
-fn run_until_killed(server: TestServer, progress: &Arc<Vec<Progress>>, millis: u64) {
+/// Answers while the server and its clients may still end.
+fn run_until_killed(
+    server: TestServer,
+    progress: &Arc<Vec<Progress>>,
+    millis: u64,
+) -> (KilledServer, JoinHandle<()>) {
     let stop = Arc::new(AtomicBool::new(false));
     let runtime = client_runtime();
     let tasks: Vec<_> = (0..CLIENTS)
@@ -148,13 +165,17 @@ fn run_until_killed(server: TestServer, progress: &Arc<Vec<Progress>>, millis: u
         })
         .collect();
     std::thread::sleep(Duration::from_millis(millis));
-    server.kill();
+    let killed = server.kill_and_go_on();
     stop.store(true, Ordering::Relaxed);
-    runtime.block_on(async {
-        for task in tasks {
-            task.await.unwrap();
-        }
+    // They hear of the end when it has come.
+    let clients = std::thread::spawn(move || {
+        runtime.block_on(async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
     });
+    (killed, clients)
 }
 
 /// Runs transactions until the server is gone.

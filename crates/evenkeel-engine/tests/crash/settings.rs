@@ -59,12 +59,16 @@ fn settings_change_no_content() {
                 ..small()
             };
             let place = tempfile::tempdir().expect("a directory for temporary files");
-            let disks: [(&str, Arc<dyn Disk>); 3] = [
+            let disks: [(&str, Arc<dyn Disk>); 4] = [
                 ("simulated", Arc::new(SimDisk::new(seed))),
                 ("synchronous", Arc::new(FileDisk::new(IoMethod::Sync))),
                 (
                     "worker",
                     Arc::new(FileDisk::new(IoMethod::Worker { threads: 2 })),
+                ),
+                (
+                    "rings",
+                    Arc::new(FileDisk::new(IoMethod::IoUring { threads: 2 })),
                 ),
             ];
             for (name, disk) in disks {

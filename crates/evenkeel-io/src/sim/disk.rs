@@ -22,7 +22,8 @@ use crate::disk::{BootId, Disk, LockGuard};
 use crate::error::{IoError, IoErrorKind, IoResult, OpKind};
 use crate::file::{File, OpenOptions};
 use crate::queue::IoQueue;
-use crate::worker::{WorkerPool, WorkerQueue};
+use crate::shared_queue::SharedQueue;
+use crate::worker::WorkerPool;
 
 /// A disk in memory that can crash, tear, lose, fail and be slow. See the README's rules.
 ///
@@ -55,6 +56,11 @@ impl SimDisk {
     /// caller that takes crash images keeps the promise, with [`Outcome::Torn8192`] for 8192.
     pub fn promise_atomic_writes(&self, unit: u32) {
         self.shared.inner.lock().atomic_unit = unit;
+    }
+
+    /// From now on the file system refuses direct I/O.
+    pub fn refuse_direct_io(&self) {
+        self.shared.inner.lock().refuses_direct = true;
     }
 
     pub(crate) fn from_state(state: State, first: u64, seed: u64) -> Self {
@@ -388,7 +394,7 @@ impl Disk for SimDisk {
             .filter(|device| device.mode == LatencyMode::Sleep);
         match sleeping.map(|device| device.model.parallel) {
             // Only threads sleep at the same time.
-            Some(parallel) => Box::new(WorkerQueue::new(
+            Some(parallel) => Box::new(SharedQueue::new(
                 WorkerPool::new(parallel.min(depth)),
                 depth,
             )),

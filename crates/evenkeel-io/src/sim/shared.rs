@@ -65,6 +65,8 @@ pub(crate) struct Inner {
     pub(super) unreadable: BTreeMap<Ino, BTreeSet<u64>>,
     /// Unit of atomic writes that the disk promises, or zero.
     pub(super) atomic_unit: u32,
+    /// The file system has no direct I/O.
+    pub(super) refuses_direct: bool,
 }
 
 impl Inner {
@@ -170,6 +172,9 @@ impl Inner {
         if opts.atomic != 0 && !(opts.direct && opts.atomic == self.atomic_unit) {
             return Err(Errno::OPNOTSUPP);
         }
+        if opts.direct && self.refuses_direct {
+            return Err(Errno::OPNOTSUPP);
+        }
         match self.state.node(path) {
             Some(_) if opts.create_new => Err(Errno::EXIST),
             Some(Node::Dir) => Err(Errno::ISDIR),
@@ -271,6 +276,7 @@ impl Shared {
             write_back_errors: BTreeMap::new(),
             unreadable: BTreeMap::new(),
             atomic_unit: 0,
+            refuses_direct: false,
         };
         Self {
             inner: Mutex::new(inner),

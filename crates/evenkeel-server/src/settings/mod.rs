@@ -102,16 +102,16 @@ pub fn server_config(loaded: &Loaded) -> ServerConfig {
 /// How files are read and written.
 #[must_use]
 pub fn io_method(loaded: &Loaded) -> IoMethod {
-    if loaded.text("io_method") == "sync" {
-        return IoMethod::Sync;
-    }
     let depths = ["effective_io_concurrency", "maintenance_io_concurrency"];
     let reads: usize = depths.iter().map(|name| loaded.count(name)).sum();
-    IoMethod::Worker {
-        threads: match loaded.count("io_max_workers") {
-            0 => reads + IO_WRITERS,
-            most => most,
-        },
+    let threads = match loaded.count("io_max_workers") {
+        0 => reads + IO_WRITERS,
+        most => most,
+    };
+    match loaded.text("io_method") {
+        "sync" => IoMethod::Sync,
+        "io_uring" => IoMethod::IoUring { threads },
+        _ => IoMethod::Worker { threads },
     }
 }
 
@@ -175,6 +175,8 @@ mod tests {
             workers(3)
         );
         assert_eq!(io_method(&of(&[("io_method", "sync")])), IoMethod::Sync);
+        let ring = [("io_method", "io_uring"), ("io_max_workers", "3")];
+        assert_eq!(io_method(&of(&ring)), IoMethod::IoUring { threads: 3 });
         assert!(Configuration::of(&[("io_max_workers", "1001")]).is_err());
     }
 }

@@ -86,15 +86,15 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
             ),
             start(
                 "io_method",
-                Kind::Choice(&["worker", "sync"]),
+                Kind::Choice(&["worker", "io_uring", "sync"]),
                 "worker",
-                "issues page writes and reads ahead of use: a pool of threads, or their owner's thread",
+                "issues page writes and reads ahead of use: a pool of threads, the kernel's rings (where it has none, the pool), or their owner's thread",
             ),
             start(
                 "io_max_workers",
                 Kind::Integer(0, 1_000, Unit::None),
                 "0",
-                "most threads of io_method = worker, which end when idle, 0: what io_concurrency asks for",
+                "most threads of io_method = worker, and for what rings do not do; they end when idle, 0: what io_concurrency asks for",
             ),
             start(
                 "io_direct",

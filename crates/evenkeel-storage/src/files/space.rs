@@ -27,14 +27,14 @@ pub enum DataAccess {
 }
 
 impl DataAccess {
-    /// Whether a file below `dir` can be opened for atomic writes of pages.
+    /// Whether a data file below `dir` can be opened so.
     ///
     /// # Errors
     /// When the disk cannot say.
-    pub fn is_atomic(disk: &dyn Disk, dir: &Path) -> StorageResult<bool> {
+    pub fn is_had(self, disk: &dyn Disk, dir: &Path) -> StorageResult<bool> {
         disk.create_dir_all(&dir.join("base"))?;
         let probe = dir.join("base/probe");
-        let opened = disk.open(&probe, DataAccess::Atomic.options(OpenOptions::create()));
+        let opened = disk.open(&probe, self.options(OpenOptions::create()));
         if disk.exists(&probe)? {
             disk.remove(&probe)?;
         }

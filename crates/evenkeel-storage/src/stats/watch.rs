@@ -96,6 +96,7 @@ mod tests {
             offset,
             len: 8192,
             account: None,
+            direct: false,
         };
         let quick = stats.begin(&op(0));
         stats.end(&op(0), quick);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use evenkeel_io::{Disk, File, IoErrorKind, IoObserver, LockGuard, MeteredDisk};
+use evenkeel_io::{Disk, File, IoErrorKind, IoObserver, LockGuard, MeteredDisk, OpenOptions};
 use parking_lot::{Mutex, RwLock};
 
 use crate::buffer::{BufferPool, PoolCore, ReadAheadOptions, TouchAhead};
@@ -31,6 +31,9 @@ use crate::writeout::{Writer, WriterOptions};
 const WAL_DIR: &str = "wal";
 const FIRST_TIMELINE: u32 = 1;
 const FIRST_TERM: u64 = 1;
+/// How long the lock of a killed process is waited for, and how often it is tried.
+const ENDING: Duration = Duration::from_secs(5);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The contents of a directory.
 enum Found {
@@ -62,18 +65,44 @@ fn examine(disk: &dyn Disk, dir: &Path) -> StorageResult<Found> {
     ))
 }
 
+/// Locks the directory. One that is locked for a process that was killed is waited for: the kernel
+/// still ends that process's operations, which may write.
 fn lock(disk: &dyn Disk, dir: &Path) -> StorageResult<Box<dyn LockGuard>> {
     let path = dir.join(LOCK_FILE);
-    let guard = disk.lock(&path).map_err(|error| match error.kind() {
-        IoErrorKind::Locked => StorageError::Locked { path },
-        _ => error.into(),
-    })?;
+    let begun = Instant::now();
+    let mut is_told = false;
+    let guard = loop {
+        match disk.lock(&path) {
+            Err(error) if error.kind() == IoErrorKind::Locked => {
+                let killed = killed_holder(disk, &path);
+                let Some(process) = killed.filter(|_| begun.elapsed() < ENDING) else {
+                    return Err(StorageError::Locked { path });
+                };
+                if !std::mem::replace(&mut is_told, true) {
+                    tracing::info!("waiting for the I/O of process {process}, which was killed");
+                }
+                std::thread::sleep(LOOK_AGAIN);
+            }
+            locked => break locked?,
+        }
+    };
     note_process(guard.file())?;
     Ok(guard)
 }
 
-/// Writes who holds the lock, for people. The file keeps its space, so that a full disk has room
-/// for that; one that has none all the same is locked as well.
+/// The process that the lock file names, if it does not have the file open any more.
+fn killed_holder(disk: &dyn Disk, path: &Path) -> Option<u32> {
+    let file = disk.open(path, OpenOptions::read_only()).ok()?;
+    let mut text = [0; 16];
+    let len = file.read_at(&mut text, 0).ok()?;
+    let text = std::str::from_utf8(&text[..len]).ok()?;
+    let process = text.trim().parse().ok()?;
+    drop(file);
+    (!disk.has_open(process, path)).then_some(process)
+}
+
+/// Writes who holds the lock, for people and for [`killed_holder`]. The file keeps its space, so
+/// that a full disk has room for that; one that has none all the same is locked as well.
 fn note_process(file: &dyn File) -> StorageResult<()> {
     let text = format!("{:<15}\n", std::process::id());
     let written = file.write_all_at(text.as_bytes(), 0);
@@ -169,33 +198,48 @@ impl Store {
     }
 }
 
+/// A directory that is this instance's.
+struct Taken {
+    /// The instance's own disk: the lock lasts until the changes by way of it have ended.
+    disk: Arc<dyn Disk>,
+    io: Arc<IoStats>,
+    lock: Box<dyn LockGuard>,
+}
+
 /// Locks the directory, and creates the database if there is none.
 fn take_directory(
-    disk: &dyn Disk,
+    system: Arc<dyn Disk>,
     dir: &Path,
     config: &StorageConfig,
-) -> StorageResult<Box<dyn LockGuard>> {
+) -> StorageResult<Taken> {
+    let io = IoStats::new(config.io_slow_threshold);
+    let observer = Arc::clone(&io) as Arc<dyn IoObserver>;
+    let early = config.has(Mutant::UnlockEarly).then(|| Arc::clone(&system));
+    let metered: Arc<dyn Disk> = MeteredDisk::new(system, observer);
+    let disk = &*metered;
     examine(disk, dir)?;
     make_durable_dir(disk, dir, config.fsync)?;
-    let lock = lock(disk, dir)?;
+    let lock = lock(early.as_deref().unwrap_or(disk), dir)?;
     // Again, now that nobody else can change it.
     if matches!(examine(disk, dir)?, Found::Nothing) {
         create(disk, dir, config)?;
     }
-    Ok(lock)
+    Ok(Taken {
+        disk: metered,
+        io,
+        lock,
+    })
 }
 
 fn open(
-    disk: Arc<dyn Disk>,
+    system: Arc<dyn Disk>,
     dir: &Path,
     mut config: StorageConfig,
     manager: Arc<dyn ResourceManager>,
 ) -> StorageResult<Arc<Store>> {
     config.validate()?;
     let _who = BackendType::Startup.enter();
-    let io = IoStats::new(config.io_slow_threshold);
-    let disk: Arc<dyn Disk> = MeteredDisk::new(disk, Arc::clone(&io) as Arc<dyn IoObserver>);
-    let lock = take_directory(disk.as_ref(), dir, &config)?;
+    let Taken { disk, io, lock } = take_directory(system, dir, &config)?;
     let mut control = ControlFile::open(disk.as_ref(), dir, config.fsync)?;
     let found = control.current().clone();
     config.wal_segment_size = found.segment_size;
@@ -291,7 +335,8 @@ struct Plan {
 
 impl Plan {
     /// Says how data files are opened. A device that writes pages atomically needs no other
-    /// protection against torn pages.
+    /// protection against torn pages; a file system without direct I/O is used through the page
+    /// cache, as the log's is.
     fn choose_access(
         &mut self,
         disk: &dyn Disk,
@@ -301,14 +346,20 @@ impl Plan {
         if !config.io_direct_data {
             return Ok(());
         }
-        self.access = DataAccess::Direct;
-        if config.torn_page_protection != TornPageProtection::Off
-            && DataAccess::is_atomic(disk, dir)?
-        {
+        let protects = config.torn_page_protection != TornPageProtection::Off;
+        if protects && DataAccess::Atomic.is_had(disk, dir)? {
             tracing::info!("the device writes pages atomically: torn_page_protection is not used");
             self.access = DataAccess::Atomic;
             config.torn_page_protection = TornPageProtection::Off;
             self.start.images_from = Lsn::ZERO;
+        } else if DataAccess::Direct.is_had(disk, dir)? {
+            self.access = DataAccess::Direct;
+        } else {
+            tracing::warn!(
+                "the file system of {} has no direct I/O: io_direct = data has no effect",
+                dir.display()
+            );
+            config.io_direct_data = false;
         }
         Ok(())
     }

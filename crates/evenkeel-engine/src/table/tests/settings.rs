@@ -186,6 +186,7 @@ fn one_list_of_operations_gives_one_content_under_any_setting() {
     println!("seed {seed}");
     let few = Setting::frames(16);
     let worker = Some(IoMethod::Worker { threads: 2 });
+    let rings = Some(IoMethod::IoUring { threads: 2 });
     let mut settings = vec![
         few.clone(),
         Setting {
@@ -206,14 +207,18 @@ fn one_list_of_operations_gives_one_content_under_any_setting() {
             io: worker,
             ..Setting::frames(64)
         },
+        Setting {
+            io: rings,
+            ..Setting::frames(64)
+        },
     ];
     let scratch = tempfile::tempdir().unwrap();
     if direct_works(scratch.path()) {
-        settings.push(Setting {
-            io: worker,
+        settings.extend([worker, rings].map(|io| Setting {
+            io,
             direct: true,
-            ..few
-        });
+            ..few.clone()
+        }));
     }
     let expected = outcome(&settings[2], seed);
     assert!(expected.len() >= THREADS * 300);

@@ -144,6 +144,27 @@ fn atomic_page_writes_take_the_place_of_protection() {
     }
 }
 
+#[test]
+fn a_file_system_without_direct_io_is_used_through_the_page_cache() {
+    for protection in [DoubleWrite, FullPageWrites, Off] {
+        let direct = StorageConfig {
+            io_direct_data: true,
+            io_direct_wal: true,
+            ..with(protection)
+        };
+        let disk = SimDisk::new(12);
+        disk.refuse_direct_io();
+        let (store, _) = open_with(&disk, direct.clone()).expect("opens");
+        assert!(!store.config().io_direct_data && !store.writes_pages_atomically());
+        assert!(!disk.exists(&dir().join("base/probe")).expect("list"));
+        set_up(&store).expect("set up");
+        run(&store, &disk, 1, 60, 20).expect("steps");
+        drop(store);
+        let (store, _) = open_with(&disk, direct).expect("opens");
+        assert_steps(&store, 60, "opened again");
+    }
+}
+
 /// CKPT-5.
 #[test]
 fn with_images_only_an_announced_position_becomes_redo_point() {

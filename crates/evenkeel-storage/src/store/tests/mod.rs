@@ -18,6 +18,7 @@ mod stale;
 mod stuck;
 mod temporary;
 mod unknown;
+mod unlock;
 
 use std::ops::Range;
 use std::path::PathBuf;

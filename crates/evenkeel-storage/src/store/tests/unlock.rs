@@ -1,0 +1,251 @@
+//! The directory's lock is given back when nothing of its instance can still write.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use evenkeel_io::{
+    BootId, FileDisk, IoBuf, IoMethod, IoObserver, IoOp, IoQueue, IoResult, MeteredDisk, Observed,
+    OpKind, skip,
+};
+
+use super::*;
+use crate::mutant::Mutant;
+
+const SLOW: &str = "slow";
+const WRITES: u64 = 40;
+
+/// Keeps writes of one file under way.
+#[derive(Default)]
+struct Slow {
+    waiting: AtomicBool,
+    released: AtomicBool,
+}
+
+impl IoObserver for Slow {
+    fn classify(&self, path: &Path) -> u8 {
+        u8::from(path.ends_with(SLOW))
+    }
+
+    fn account(&self) -> u64 {
+        0
+    }
+
+    fn begin(&self, op: &Observed<'_>) -> u64 {
+        if op.class == 1 && op.kind == OpKind::Write {
+            self.waiting.store(true, Ordering::SeqCst);
+            wait_until(|| self.released.load(Ordering::SeqCst));
+        }
+        0
+    }
+
+    fn end(&self, _: &Observed<'_>, _: u64) {}
+}
+
+fn wait_until(mut is_so: impl FnMut() -> bool) {
+    while !is_so() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// A disk with slow writes, whose lock is that of the disk below: it waits for nothing.
+struct SlowDisk {
+    slow: Arc<MeteredDisk>,
+    below: Arc<dyn Disk>,
+}
+
+impl Disk for SlowDisk {
+    fn open(&self, path: &Path, opts: OpenOptions) -> IoResult<Arc<dyn File>> {
+        self.slow.open(path, opts)
+    }
+    fn rename(&self, from: &Path, to: &Path) -> IoResult<()> {
+        self.slow.rename(from, to)
+    }
+    fn remove(&self, path: &Path) -> IoResult<()> {
+        self.slow.remove(path)
+    }
+    fn create_dir_all(&self, path: &Path) -> IoResult<()> {
+        self.slow.create_dir_all(path)
+    }
+    fn list(&self, dir: &Path) -> IoResult<Vec<String>> {
+        self.slow.list(dir)
+    }
+    fn exists(&self, path: &Path) -> IoResult<bool> {
+        self.slow.exists(path)
+    }
+    fn sync_dir(&self, dir: &Path) -> IoResult<()> {
+        self.slow.sync_dir(dir)
+    }
+    fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
+        self.below.lock(path)
+    }
+    fn queue(&self, depth: usize) -> Box<dyn IoQueue> {
+        self.slow.queue(depth)
+    }
+    fn random_u64(&self) -> u64 {
+        self.below.random_u64()
+    }
+    fn now_micros(&self) -> u64 {
+        self.below.now_micros()
+    }
+    fn free_space(&self, dir: &Path) -> IoResult<Option<u64>> {
+        self.below.free_space(dir)
+    }
+    fn boot_id(&self) -> Option<BootId> {
+        self.below.boot_id()
+    }
+    fn max_open_files(&self) -> Option<u64> {
+        self.below.max_open_files()
+    }
+}
+
+fn open_at(disk: Arc<dyn Disk>, dir: &Path, config: StorageConfig) -> StorageResult<Arc<Store>> {
+    Store::open(disk, dir, config, Arc::new(Toy::default()))
+}
+
+/// A queue of the store's disk with writes of the slow file, as a thread of it would leave behind.
+fn begin_writes(store: &Store, opts: OpenOptions) -> Option<Box<dyn IoQueue>> {
+    let file = store.disk().open(&store.dir().join(SLOW), opts).ok()?;
+    let mut queue = store.disk().queue(WRITES as usize);
+    let write = |tag| IoOp::write(Arc::clone(&file), 0, vec![IoBuf::zeroed(4096)], tag);
+    queue.submit((0..WRITES).map(write).collect());
+    Some(queue)
+}
+
+/// Whether a store that is poisoned and dropped gives its directory back before its writes have
+/// ended; they end by `release`.
+fn unlocks_early(system: &dyn Disk, store: Arc<Store>, release: impl FnOnce()) -> bool {
+    let lock = store.dir().join(LOCK_FILE);
+    store.poison().set("as the test wants it");
+    let dropped = std::thread::spawn(move || drop(store));
+    let begun = Instant::now();
+    let mut is_early = false;
+    while !is_early && begun.elapsed() < Duration::from_millis(300) {
+        is_early = system.lock(&lock).is_ok();
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    release();
+    dropped.join().expect("no panic");
+    drop(system.lock(&lock).expect("free by now"));
+    is_early
+}
+
+/// With writes that threads carry out.
+fn with_workers(mutant: Option<Mutant>) -> bool {
+    let place = tempfile::tempdir().expect("a directory");
+    let system: Arc<dyn Disk> = Arc::new(FileDisk::new(IoMethod::Worker { threads: 4 }));
+    let slow = Arc::new(Slow::default());
+    let observer = Arc::clone(&slow) as Arc<dyn IoObserver>;
+    let disk = Arc::new(SlowDisk {
+        slow: MeteredDisk::new(Arc::clone(&system), observer),
+        below: Arc::clone(&system),
+    });
+    let config = StorageConfig { mutant, ..config() };
+    let store = open_at(disk, &place.path().join("db"), config).expect("opens");
+    let queue = begin_writes(&store, OpenOptions::create()).expect("opens");
+    wait_until(|| slow.waiting.load(Ordering::SeqCst));
+    let is_early = unlocks_early(&*system, store, || {
+        slow.released.store(true, Ordering::SeqCst);
+    });
+    drop(queue);
+    is_early
+}
+
+/// With writes that the kernel carries out: to a pipe that is full.
+fn with_rings(mutant: Option<Mutant>) -> Option<bool> {
+    let place = tempfile::tempdir().expect("a directory");
+    let system: Arc<dyn Disk> = Arc::new(FileDisk::new(IoMethod::IoUring { threads: 4 }));
+    let config = StorageConfig { mutant, ..config() };
+    let dir = place.path().join("db");
+    let store = open_at(Arc::clone(&system), &dir, config).expect("opens");
+    let pipe = dir.join(SLOW);
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    made.ok().filter(std::process::ExitStatus::success)?;
+    let mut queue = begin_writes(&store, OpenOptions::read_write().direct(true))?;
+    let mut done = Vec::new();
+    queue.wait(2, &mut done);
+    if done.iter().any(|done| done.result.is_err()) {
+        // By workers, which cannot write to a pipe.
+        return None;
+    }
+    let reader = OpenOptions::read_write().direct(true);
+    let reader = system.open(&pipe, reader).expect("opens");
+    let is_early = unlocks_early(&*system, store, move || {
+        let mut pipe = fs::File::open(reader.path()).expect("opens");
+        let mut page = [0; 4096];
+        for _ in 0..WRITES {
+            pipe.read_exact(&mut page).expect("a page");
+        }
+    });
+    Some(is_early)
+}
+
+#[test]
+fn the_directory_is_unlocked_after_the_writes_of_its_instance() {
+    assert!(!with_workers(None));
+    assert!(with_workers(Some(Mutant::UnlockEarly)), "it is noticed");
+    match (with_rings(None), with_rings(Some(Mutant::UnlockEarly))) {
+        (Some(right), Some(wrong)) => assert_eq!((right, wrong), (false, true)),
+        _ => skip(
+            "the_directory_is_unlocked_after_the_writes_of_its_instance",
+            "no rings, or no pipe that they write to",
+        ),
+    }
+}
+
+/// Poisoned in the middle of steps and checkpoints, and opened again in the same process.
+#[test]
+fn an_instance_that_fails_under_load_is_opened_again_at_once() {
+    let methods = [
+        IoMethod::Worker { threads: 4 },
+        IoMethod::IoUring { threads: 4 },
+    ];
+    for (method, direct) in methods
+        .map(|method| [(method, false), (method, true)])
+        .as_flattened()
+    {
+        let place = tempfile::tempdir().expect("a directory");
+        let disk: Arc<dyn Disk> = Arc::new(FileDisk::new(*method));
+        let config = StorageConfig {
+            io_direct_data: *direct,
+            ..config()
+        };
+        let open = || open_at(Arc::clone(&disk), &place.path().join("db"), config.clone());
+        let store = open().expect("opens");
+        set_up(&store).expect("set up");
+        drop(store);
+        let mut least = 0;
+        for round in 0..6 {
+            let store = open().expect("opens at once");
+            let done = steps_done(&store).expect("steps");
+            let what = format!("{method:?}, direct {direct}, round {round}");
+            assert!(done >= least, "{what}: {done} of {least} steps");
+            assert_steps(&store, done, &what);
+            least = std::thread::scope(|scope| {
+                let steps = scope.spawn(|| steps_until_failure(&store, done));
+                let checkpoints =
+                    scope.spawn(|| while store.checkpoint(CheckpointMode::Fast).is_ok() {});
+                std::thread::sleep(Duration::from_millis(40));
+                store.poison().set("as the test wants it");
+                checkpoints.join().expect("no panic");
+                steps.join().expect("no panic")
+            });
+        }
+    }
+}
+
+/// The last step that was durable.
+fn steps_until_failure(store: &Store, done: u64) -> u64 {
+    let fork = counters(store);
+    let mut durable = done;
+    for n in done + 1.. {
+        let stepped = step(store, &fork, n).and_then(|lsn| store.log().flush(lsn));
+        match stepped {
+            Ok(()) => durable = n,
+            Err(_) => break,
+        }
+    }
+    durable
+}
