@@ -93,6 +93,7 @@ fn statistics() -> Vec<Generator> {
         view("evenkeel_damaged_pages", stat::damaged_pages),
         view("pg_stat_wal", stat::log),
         view("pg_stat_io", stat::io),
+        view("pg_aios", stat::under_way),
         view("pg_stat_recovery", stat::recovery),
         view("pg_stat_recovery_prefetch", stat::recovery_prefetch),
         view("pg_stat_progress_vacuum", stat::vacuums),

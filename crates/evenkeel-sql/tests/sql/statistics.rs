@@ -135,6 +135,11 @@ async fn counters_go_on_and_begin_anew() {
     rows(&mut session, sql).await;
     let io = "SELECT sum(hits) > 0 FROM pg_stat_io WHERE object = 'relation'";
     assert_eq!(rows(&mut session, io).await, ["t"]);
+    // An operation under way is seen by chance alone.
+    let under_way = "SELECT pid, io_id, io_generation, state, operation, off, length, target, \
+         handle_data_len, raw_result, result, target_desc, f_sync, f_localmem, f_buffered \
+         FROM pg_aios WHERE state <> 'SUBMITTED'";
+    assert_eq!(rows(&mut session, under_way).await, [""; 0]);
     let database = "SELECT numbackends, sessions, xact_commit > 0 FROM pg_stat_database \
          WHERE datname = current_database()";
     assert_eq!(rows(&mut session, database).await, ["1|1|t"]);

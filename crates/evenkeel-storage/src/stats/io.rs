@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use evenkeel_io::{IoObserver, Observed};
 
 use super::backend::{BackendType, IoContext};
-use super::flights::Flights;
+use super::flights::{Flights, IoUnderWay};
 use super::latency::{Histogram, LatencySnapshot, TimedOperation};
 use super::object::IoObject;
 
@@ -182,6 +182,12 @@ impl IoStats {
         })
     }
 
+    /// The reads and writes of files that are under way now.
+    #[must_use]
+    pub fn transfers(&self) -> Vec<IoUnderWay> {
+        self.flights.transfers()
+    }
+
     /// Operations that took longer than `io_slow_threshold`, those still under way included.
     #[must_use]
     pub fn slow_operations(&self) -> u64 {
@@ -243,7 +249,7 @@ impl IoObserver for IoStats {
             return;
         };
         let (backend, context) = owner_of(op.account.unwrap_or_else(|| self.account()));
-        let object = IoObject::ALL[usize::from(op.class) % IoObject::ALL.len()];
+        let object = IoObject::of_class(op.class);
         let nanos = elapsed.as_nanos() as u64;
         self.counts_of(backend, object, context)
             .operation(operation, op.len, nanos);
@@ -254,7 +260,7 @@ impl IoObserver for IoStats {
 
 #[cfg(test)]
 mod tests {
-    use evenkeel_io::{AlignedBuf, Disk, IoOp, MeteredDisk, OpenOptions, SimDisk};
+    use evenkeel_io::{AlignedBuf, Disk, IoOp, MeteredDisk, OpKind, OpenOptions, SimDisk};
 
     use super::*;
 
@@ -270,6 +276,45 @@ mod tests {
         ] {
             assert_eq!(IoObject::of(path.as_ref()), object, "{path}");
         }
+    }
+
+    #[test]
+    fn transfers_are_listed_while_they_are_under_way() {
+        let stats = IoStats::new(Duration::ZERO);
+        let path: Arc<Path> = Arc::from(Path::new("/base/7"));
+        let op = |kind, offset, account| Observed {
+            path: &path,
+            class: IoObject::Relation as u8,
+            kind,
+            offset,
+            len: 8192,
+            account,
+            direct: offset == 0,
+        };
+        let ops = [
+            op(OpKind::Read, 0, Some(1)),
+            op(OpKind::Write, 8192, None),
+            op(OpKind::SyncData, 0, None),
+        ];
+        let list = || {
+            let all = stats.transfers().into_iter();
+            all.map(|io| (io.generation, io.reads, io.offset, io.queued, io.direct))
+                .collect::<Vec<_>>()
+        };
+        let tickets = ops.map(|op| stats.begin(&op));
+        let (read, write) = ((1, true, 0, true, true), (1, false, 8192, false, false));
+        assert_eq!(list(), [read, write]);
+        stats.end(&ops[0], tickets[0]);
+        assert_eq!(list(), [write]);
+        // Its place is another one's.
+        let again = stats.begin(&ops[0]);
+        assert_eq!(list(), [(2, true, 0, true, true), write]);
+        let ids: Vec<u64> = stats.transfers().iter().map(|io| io.id).collect();
+        assert!(ids[0] != ids[1]);
+        for (op, ticket) in ops.iter().zip([again, tickets[1], tickets[2]]) {
+            stats.end(op, ticket);
+        }
+        assert_eq!(list(), []);
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod watch;
 
 pub use self::backend::{BackendScope, BackendType, ContextScope, IoContext};
 pub(crate) use self::backend::{SLOTS, backend_of_slot, slot};
+pub use self::flights::IoUnderWay;
 pub use self::io::{IoStats, IoStatsRow};
 pub use self::latency::{LATENCY_BUCKETS, LatencySnapshot, TimedOperation};
 pub use self::object::IoObject;

@@ -39,6 +39,11 @@ impl IoObject {
         }
     }
 
+    /// The object that has the number.
+    pub(super) fn of_class(class: u8) -> IoObject {
+        IoObject::ALL[usize::from(class) % IoObject::ALL.len()]
+    }
+
     /// By the data directory's layout: the innermost directory or name that tells.
     pub(super) fn of(path: &Path) -> IoObject {
         for part in path.iter().rev().filter_map(|part| part.to_str()) {

@@ -9,7 +9,7 @@ mod server;
 mod tables;
 
 pub use activity::{activity, encryption, gssapi, locks};
-pub use io::{io, latency};
+pub use io::{io, latency, under_way};
 pub use progress::{analyzes, vacuums};
 pub use server::{
     archiver, buffers, checkpoint_details, checkpointer, cleaner, conflicts, damaged_pages,
