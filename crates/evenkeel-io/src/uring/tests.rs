@@ -16,8 +16,12 @@ use crate::{
 
 /// Rings, unless the system gives none.
 fn rings(test: &str) -> Option<Arc<RingPool>> {
+    rings_by(RingSetup::default(), test)
+}
+
+fn rings_by(setup: RingSetup, test: &str) -> Option<Arc<RingPool>> {
     let locks = Arc::default();
-    match RingPool::new(WorkerPool::new(4), 4, RingSetup::default(), &locks) {
+    match RingPool::new(WorkerPool::new(4), 4, setup, &locks) {
         Ok(rings) => Some(rings),
         Err(error) => {
             skip(test, &format!("the system gives no ring: {error}"));
@@ -157,11 +161,22 @@ fn a_ring_carries_short_transfers_on() {
     assert_eq!(bytes(&done[1])[..10_000], content[20_000..]);
 }
 
+/// Also a ring as older kernels give it, and one whose queues are far too small.
 #[test]
 fn a_ring_does_more_than_it_has_places_for() {
-    let Some(rings) = rings("a_ring_does_more_than_it_has_places_for") else {
-        return;
-    };
+    const TEST: &str = "a_ring_does_more_than_it_has_places_for";
+    for setup in [
+        RingSetup::default(),
+        RingSetup(|| io_uring::IoUring::builder().setup_cqsize(1024).build(256)),
+        RingSetup(|| io_uring::IoUring::new(2)),
+    ] {
+        if let Some(rings) = rings_by(setup, TEST) {
+            read_more_than_places(TEST, &rings);
+        }
+    }
+}
+
+fn read_more_than_places(test: &str, rings: &Arc<RingPool>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("file");
     let content: Vec<u8> = (0..1 << 20).map(|n: u32| (n >> 12) as u8).collect();
@@ -170,10 +185,10 @@ fn a_ring_does_more_than_it_has_places_for() {
     for (depth, direct) in [(100_000, false), (10, false), (100_000, true)] {
         let opts = OpenOptions::read_only().direct(direct);
         let Ok(file) = FileDisk::new(IoMethod::Sync).open(&path, opts) else {
-            skip("a_ring_does_more_than_it_has_places_for", "no direct I/O");
+            skip(test, "no direct I/O");
             continue;
         };
-        let mut queue = queue(&rings, depth);
+        let mut queue = queue(rings, depth);
         let place = |tag| tag % 256 * 4096;
         let reads = (0..count).map(|tag| read(&file, place(tag), &[4096], tag));
         queue.submit(reads.collect());
@@ -231,6 +246,21 @@ fn rings_end_with_their_pool_and_after_their_operations() {
         mailboxes.iter().all(|ring| ring.upgrade().is_none())
     });
     assert_eq!(read_bytes.load(Ordering::SeqCst), 30);
+}
+
+/// A pool that is dropped while its threads are about to wait.
+#[test]
+fn no_ring_outlives_a_pool_that_is_gone_at_once() {
+    for _ in 0..300 {
+        let Some(rings) = rings("no_ring_outlives_a_pool_that_is_gone_at_once") else {
+            return;
+        };
+        let mailboxes: Vec<_> = rings.rings.iter().map(Arc::downgrade).collect();
+        drop(rings);
+        until("the threads end", || {
+            mailboxes.iter().all(|ring| ring.upgrade().is_none())
+        });
+    }
 }
 
 /// The lock files that the kernel keeps open for the rings of this process.

@@ -16,7 +16,7 @@ use super::locks::HeldLocks;
 use super::ring::{Job, MOST, Ring, RingSetup, kind};
 use crate::error::IoResult;
 use crate::native::Watched;
-use crate::queue::{IoOp, IoWork};
+use crate::queue::{IoCompletion, IoOp, IoWork};
 use crate::shared_queue::Done;
 
 /// A read through the page cache of so many bytes is left to the kernel's threads: else the ring's
@@ -65,10 +65,11 @@ impl Mailbox {
         }
     }
 
-    /// `false`: something has come meanwhile.
-    fn fall_asleep(&self) -> bool {
+    /// `false`: something has come meanwhile. An idle thread has nothing else that would wake it.
+    fn fall_asleep(&self, is_idle: bool) -> bool {
         let mut inbox = self.inbox.lock();
-        inbox.asleep = inbox.ops.is_empty();
+        let is_over = inbox.closed && is_idle;
+        inbox.asleep = inbox.ops.is_empty() && !is_over;
         inbox.asleep
     }
 
@@ -141,7 +142,7 @@ impl RingThread {
             if !is_open && self.ring.in_flight() == 0 {
                 return;
             }
-            let is_asleep = self.mailbox.fall_asleep();
+            let is_asleep = self.mailbox.fall_asleep(self.ring.in_flight() == 0);
             self.ring.enter(is_asleep);
             if is_asleep {
                 self.mailbox.wake_up();
@@ -209,12 +210,7 @@ impl RingThread {
         }
     }
 
-    fn conclude(
-        &self,
-        done: &Done,
-        op: IoOp,
-        how: impl FnOnce(IoOp) -> Option<crate::queue::IoCompletion>,
-    ) {
+    fn conclude(&self, done: &Done, op: IoOp, how: impl FnOnce(IoOp) -> Option<IoCompletion>) {
         done.run(|| how(op));
         self.mailbox.load.fetch_sub(1, Ordering::Relaxed);
     }

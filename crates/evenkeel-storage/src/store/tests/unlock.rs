@@ -54,6 +54,19 @@ fn wait_until(mut is_so: impl FnMut() -> bool) {
 struct SlowDisk {
     slow: Arc<MeteredDisk>,
     below: Arc<dyn Disk>,
+    /// The processes that the lock file may name were killed.
+    killed: AtomicBool,
+}
+
+impl SlowDisk {
+    fn new(below: &Arc<dyn Disk>, slow: &Arc<Slow>) -> Arc<SlowDisk> {
+        let observer = Arc::clone(slow) as Arc<dyn IoObserver>;
+        Arc::new(SlowDisk {
+            slow: MeteredDisk::new(Arc::clone(below), observer),
+            below: Arc::clone(below),
+            killed: AtomicBool::new(false),
+        })
+    }
 }
 
 impl Disk for SlowDisk {
@@ -80,6 +93,9 @@ impl Disk for SlowDisk {
     }
     fn lock(&self, path: &Path) -> IoResult<Box<dyn LockGuard>> {
         self.below.lock(path)
+    }
+    fn has_open(&self, _: u32, _: &Path) -> bool {
+        !self.killed.load(Ordering::SeqCst)
     }
     fn queue(&self, depth: usize) -> Box<dyn IoQueue> {
         self.slow.queue(depth)
@@ -137,11 +153,7 @@ fn with_workers(mutant: Option<Mutant>) -> bool {
     let place = tempfile::tempdir().expect("a directory");
     let system: Arc<dyn Disk> = Arc::new(FileDisk::new(IoMethod::Worker { threads: 4 }));
     let slow = Arc::new(Slow::default());
-    let observer = Arc::clone(&slow) as Arc<dyn IoObserver>;
-    let disk = Arc::new(SlowDisk {
-        slow: MeteredDisk::new(Arc::clone(&system), observer),
-        below: Arc::clone(&system),
-    });
+    let disk = SlowDisk::new(&system, &slow);
     let config = StorageConfig { mutant, ..config() };
     let store = open_at(disk, &place.path().join("db"), config).expect("opens");
     let queue = begin_writes(&store, OpenOptions::create()).expect("opens");
@@ -248,4 +260,29 @@ fn steps_until_failure(store: &Store, done: u64) -> u64 {
         }
     }
     durable
+}
+
+#[test]
+fn the_lock_of_a_killed_process_is_waited_for_and_not_for_ever() {
+    let system: Arc<dyn Disk> = Arc::new(SimDisk::new(8));
+    let disk = SlowDisk::new(&system, &Arc::default());
+    let lock = dir().join(LOCK_FILE);
+    let open = || open_at(Arc::clone(&disk) as Arc<dyn Disk>, &dir(), config());
+    drop(open().expect("opens"));
+    let guard = system.lock(&lock).expect("free");
+    let begun = Instant::now();
+    let refused = open().map(|_| ()).expect_err("its process lives");
+    assert!(matches!(refused, StorageError::Locked { .. }), "{refused}");
+    assert!(begun.elapsed() < Duration::from_secs(2));
+    disk.killed.store(true, Ordering::SeqCst);
+    std::thread::scope(|scope| {
+        let opened = scope.spawn(open);
+        std::thread::sleep(Duration::from_millis(200));
+        assert!(!opened.is_finished());
+        drop(guard);
+        drop(opened.join().expect("no panic").expect("opens"));
+    });
+    let _guard = system.lock(&lock).expect("free");
+    let refused = open().map(|_| ()).expect_err("it never ends");
+    assert!(matches!(refused, StorageError::Locked { .. }), "{refused}");
 }
