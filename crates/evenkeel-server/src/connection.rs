@@ -1,11 +1,13 @@
 //! The state of a connection that has a session, and the answers that both protocols give.
 
-use evenkeel_sql::{Session, SimpleQuery};
+use evenkeel_sql::{Notification, Session, SimpleQuery};
 use pgwire::messages::PgWireBackendMessage;
-use pgwire::messages::response::{ReadyForQuery, TransactionStatus as WireStatus};
+use pgwire::messages::response::{
+    NotificationResponse, ReadyForQuery, TransactionStatus as WireStatus,
+};
 use pgwire::messages::startup::ParameterStatus;
 
-use crate::error::notice_response;
+use crate::error::{ConnectionError, notice_response};
 use crate::portals::Named;
 use crate::wire::{Transport, Wire};
 
@@ -59,9 +61,26 @@ impl<T: Transport> Connection<'_, T> {
         }
     }
 
+    /// Sends the notifications that there are for the client, if no transaction is open.
+    pub async fn put_notifications(&mut self) -> Result<(), ConnectionError> {
+        loop {
+            let notifications = self.session.take_notifications();
+            if notifications.is_empty() {
+                return Ok(());
+            }
+            for Notification { pid, message } in notifications {
+                let (channel, payload) = (message.channel.to_string(), message.payload.to_string());
+                let response = NotificationResponse::new(pid, channel, payload);
+                self.put(PgWireBackendMessage::NotificationResponse(response));
+                self.wire.flush_if_full().await?;
+            }
+        }
+    }
+
     /// Ends the answer to a query; the client may send the next one.
-    pub fn ready_for_query(&mut self) {
+    pub async fn ready_for_query(&mut self) -> Result<(), ConnectionError> {
         self.put_side_effects();
+        self.put_notifications().await?;
         let status = match self.session.wait_for_client() {
             evenkeel_sql::TransactionStatus::Idle => WireStatus::Idle,
             evenkeel_sql::TransactionStatus::InBlock => WireStatus::Transaction,
@@ -70,5 +89,6 @@ impl<T: Transport> Connection<'_, T> {
         self.put(PgWireBackendMessage::ReadyForQuery(ReadyForQuery::new(
             status,
         )));
+        Ok(())
     }
 }

@@ -124,7 +124,7 @@ async fn run_session<T: Transport>(
         backend.pid,
         secret_key,
     )));
-    connection.ready_for_query();
+    connection.ready_for_query().await?;
     let ended = connection.run(shared).await;
     connection.session.close().await;
     ended
@@ -148,15 +148,26 @@ impl<T: Transport> Connection<'_, T> {
                 return Err(shutting_down());
             }
             self.wire.flush().await?;
-            let idle = self.session.idle_limit();
-            let bulk = matches!(self.mode, Mode::CopyIn(_));
-            let open = tokio::select! {
-                biased;
-                open = self.wire.fill(bulk) => open?,
-                error = idle_for(idle) => return Err(ConnectionError::Fatal(error)),
-            };
-            if !open {
+            if !self.wait_for_message().await? {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Waits until more has come from the client, which is told of notifications meanwhile; `false`
+    /// when it has closed the connection.
+    async fn wait_for_message(&mut self) -> Result<bool, ConnectionError> {
+        let mut idle = std::pin::pin!(idle_for(self.session.idle_limit()));
+        let bulk = matches!(self.mode, Mode::CopyIn(_));
+        loop {
+            tokio::select! {
+                biased;
+                open = self.wire.fill(bulk) => return open,
+                error = &mut idle => return Err(ConnectionError::Fatal(error)),
+                () = self.session.notified() => {
+                    self.put_notifications().await?;
+                    self.wire.flush().await?;
+                }
             }
         }
     }
@@ -179,7 +190,7 @@ impl<T: Transport> Connection<'_, T> {
                 if message::is_query(kind) {
                     self.named.close_unnamed();
                     self.named.transaction_boundary(self.session.status());
-                    self.ready_for_query();
+                    self.ready_for_query().await?;
                 } else {
                     self.mode = Mode::SkipToSync;
                 }
@@ -204,7 +215,7 @@ impl<T: Transport> Connection<'_, T> {
         }
         match message {
             Message::Query(query) => self.simple_query(query).await?,
-            Message::Sync => self.sync().await,
+            Message::Sync => self.sync().await?,
             Message::Flush => self.wire.flush().await?,
             // A COPY that has failed: what the client still had under way.
             Message::CopyData | Message::CopyDone | Message::CopyFail(_) => {}
@@ -222,12 +233,12 @@ impl<T: Transport> Connection<'_, T> {
         Ok(Next::Go)
     }
 
-    async fn sync(&mut self) {
+    async fn sync(&mut self) -> Result<(), ConnectionError> {
         if let Err(error) = self.session.sync().await {
             self.put(error_response("ERROR", &error));
         }
         self.named.transaction_boundary(self.session.status());
-        self.ready_for_query();
+        self.ready_for_query().await
     }
 }
 

@@ -61,8 +61,7 @@ impl<T: Transport> Connection<'_, T> {
             }
         }
         self.named.transaction_boundary(self.session.status());
-        self.ready_for_query();
-        Ok(())
+        self.ready_for_query().await
     }
 
     async fn simple_result(&mut self, result: StatementResult) -> Result<(), ConnectionError> {

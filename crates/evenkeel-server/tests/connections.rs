@@ -327,3 +327,64 @@ async fn sql_and_the_protocol_share_the_names_of_prepared_statements() {
     let error = client.query_one(&other, &[]).await.expect_err("gone");
     assert_eq!(error.code().expect("a SQLSTATE").code(), "26000");
 }
+
+/// SRV-15. A client that waits is told at once, one in a transaction at its end, and of its own
+/// notifications before it may send the next query.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_are_told_of_notifications_when_no_transaction_is_open() {
+    let running = start().await;
+    let url = format!(
+        "host=127.0.0.1 port={} user=postgres dbname=postgres",
+        running.address.port()
+    );
+    let (listener, mut connection) = tokio_postgres::connect(&url, NoTls)
+        .await
+        .expect("connects");
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut messages = futures::stream::poll_fn(move |cx| connection.poll_message(cx));
+        while let Some(Ok(message)) = messages.next().await {
+            if let tokio_postgres::AsyncMessage::Notification(notification) = message {
+                let text = format!("{}:{}", notification.channel(), notification.payload());
+                told.send((notification.process_id(), text)).expect("heard");
+            }
+        }
+    });
+    let sender = running.client().await;
+    let row = sender.query_one("SELECT pg_backend_pid()", &[]).await;
+    let pid: i32 = row.expect("a number").get(0);
+    listener.batch_execute("LISTEN x").await.expect("listens");
+    for turn in 0..3 {
+        let payload = format!("{turn}");
+        let send = "SELECT pg_notify('x', $1)";
+        sender.query_one(send, &[&payload]).await.expect("sends");
+        let came = tokio::time::timeout(PATIENCE, heard.recv()).await;
+        assert_eq!(came.expect("at once"), Some((pid, format!("x:{turn}"))));
+    }
+    listener.batch_execute("BEGIN").await.expect("begins");
+    sender
+        .batch_execute("NOTIFY x, 'late'")
+        .await
+        .expect("sends");
+    listener.query_one("SELECT 1", &[]).await.expect("answers");
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(heard.try_recv().is_err());
+    listener.batch_execute("COMMIT").await.expect("commits");
+    let late = tokio::time::timeout(PATIENCE, heard.recv()).await;
+    assert_eq!(late.expect("comes"), Some((pid, "x:late".to_owned())));
+    // More than the buffers have, to a client that reads as it comes.
+    let many =
+        "SELECT count(pg_notify('x', repeat('a', 4000) || n)) FROM generate_series(1, 9000) n";
+    sender.batch_execute(many).await.expect("sends");
+    for _ in 0..9000 {
+        let came = tokio::time::timeout(PATIENCE, heard.recv()).await;
+        assert!(came.expect("comes").is_some());
+    }
+    listener
+        .batch_execute("NOTIFY x, 'own'")
+        .await
+        .expect("sends");
+    // It came with the answer, ahead of the message that ends that.
+    let (_, own) = heard.try_recv().expect("has come");
+    assert_eq!(own, "x:own");
+}

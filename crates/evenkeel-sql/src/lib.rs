@@ -24,7 +24,7 @@ pub mod settings;
 
 pub use error::{ErrorFields, SqlError, SqlResult, SqlState};
 pub use evenkeel_types as types;
-pub use instance::{Backend, Backends, Client, EndFlag};
+pub use instance::{Backend, Backends, Client, EndFlag, Notification};
 pub use maintenance::{Autovacuum, AutovacuumConfig};
 pub use protocol::{Column, CopyFormat, Format, Notice, TransactionStatus};
 pub use session::api::{Prepared, SessionParams, SqlConfig};

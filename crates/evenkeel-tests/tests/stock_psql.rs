@@ -250,3 +250,26 @@ fn options_of_a_connection_are_settings_of_its_session() {
         assert_eq!(refused.code().unwrap().code(), "42704");
     });
 }
+
+#[test]
+fn psql_prints_the_notifications_that_come_with_an_answer() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = TestServer::start(&dir.path().join("data"), &["fsync=off"]);
+    let script = "LISTEN a; NOTIFY a; NOTIFY b; NOTIFY a, 'to a'; BEGIN; NOTIFY a, 'x'; \
+                  SELECT pg_notify('a', 'x'); COMMIT; UNLISTEN a; NOTIFY a;";
+    let statements = script.split_inclusive(';').map(str::trim);
+    let arguments: Vec<&str> = statements.flat_map(|sql| ["-c", sql]).collect();
+    let printed = server
+        .psql_with(&[&["-At", "-d", "postgres"][..], &arguments].concat())
+        .ok();
+    let came = printed.lines().filter(|line| line.starts_with("Async"));
+    let came: Vec<&str> = came
+        .filter_map(|line| line.split(" received").next())
+        .collect();
+    let expected = [
+        "Asynchronous notification \"a\"",
+        "Asynchronous notification \"a\" with payload \"to a\"",
+        "Asynchronous notification \"a\" with payload \"x\"",
+    ];
+    assert_eq!(came, expected, "{printed}");
+}

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use evenkeel_storage::{FileId, Lsn, RedoHold};
 
-use super::{Touched, Transaction};
+use super::{Hooks, Touched, Transaction};
 use crate::error::{EngineError, EngineResult};
 use crate::ticket::{WaitTicket, WakeList};
 use crate::txn::record::{ABORT, COMMIT, Ending, FLAG_SYNC};
@@ -53,10 +53,10 @@ impl Transaction {
     fn end_without_changes(&mut self) {
         let core = &self.db.system().core;
         self.ended = true;
-        self.hooks
-            .get_mut()
-            .on_commit
-            .drain(..)
+        let hooks = self.hooks.get_mut();
+        let in_order = hooks.in_order.take().into_iter();
+        in_order
+            .chain(hooks.on_commit.drain(..))
             .for_each(|hook| hook());
         let mut wakes = WakeList::default();
         core.locks.release_all(self.shared.locks(), &mut wakes);
@@ -93,8 +93,15 @@ impl Transaction {
             return Err(EngineError::LimitExceeded { what });
         }
         let hold = (!drops.is_empty()).then(|| store.hold_redo_here());
-        let hooks = std::mem::take(&mut self.hooks.get_mut().on_commit);
+        let Hooks {
+            on_commit: hooks,
+            in_order,
+            ..
+        } = std::mem::take(self.hooks.get_mut());
         self.shared.set_on_publish(OnPublish { hooks, drops, hold });
+        if let Some(hook) = in_order {
+            self.shared.set_in_order(hook);
+        }
         self.shared.set_commit_micros(ending.time_micros);
         // From here on the publisher ends the transaction.
         self.ended = true;

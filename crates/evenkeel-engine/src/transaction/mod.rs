@@ -97,6 +97,8 @@ impl Touched {
 #[derive(Default)]
 struct Hooks {
     on_commit: Vec<EndHook>,
+    /// In the order of the log.
+    in_order: Option<EndHook>,
     on_abort: Vec<EndHook>,
 }
 
@@ -472,6 +474,17 @@ impl Transaction {
     /// thread; it must not block or call into the engine.
     pub fn on_commit(&mut self, hook: EndHook) {
         self.hooks.get_mut().on_commit.push(hook);
+    }
+
+    /// Runs `hook` when the commit is published, ahead of those of [`Transaction::on_commit`], and
+    /// before any hook of this kind of a later commit: those of neighbours in the log never change
+    /// places. It is the whole transaction's, of which a savepoint undoes nothing, and the last one
+    /// given counts.
+    ///
+    /// It runs under the publisher's lock, so it must do no more than store something in memory: no
+    /// system call, and no lock that is ever held over one.
+    pub fn on_publish(&mut self, hook: EndHook) {
+        self.hooks.get_mut().in_order = Some(hook);
     }
 
     /// Runs `hook` when the transaction, or the current subtransaction, rolls back.

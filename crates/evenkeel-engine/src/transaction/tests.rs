@@ -337,15 +337,18 @@ fn a_cycle_of_id_and_row_waits_ends_with_40p01() {
 fn commits_are_published_in_log_order() {
     let db = open(&SimDisk::new(1));
     let published = Arc::new(Mutex::new(Vec::new()));
+    let in_order = Arc::new(Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for thread in 0..4 {
-            let (db, published) = (&db, &published);
+            let (db, published, in_order) = (&db, &published, &in_order);
             scope.spawn(move || {
                 for turn in 0..200 {
                     let mut txn = begin(db);
                     let xid = txn.xid().unwrap();
                     let seen = Arc::clone(published);
                     txn.on_commit(Box::new(move || seen.lock().push(xid)));
+                    let seen = Arc::clone(in_order);
+                    txn.on_publish(Box::new(move || seen.lock().push(xid)));
                     let durability = match (thread + turn) % 3 {
                         0 => Durability::Async,
                         _ => Durability::Sync,
@@ -364,7 +367,10 @@ fn commits_are_published_in_log_order() {
     let xids = published.lock().clone();
     assert_eq!(xids.len(), 800);
     // The hooks of a batch run after it is published, so neighbours may run on two threads;
-    // what the snapshots saw is checked above and below.
+    // what the snapshots saw is checked above and below. Those of publication keep the order.
+    let in_order = in_order.lock().clone();
+    assert_eq!(in_order.len(), 800);
+    assert!(in_order.iter().map(lsn).is_sorted());
     let last = xids.iter().map(lsn).max().unwrap();
     assert_eq!(db.system().core.publisher.published(), last);
 }

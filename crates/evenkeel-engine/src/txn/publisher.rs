@@ -203,6 +203,9 @@ impl Publisher {
                 self.published()
             );
             if next.committed {
+                if let Some(hook) = next.txn.take_in_order() {
+                    hook();
+                }
                 self.newest_commit.store(next.lsn.0, Ordering::Release);
                 self.published.store(next.lsn.0, Ordering::Release);
                 published.push((next.lsn, next.txn));

@@ -19,6 +19,9 @@ pub(crate) struct TxnShared {
     own: Arc<OwnXids>,
     cell: Arc<TicketCell>,
     on_publish: Mutex<OnPublish>,
+    /// Runs while the commit is published.
+    in_order: Mutex<Option<EndHook>>,
+    has_in_order: AtomicBool,
     /// The time in its commit record.
     commit_micros: AtomicU64,
     /// A record says that it has locked tables against everybody.
@@ -41,6 +44,8 @@ impl TxnShared {
             own: Arc::default(),
             cell: TicketCell::new(),
             on_publish: Mutex::default(),
+            in_order: Mutex::default(),
+            has_in_order: AtomicBool::new(false),
             commit_micros: AtomicU64::new(0),
             has_exclusive: AtomicBool::new(false),
         }
@@ -79,6 +84,21 @@ impl TxnShared {
 
     pub(crate) fn set_on_publish(&self, on_publish: OnPublish) {
         *self.on_publish.lock() = on_publish;
+    }
+
+    /// Before the publisher can know of the commit.
+    pub(crate) fn set_in_order(&self, hook: EndHook) {
+        *self.in_order.lock() = Some(hook);
+        self.has_in_order.store(true, Ordering::Release);
+    }
+
+    /// The hook that runs while the commit is published. A flag keeps commits without one, which
+    /// are nearly all, from taking a lock.
+    pub(crate) fn take_in_order(&self) -> Option<EndHook> {
+        match self.has_in_order.load(Ordering::Acquire) {
+            true => self.in_order.lock().take(),
+            false => None,
+        }
     }
 
     pub(crate) fn take_on_publish(&self) -> OnPublish {

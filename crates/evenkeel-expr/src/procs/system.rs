@@ -129,6 +129,8 @@ procs! {
     2626 volatile pg_sleep(FLOAT8) -> VOID = system::ask;
     3935 volatile pg_sleep_for(INTERVAL) -> VOID = system::ask;
     3936 volatile pg_sleep_until(TIMESTAMPTZ) -> VOID = system::ask;
+    3036 volatile_lenient pg_notify(TEXT, TEXT) -> VOID = system::ask;
+    3296 volatile pg_notification_queue_usage() -> FLOAT8 = system::ask;
     2026 stable pg_backend_pid() -> INT4 = system::ask;
     2561 volatile pg_blocking_pids(INT4) -> INT4S = system::ask;
     1575 volatile currval(REGCLASS) -> INT8 = system::ask;

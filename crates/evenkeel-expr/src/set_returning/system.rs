@@ -33,7 +33,7 @@ const fn stable(
 
 /// Functions of catalogs. One is of `information_schema`, whose oid no catalog fixes;
 /// `pg_get_sequence_data` gives one record in PostgreSQL, which is a set of one here.
-pub static SYSTEM_SETS: [Proc; 6] = [
+pub static SYSTEM_SETS: [Proc; 7] = [
     Proc {
         cost: 100.0,
         volatility: Volatility::Immutable,
@@ -59,6 +59,16 @@ pub static SYSTEM_SETS: [Proc; 6] = [
             ],
         ),
     ),
+    Proc {
+        cost: 1.0,
+        ..stable(
+            3035,
+            "pg_listening_channels",
+            &[],
+            ArgType::Is(SqlType::Text),
+            (listened, &[("pg_listening_channels", SqlType::Text)]),
+        )
+    },
     // No table is a partition.
     Proc {
         cost: 1.0,
@@ -194,6 +204,26 @@ impl Rows for Extensions {
 fn extensions(call: &Call<'_>) -> TypeResult<Box<dyn Rows>> {
     let array = call.system()?;
     Ok(Box::new(Extensions(expansion_of(&array)?)))
+}
+
+/// One column: the elements of an array that the session gives.
+struct Elements(Expanded);
+
+impl Rows for Elements {
+    fn next(&mut self, session: &dyn Session, row: &mut Vec<Datum>) -> TypeResult<bool> {
+        let is_there = self.0.next(session, row)?;
+        row.truncate(1);
+        Ok(is_there)
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.bytes()
+    }
+}
+
+fn listened(call: &Call<'_>) -> TypeResult<Box<dyn Rows>> {
+    let array = call.system()?;
+    Ok(Box::new(Elements(expansion_of(&array)?)))
 }
 
 /// The elements of an array with their numbers from 1.

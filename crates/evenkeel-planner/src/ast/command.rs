@@ -38,8 +38,17 @@ pub enum Command {
     Explain(Explain),
     /// `DEALLOCATE`; `None` for `ALL`.
     Deallocate(Option<String>),
-    /// `UNLISTEN`: of a channel, or of all.
-    Unlisten,
+    /// `LISTEN`
+    Listen(String),
+    /// `NOTIFY`
+    Notify {
+        /// The channel.
+        channel: String,
+        /// Empty if none was given.
+        payload: String,
+    },
+    /// `UNLISTEN`; `None` for `*`.
+    Unlisten(Option<String>),
     /// `DECLARE`
     Declare(Declare),
     /// `FETCH`, `MOVE`

@@ -47,6 +47,8 @@ impl Parser<'_> {
             Kw::Prepare if self.peek_at(1) != Tok::Key(Kw::Transaction) => self.prepare()?,
             Kw::Execute => self.execute()?,
             Kw::Deallocate => self.deallocate()?,
+            Kw::Listen => self.listen()?,
+            Kw::Notify => self.notify()?,
             Kw::Unlisten => self.unlisten()?,
             Kw::Explain => self.explain()?,
             Kw::Declare => self.declare()?,
@@ -214,9 +216,7 @@ unbuilt! {
     "DO": Do;
     "GRANT": Grant;
     "IMPORT FOREIGN SCHEMA": Import Foreign Schema;
-    "LISTEN": Listen;
     "LOAD": Load;
-    "NOTIFY": Notify;
     "PREPARE TRANSACTION": Prepare Transaction;
     "REASSIGN OWNED": Reassign Owned;
     "REFRESH MATERIALIZED VIEW": Refresh Materialized View;

@@ -47,13 +47,30 @@ impl Parser<'_> {
         Ok(Command::Deallocate(Some(self.col_id()?.text)))
     }
 
+    /// `LISTEN`
+    pub(super) fn listen(&mut self) -> PlanResult<Command> {
+        self.bump();
+        Ok(Command::Listen(self.col_id()?.text))
+    }
+
+    /// `NOTIFY`
+    pub(super) fn notify(&mut self) -> PlanResult<Command> {
+        self.bump();
+        let channel = self.col_id()?.text;
+        let payload = match self.accept_char(b',') {
+            true => self.string()?,
+            false => String::new(),
+        };
+        Ok(Command::Notify { channel, payload })
+    }
+
     /// `UNLISTEN`
     pub(super) fn unlisten(&mut self) -> PlanResult<Command> {
-        self.skip(1);
-        if !self.accept_char(b'*') {
-            self.col_id()?;
+        self.bump();
+        if self.accept_char(b'*') {
+            return Ok(Command::Unlisten(None));
         }
-        Ok(Command::Unlisten)
+        Ok(Command::Unlisten(Some(self.col_id()?.text)))
     }
 
     pub(super) fn explain(&mut self) -> PlanResult<Command> {

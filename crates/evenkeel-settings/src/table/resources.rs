@@ -50,12 +50,20 @@ pub(super) const SETTINGS: &[(&str, &[Setting])] = &[
     ),
     (
         "Resource Usage / Disk",
-        &[session(
-            "temp_file_limit",
-            Kind::Integer(-1, MOST, Unit::Kilobytes),
-            "-1",
-            "space that a session's spill files may take, -1: no limit",
-        )],
+        &[
+            start(
+                "max_notify_queue_pages",
+                Kind::Integer(64, MOST, Unit::None),
+                "8192",
+                "memory of NOTIFY's queue, in pages of 8 kB",
+            ),
+            session(
+                "temp_file_limit",
+                Kind::Integer(-1, MOST, Unit::Kilobytes),
+                "-1",
+                "space that a session's spill files may take, -1: no limit",
+            ),
+        ],
     ),
     (
         "Resource Usage / I/O",

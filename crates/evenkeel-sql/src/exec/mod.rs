@@ -1,5 +1,6 @@
 //! Running statements. Entry points: `row` for plans, `copy`, and the results.
 
+pub mod channel_use;
 pub mod copy;
 pub mod in_use;
 pub mod resources;

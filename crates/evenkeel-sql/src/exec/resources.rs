@@ -16,6 +16,7 @@ use evenkeel_expr::RandomState;
 use parking_lot::Mutex;
 
 use crate::catalog::Catalog;
+use crate::exec::channel_use::ChannelUse;
 use crate::exec::in_use::InUse;
 use crate::exec::sequence_use::SequenceUse;
 use crate::named_statements::NamedStatements;
@@ -36,7 +37,9 @@ pub struct Resources {
     pub named: Arc<NamedStatements>,
     /// Its advisory locks.
     pub advisory: AdvisoryLocks,
-    /// Limits of waits for those.
+    /// Its use of channels.
+    pub channels: ChannelUse,
+    /// Limits of waits for advisory locks.
     waits: Mutex<(Option<Duration>, Duration)>,
     /// Tables of its open plans.
     pub in_use: Arc<InUse>,
@@ -48,10 +51,16 @@ pub struct Resources {
 
 impl Resources {
     /// For a session with this budget.
-    pub fn new(memory: Arc<SessionMemory>, db: &Database, catalog: Arc<Catalog>) -> Resources {
+    pub fn new(
+        memory: Arc<SessionMemory>,
+        db: &Database,
+        catalog: Arc<Catalog>,
+        (advisory, channels): (AdvisoryLocks, ChannelUse),
+    ) -> Resources {
         let store = db.store();
         Resources {
-            advisory: AdvisoryLocks::new(db, catalog.database_oid(), &memory),
+            advisory,
+            channels,
             waits: Mutex::default(),
             sequences: SequenceUse::new(catalog),
             named: Arc::default(),

@@ -4,6 +4,7 @@
 
 mod backends;
 mod counters;
+mod notifications;
 mod temporary;
 
 use std::collections::HashMap;
@@ -21,6 +22,7 @@ pub use backends::{
     Activity, Backend, Backends, Client, EndFlag, Identity, Occupation, OpenTransaction, Times,
 };
 pub use counters::{Counted, Kind, Resets};
+pub use notifications::{Action, Arrival, Listener, Message, Notification, Notifications};
 pub use temporary::TemporaryNumber;
 
 /// A running server, or an embedded database's SQL layer.
@@ -35,11 +37,17 @@ pub struct Instance {
     /// Where the counters of tables stood when they were reset.
     table_base: Mutex<HashMap<u64, TableStatistics>>,
     temporary: Arc<TemporaryNumbers>,
+    notifications: Arc<Notifications>,
 }
 
 impl Instance {
     /// Over an open database; `started` in microseconds since 1970 UTC.
-    pub fn new(db: Database, databases: Arc<Databases>, started: i64) -> Instance {
+    pub fn new(
+        db: Database,
+        databases: Arc<Databases>,
+        started: i64,
+        notifications: Notifications,
+    ) -> Instance {
         Instance {
             db,
             databases,
@@ -49,6 +57,7 @@ impl Instance {
             io_base: Mutex::default(),
             table_base: Mutex::default(),
             temporary: Arc::default(),
+            notifications: Arc::new(notifications),
         }
     }
 
@@ -70,6 +79,11 @@ impl Instance {
     /// The open sessions.
     pub fn backends(&self) -> &Arc<Backends> {
         &self.backends
+    }
+
+    /// The queues of notifications.
+    pub fn notifications(&self) -> &Arc<Notifications> {
+        &self.notifications
     }
 
     /// The number of a session's temporary schema, which no other session has meanwhile.

@@ -61,8 +61,18 @@ impl Session {
             Command::Execute { .. } => self.execute_sql(command, formats).await,
             Command::Explain(explain) => self.explain(explain).await,
             Command::Deallocate(name) => self.deallocate(name.as_deref()),
-            // LISTEN is refused, so no session listens to anything.
-            Command::Unlisten => done("UNLISTEN"),
+            Command::Listen(channel) => {
+                self.resources.channels.listen(channel)?;
+                done("LISTEN")
+            }
+            Command::Notify { channel, payload } => {
+                self.resources.channels.notify(channel, payload)?;
+                done("NOTIFY")
+            }
+            Command::Unlisten(channel) => {
+                self.resources.channels.unlisten(channel.as_deref());
+                done("UNLISTEN")
+            }
             Command::Declare(declare) => self.declare(declare).await,
             Command::Fetch(fetch) => self.fetch(fetch, formats).await,
             Command::Close(name) => self.close_cursor(name.as_deref()),
@@ -171,6 +181,7 @@ impl Session {
                 self.forget_statements();
                 self.cursors.clear();
                 self.resources.advisory.unlock_all();
+                self.resources.channels.unlisten(None);
                 self.resources.sequences.forget();
                 self.refresh()?;
                 self.drop_temporary().await?;

@@ -15,7 +15,7 @@ use crate::catalog::Oid;
 use crate::databases::Databases;
 use crate::deep::Planners;
 use crate::error::{SqlResult, SqlState};
-use crate::instance::Instance;
+use crate::instance::{Instance, Notifications};
 use crate::maintenance::{Autovacuum, AutovacuumConfig};
 use crate::planner::cache::PlanCache;
 use crate::search_path::SearchPath;
@@ -107,7 +107,10 @@ impl SqlEngine {
         let cache = PlanCache::new(config.plan_cache_size, cache_bytes);
         let planners = Planners::new()?;
         let environments = Mutex::default();
-        let instance = Arc::new(Instance::new(db, databases, now_micros()));
+        let pages = config.settings.loaded().count("max_notify_queue_pages");
+        let notifications = Notifications::new(pages);
+        let instance = Instance::new(db, databases, now_micros(), notifications);
+        let instance = Arc::new(instance);
         let engine = Arc::new(SqlEngine {
             instance,
             config,

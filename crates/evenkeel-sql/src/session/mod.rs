@@ -26,6 +26,7 @@ mod foreign_keys;
 mod in_the_way;
 mod like;
 mod maintenance;
+mod notify;
 mod reindex;
 mod rename;
 mod retype;
@@ -48,11 +49,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use evenkeel_engine::CancelFlag;
+use evenkeel_engine::advisory::AdvisoryLocks;
 use evenkeel_engine::memory::{Reservation, SessionMemory};
 
 use crate::catalog::{Catalog, CatalogState};
 use crate::databases::Seat;
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::channel_use::ChannelUse;
 use crate::exec::resources::Resources;
 use crate::exec::{FailFlag, SessionSeed, StatementCx};
 use crate::instance::Backend;
@@ -64,6 +67,7 @@ use api::{Prepared, SessionParams};
 use backend_entry::BackendEntry;
 use copy::CopyIn;
 use cursors::SqlCursor;
+use notify::Listening;
 use run::{Arguments, Source};
 use temporary::Temporary;
 use transaction::{Block, TxState, now_micros};
@@ -117,6 +121,7 @@ pub struct Session {
     /// The settings' generation that `reported_params` is of.
     told_at: u64,
     backend_entry: BackendEntry,
+    _listening: Listening,
     named_statements: HashMap<String, Arc<Prepared>>,
     cursors: HashMap<String, SqlCursor>,
     /// The COPY FROM STDIN whose data is coming.
@@ -135,22 +140,28 @@ impl Session {
         let effective = Effective::of(&settings, &params.user, None)?;
         let catalog = engine.databases().catalog(seat.info().oid)?;
         let memory = engine.memory().session(engine.config().session_memory);
-        let resources = Arc::new(Resources::new(
-            memory,
-            engine.database(),
-            Arc::clone(&catalog),
-        ));
-        resources.limit(effective.work_mem, effective.temp_file_limit);
-        resources.synchronize_seqscans(effective.synchronize_seqscans);
         let cancel = CancelFlag::default();
+        let advisory = AdvisoryLocks::new(engine.database(), catalog.database_oid(), &memory);
         let backend_entry = BackendEntry::new(
             (&engine, seat.info()),
             &params,
             &settings,
             &cancel,
-            resources.advisory.number(),
+            advisory.number(),
         );
         let backend = backend_entry.backend();
+        let queues = engine.instance().notifications();
+        let listener = queues.listener(seat.info().oid, backend.pid);
+        let listening = Listening::new(queues, &listener);
+        let channels = ChannelUse::new(queues, listener, &memory);
+        let resources = Arc::new(Resources::new(
+            memory,
+            engine.database(),
+            Arc::clone(&catalog),
+            (advisory, channels),
+        ));
+        resources.limit(effective.work_mem, effective.temp_file_limit);
+        resources.synchronize_seqscans(effective.synchronize_seqscans);
         let seed = seed(&engine, backend, &settings, &effective, &resources, &cancel);
         let environment = engine.environment(seat.info().oid, &params.user, &effective);
         let reported_params = settings.reported();
@@ -167,6 +178,7 @@ impl Session {
             environment,
             tx: TxState::new(),
             backend_entry,
+            _listening: listening,
             cancel,
             parsed: false,
             failed: FailFlag::default(),

@@ -11,6 +11,7 @@ use super::Session;
 use super::deferral::Deferral;
 use crate::catalog::{DdlLog, DdlMark};
 use crate::error::{SqlError, SqlResult, SqlState};
+use crate::exec::channel_use::ChannelMark;
 use crate::protocol::TransactionStatus;
 use crate::settings::{SettingsMark, isolation_name};
 
@@ -55,6 +56,8 @@ struct Savepoint {
     deferral: Deferral,
     /// Its place among the transaction's advisory locks.
     advisory: usize,
+    /// Its place among what is sent and asked of channels.
+    channels: ChannelMark,
     _charge: Reservation,
 }
 
@@ -366,6 +369,7 @@ impl Session {
             events: self.resources.events.len(),
             deferral: self.tx.deferral.clone(),
             advisory: self.resources.advisory.mark(),
+            channels: self.resources.channels.mark(),
             _charge: charge,
         });
         Ok(())
@@ -408,6 +412,7 @@ impl Session {
         self.tx.deferral = savepoint.deferral.clone();
         self.settings.rollback_to(&settings);
         self.resources.advisory.rollback_to(savepoint.advisory);
+        self.resources.channels.rollback_to(savepoint.channels);
         self.tx.block = Block::Explicit;
         Ok(())
     }
@@ -440,6 +445,11 @@ impl Session {
             self.end(false);
             return Err(error.into());
         }
+        if let Err(error) = self.resources.channels.commit_with(&mut txn) {
+            txn.rollback();
+            self.end(false);
+            return Err(error);
+        }
         let outcome = txn.commit(self.effective.durability).await;
         self.end(outcome.is_ok());
         Ok(outcome?)
@@ -457,6 +467,7 @@ impl Session {
         self.tx.block = Block::Idle;
         self.backend_entry.ends();
         self.resources.advisory.end();
+        self.resources.channels.end();
         // Committed catalog changes were published with the commit (CAT-3).
         if std::mem::take(&mut self.tx.ddl_used) {
             self.tx.ddl = DdlLog::default();

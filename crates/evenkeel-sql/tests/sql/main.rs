@@ -12,6 +12,7 @@ mod files;
 mod foreign_keys;
 mod harness;
 mod maintenance;
+mod notify;
 mod prepared;
 mod reindex;
 mod schemas;

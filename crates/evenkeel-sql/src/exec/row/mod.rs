@@ -3,6 +3,7 @@
 
 mod advisory;
 pub mod change;
+mod channels;
 mod relations;
 mod rows;
 mod sequences;

@@ -16,7 +16,7 @@ use crate::functions;
 use crate::key::allocated;
 use crate::pg_catalog::{self, CatalogView};
 
-use super::{advisory, sequences, transaction_ids};
+use super::{advisory, channels, sequences, transaction_ids};
 
 /// How long one evaluation may take on a thread that serves other sessions too.
 const TURN: Duration = Duration::from_millis(5);
@@ -179,6 +179,9 @@ impl Session for RowSession {
             return answered.map_err(TypeError::from);
         }
         if let Some(answered) = advisory::call(oid, &self.cx, args) {
+            return answered.map_err(TypeError::from);
+        }
+        if let Some(answered) = channels::call(oid, &self.cx, args) {
             return answered.map_err(TypeError::from);
         }
         let answered = match functions::about(oid, args, self.cx.vars()) {
