@@ -10,6 +10,13 @@ pub enum Command {
     Transaction(TransactionCommand),
     /// `SET`
     Set(SetSetting),
+    /// `SET name FROM CURRENT`: in lower case.
+    SetFromCurrent {
+        /// The setting.
+        name: String,
+        /// `LOCAL`
+        local: bool,
+    },
     /// `RESET`; `None` for `ALL`.
     Reset(Option<String>),
     /// `ALTER SYSTEM`

@@ -182,8 +182,21 @@ pub enum DatabaseChange {
     Owner(Role),
     /// Options, in order.
     Options(Vec<CommandOption>),
+    /// `SET` and `RESET`
+    Setting(DatabaseSetting),
     /// A change that is not built, refused by this name.
     Unbuilt(&'static str),
+}
+
+/// A change of the settings that a database's sessions begin with; names in lower case.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DatabaseSetting {
+    /// `SET`; `None` for `DEFAULT`.
+    Set(String, Option<String>),
+    /// `SET … FROM CURRENT`
+    FromCurrent(String),
+    /// `RESET`; `None` for `ALL`.
+    Reset(Option<String>),
 }
 
 /// A change of a schema.

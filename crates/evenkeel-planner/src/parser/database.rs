@@ -61,14 +61,7 @@ impl Parser<'_> {
                 self.col_id()?;
                 DatabaseChange::Unbuilt("ALTER DATABASE SET TABLESPACE")
             }
-            Tok::Key(Kw::Set) => {
-                self.skip_command(Kw::Alter)?;
-                DatabaseChange::Unbuilt("ALTER DATABASE SET")
-            }
-            Tok::Key(Kw::Reset) => {
-                self.skip_command(Kw::Alter)?;
-                DatabaseChange::Unbuilt("ALTER DATABASE RESET")
-            }
+            Tok::Key(Kw::Set | Kw::Reset) => self.database_setting()?,
             Tok::Key(Kw::Refresh) => {
                 self.bump();
                 self.expect_keys(&[Kw::Collation, Kw::Version])?;

@@ -6,8 +6,8 @@ use super::cursor::Parser;
 use super::keywords::{Category, Kw};
 use super::token::Tok;
 use crate::ast::{
-    AlterSystem, Command, CommandOption, IsolationLevel, OptionValue, SetSetting,
-    TransactionCommand, TransactionModes,
+    AlterSystem, Command, CommandOption, DatabaseChange, DatabaseSetting, IsolationLevel,
+    OptionValue, SetSetting, TransactionCommand, TransactionModes,
 };
 use crate::error::{PlanError, PlanResult};
 use crate::quote::identifier;
@@ -161,6 +161,30 @@ impl Parser<'_> {
         self.set_rest(local)
     }
 
+    /// `SetResetClause` of a database.
+    pub(super) fn database_setting(&mut self) -> PlanResult<DatabaseChange> {
+        let change = if self.is_key(Kw::Reset) {
+            match self.reset()? {
+                Command::Reset(name) => DatabaseSetting::Reset(name),
+                _ => return Ok(DatabaseChange::Unbuilt("ALTER DATABASE RESET of a role")),
+            }
+        } else {
+            self.bump();
+            let modes = matches!(self.peek(), Tok::Key(Kw::Transaction | Kw::Session));
+            if modes && !self.names_setting() {
+                self.skip_command(Kw::Alter)?;
+                let what = "ALTER DATABASE SET of a transaction's modes or a role";
+                return Ok(DatabaseChange::Unbuilt(what));
+            }
+            match self.set_rest(false)? {
+                Command::Set(set) => DatabaseSetting::Set(set.name, set.value),
+                Command::SetFromCurrent { name, .. } => DatabaseSetting::FromCurrent(name),
+                _ => return Ok(DatabaseChange::Unbuilt("ALTER DATABASE SET of a role")),
+            }
+        };
+        Ok(DatabaseChange::Setting(change))
+    }
+
     /// Whether the word that is next is the name of a setting that is given a value.
     fn names_setting(&self) -> bool {
         matches!(
@@ -225,7 +249,7 @@ impl Parser<'_> {
         let name = self.setting_name()?;
         if self.accept_key(Kw::From) {
             self.expect_key(Kw::Current)?;
-            return Ok(Command::Unbuilt("SET FROM CURRENT"));
+            return Ok(Command::SetFromCurrent { name, local });
         }
         let value = self.given_value(&name)?;
         Ok(setting(&name, value))

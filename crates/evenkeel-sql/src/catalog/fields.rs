@@ -128,8 +128,19 @@ impl Fields {
 
     /// The elements of an array of texts.
     pub fn texts(&mut self) -> SqlResult<Vec<String>> {
-        let Some(Datum::Array(array)) = self.values.next() else {
-            return Err(damaged(self.table));
+        match self.values.as_slice() {
+            [Datum::Null, ..] => Err(damaged(self.table)),
+            _ => self.texts_or_none(),
+        }
+    }
+
+    /// The same; none of an array that is NULL, as in a row that was written before it had this
+    /// column.
+    pub fn texts_or_none(&mut self) -> SqlResult<Vec<String>> {
+        let array = match self.values.next() {
+            Some(Datum::Array(array)) => array,
+            Some(Datum::Null) => return Ok(Vec::new()),
+            _ => return Err(damaged(self.table)),
         };
         let text = |element: &Datum| match element {
             Datum::Text(text) => Some(text.clone()),

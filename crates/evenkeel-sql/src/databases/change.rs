@@ -34,6 +34,40 @@ pub struct DatabaseChange {
     pub allows_connections: Option<bool>,
     /// CONNECTION LIMIT.
     pub connection_limit: Option<i32>,
+    /// SET and RESET.
+    pub setting: Option<SettingChange>,
+    /// COMMENT, as `DatabaseInfo` has it.
+    pub comment: Option<Option<Arc<str>>>,
+}
+
+/// A change of the settings that a database's sessions begin with.
+#[derive(Debug, Clone)]
+pub enum SettingChange {
+    /// SET.
+    Set(String, String),
+    /// RESET.
+    Reset(String),
+    /// RESET ALL.
+    ResetAll,
+}
+
+impl SettingChange {
+    /// The settings after the change: one that is changed keeps its place.
+    fn of(self, settings: &[(Arc<str>, Arc<str>)]) -> Arc<[(Arc<str>, Arc<str>)]> {
+        let mut settings = settings.to_vec();
+        match self {
+            SettingChange::Set(name, value) => {
+                let known = settings.iter_mut().find(|(known, _)| **known == *name);
+                match known {
+                    Some((_, known)) => *known = value.into(),
+                    None => settings.push((name.into(), value.into())),
+                }
+            }
+            SettingChange::Reset(name) => settings.retain(|(known, _)| **known != *name),
+            SettingChange::ResetAll => settings.clear(),
+        }
+        settings.into()
+    }
 }
 
 fn database_exists(name: &str) -> SqlError {
@@ -96,6 +130,8 @@ impl Databases {
             allows_connections: new.allows_connections,
             connection_limit: new.connection_limit,
             files,
+            settings: Arc::default(),
+            comment: None,
             place: None,
         };
         info.place = Some(self.table.insert(txn, &info.row()).await?);
@@ -115,7 +151,7 @@ impl Databases {
         change: &DatabaseChange,
     ) -> SqlResult<()> {
         self.lock(txn, name).await?;
-        let old = self.expect(name)?;
+        let old = self.locked(name)?;
         let mut new = DatabaseInfo::clone(&old);
         if let Some(name) = &change.name {
             self.claim(txn, name).await?;
@@ -124,6 +160,10 @@ impl Databases {
         new.is_template = change.is_template.unwrap_or(old.is_template);
         new.allows_connections = change.allows_connections.unwrap_or(old.allows_connections);
         new.connection_limit = change.connection_limit.unwrap_or(old.connection_limit);
+        if let Some(setting) = change.setting.clone() {
+            new.settings = setting.of(&old.settings);
+        }
+        new.comment = change.comment.clone().unwrap_or(new.comment);
         self.replace(txn, &old, new).await
     }
 

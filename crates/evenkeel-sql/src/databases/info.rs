@@ -26,6 +26,11 @@ pub struct DatabaseInfo {
     pub connection_limit: i32,
     /// The files of its catalog.
     pub files: CatalogFiles,
+    /// The settings that its sessions begin with, in the order in which they were set first.
+    pub settings: Arc<[(Arc<str>, Arc<str>)]>,
+    /// The comment that a session of another database gave it last, empty if it took one away.
+    /// None: it is in the database's own catalog.
+    pub comment: Option<Arc<str>>,
     /// Its row, unless it is as in a new instance.
     pub(crate) place: Option<Tid>,
 }
@@ -40,6 +45,8 @@ pub(super) fn builtin() -> [DatabaseInfo; 3] {
         allows_connections: oid != TEMPLATE0_OID,
         connection_limit: -1,
         files: CatalogFiles::new(oid),
+        settings: Arc::default(),
+        comment: None,
         place: None,
     };
     [
@@ -68,8 +75,25 @@ impl DatabaseInfo {
             Datum::Bool(self.allows_connections),
             Datum::Int4(self.connection_limit),
             self.files.text().as_str().into(),
+            match self.settings.is_empty() {
+                true => Datum::Null,
+                false => Datum::array(self.setting_texts().map(Datum::Text).collect()),
+            },
+            self.comment.as_deref().map_or(Datum::Null, Datum::from),
         ]
     }
+
+    /// The settings as `pg_db_role_setting` has them: `name=value`.
+    pub fn setting_texts(&self) -> impl Iterator<Item = String> {
+        let settings = self.settings.iter();
+        settings.map(|(name, value)| format!("{name}={value}"))
+    }
+}
+
+/// A setting of a row; no name has a sign of equality.
+fn setting(text: &str) -> Option<(Arc<str>, Arc<str>)> {
+    let (name, value) = text.split_once('=')?;
+    Some((name.into(), value.into()))
 }
 
 /// The row of a database of every new instance that was dropped.
@@ -80,6 +104,8 @@ pub(super) fn hidden_row(oid: Oid) -> Vec<Datum> {
         Datum::Bool(false),
         Datum::Bool(false),
         Datum::Int4(-1),
+        Datum::Null,
+        Datum::Null,
         Datum::Null,
     ]
 }
@@ -94,8 +120,13 @@ pub(super) fn read(place: Tid, values: Vec<Datum>) -> SqlResult<(Oid, Option<Dat
     let (is_template, allows_connections) = (fields.bool()?, fields.bool()?);
     let connection_limit = fields.int4()?;
     let files = CatalogFiles::parse(oid, &fields.text()?)?;
+    let settings = fields.texts_or_none()?;
+    let settings = settings.iter().filter_map(|text| setting(text)).collect();
+    let comment = fields.text_or_null()?.map(Into::into);
     let info = DatabaseInfo {
         oid,
+        settings,
+        comment,
         name: name.into(),
         is_template,
         allows_connections,

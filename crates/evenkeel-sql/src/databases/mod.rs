@@ -19,7 +19,7 @@ use crate::catalog::{Catalog, CatalogFiles, Oid, Oids, SystemTable, SystemTables
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::{Datum, SqlType};
 
-pub use change::{DatabaseChange, NewDatabase};
+pub use change::{DatabaseChange, NewDatabase, SettingChange};
 pub use info::DatabaseInfo;
 use seats::Shared;
 pub use seats::{Closed, Seat};
@@ -33,6 +33,9 @@ pub struct Databases {
     table: SystemTable,
     oids: Arc<Oids>,
     shared: Arc<Shared>,
+    /// The rows that open transactions have written, the newest of a database last. Each is locked
+    /// by its transaction, which finds its own changes here.
+    pending: Arc<Mutex<Vec<Arc<DatabaseInfo>>>>,
     /// The catalogs that have been read. Locked while one is read, so that none is read twice.
     open: Mutex<BTreeMap<Oid, Arc<Catalog>>>,
 }
@@ -45,7 +48,8 @@ impl Databases {
     pub fn open(db: &Database) -> SqlResult<Arc<Databases>> {
         use SqlType::{Bool, Int4, Name, Oid, Text};
         let place = (u64::from(DATABASES), FileId(u64::from(DATABASES)));
-        let table = SystemTable::open(db, place, &[Oid, Name, Bool, Bool, Int4, Text])?;
+        let columns = [Oid, Name, Bool, Bool, Int4, Text, SqlType::TEXT_ARRAY, Text];
+        let table = SystemTable::open(db, place, &columns)?;
         let mut txn = db.begin(Isolation::RepeatableRead)?;
         txn.begin_statement()?;
         let rows = table.read(&mut txn)?;
@@ -68,6 +72,7 @@ impl Databases {
             table,
             oids,
             shared: Arc::new(shared),
+            pending: Arc::default(),
             open: Mutex::default(),
         });
         // All of them: each may have given out the greatest oid, and each has to be vacuumed.
@@ -204,9 +209,33 @@ impl Databases {
     ) -> SqlResult<()> {
         self.remove_row(txn, old.place).await?;
         new.place = Some(self.table.insert(txn, &new.row()).await?);
-        let shared = Arc::clone(&self.shared);
-        txn.on_commit(Box::new(move || shared.put(new)));
+        let new = Arc::new(new);
+        self.pending.lock().push(Arc::clone(&new));
+        let ends = |new: &Arc<DatabaseInfo>| {
+            let (pending, new) = (Arc::clone(&self.pending), Arc::clone(new));
+            move || pending.lock().retain(|known| !Arc::ptr_eq(known, &new))
+        };
+        txn.on_abort(Box::new(ends(&new)));
+        let (end, shared) = (ends(&new), Arc::clone(&self.shared));
+        txn.on_commit(Box::new(move || {
+            end();
+            shared.put(DatabaseInfo::clone(&new));
+        }));
         Ok(())
+    }
+
+    /// A database as the transaction that has locked its name sees it.
+    fn locked(&self, name: &str) -> SqlResult<Arc<DatabaseInfo>> {
+        let known = self.expect(name)?;
+        let pending = self.pending.lock();
+        let newest = pending.iter().rfind(|info| info.oid == known.oid);
+        Ok(newest.map_or(known, Arc::clone))
+    }
+
+    /// The comment on a database, of which `own` is the one in its catalog.
+    pub fn comment(info: &DatabaseInfo, own: Option<Arc<str>>) -> Option<Arc<str>> {
+        let comment = info.comment.clone().or(own);
+        comment.filter(|comment| !comment.is_empty())
     }
 
     async fn remove_row(&self, txn: &mut Transaction, place: Option<Tid>) -> SqlResult<()> {

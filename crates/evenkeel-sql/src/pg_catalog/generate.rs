@@ -184,6 +184,7 @@ fn catalogs() -> Vec<Generator> {
         ),
         session(PG, "pg_description", shared_rows::descriptions),
         session(PG, "pg_shdescription", shared_rows::shared_descriptions),
+        session(PG, "pg_db_role_setting", shared_rows::database_settings),
         session(PG, "pg_settings", shared_rows::settings),
         session(PG, "pg_file_settings", shared_rows::file_settings),
     ]

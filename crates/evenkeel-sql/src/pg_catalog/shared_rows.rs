@@ -13,6 +13,7 @@ use crate::catalog::CatalogState;
 use crate::catalog::comment_info::{
     CLASS, CONSTRAINTS, DATABASES, EXTENSIONS as EXTENSIONS_CLASS, NAMESPACES, PLPGSQL, Subject,
 };
+use crate::databases::{DatabaseInfo, Databases};
 use crate::error::SqlResult;
 use crate::types::Datum;
 
@@ -20,6 +21,13 @@ const DEFAULT_TABLESPACE: u32 = 1663;
 const GLOBAL_TABLESPACE: u32 = 1664;
 const INTERNAL_LANGUAGE: u32 = 12;
 const SQL_LANGUAGE: u32 = 14;
+/// The tablespaces, which are names alone.
+pub const TABLESPACES: [(u32, &str); 2] = [
+    (DEFAULT_TABLESPACE, "pg_default"),
+    (GLOBAL_TABLESPACE, "pg_global"),
+];
+/// The languages of the built-in functions.
+pub const LANGUAGES: [(u32, &str); 2] = [(INTERNAL_LANGUAGE, "internal"), (SQL_LANGUAGE, "sql")];
 /// PostgreSQL's number of UTF-8.
 pub const UTF8: i32 = 6;
 /// Extensions that CREATE EXTENSION accepts, with version and comment. The first is always
@@ -97,10 +105,7 @@ pub fn access_methods(rows: &mut Rows) -> SqlResult<()> {
 
 /// `pg_tablespace`
 pub fn tablespaces(rows: &mut Rows) -> SqlResult<()> {
-    for (number, name) in [
-        (DEFAULT_TABLESPACE, "pg_default"),
-        (GLOBAL_TABLESPACE, "pg_global"),
-    ] {
+    for (number, name) in TABLESPACES {
         rows.push([
             ("oid", oid(number)),
             ("spcname", text(name)),
@@ -131,7 +136,7 @@ pub fn collations(rows: &mut Rows) -> SqlResult<()> {
 
 /// `pg_language`
 pub fn languages(rows: &mut Rows) -> SqlResult<()> {
-    for (number, name) in [(INTERNAL_LANGUAGE, "internal"), (SQL_LANGUAGE, "sql")] {
+    for (number, name) in LANGUAGES {
         rows.push([
             ("oid", oid(number)),
             ("lanname", text(name)),
@@ -340,17 +345,63 @@ pub fn descriptions(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
     Ok(())
 }
 
-/// `pg_shdescription`: the comment on the database.
+/// The comment on a database: of the session's own as its transaction sees it.
+fn database_comment(snapshot: &CatalogView, info: &DatabaseInfo) -> Option<Arc<str>> {
+    let subject = Subject::of(DATABASES, info.oid);
+    if info.oid == snapshot.database_oid() {
+        return Databases::comment(info, description(snapshot, subject));
+    }
+    let instance = snapshot.instance.as_ref()?;
+    let made = info.comment.is_none() && info.files.is_made();
+    // One that is being dropped has no catalog, and is of no account.
+    let catalog = made.then(|| instance.databases().catalog(info.oid).ok());
+    let state = catalog.flatten().map(|catalog| catalog.current());
+    let own = state.and_then(|state| state.comment(subject)?.text.clone());
+    Databases::comment(info, own)
+}
+
+/// The comment on an object that all databases share.
+pub fn shared_description(snapshot: &CatalogView, subject: Subject) -> Option<Arc<str>> {
+    let instance = snapshot.instance.as_ref()?;
+    let databases = instance.databases().list();
+    let named = databases.iter().find(|info| info.oid == subject.object);
+    let named = named.filter(|_| subject.class == DATABASES)?;
+    database_comment(snapshot, named)
+}
+
+/// `pg_shdescription`: the comments on databases.
 pub fn shared_descriptions(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
-    let subject = Subject::of(DATABASES, snapshot.database_oid());
-    let Some(words) = description(snapshot, subject) else {
+    let Some(instance) = &snapshot.instance else {
         return Ok(());
     };
-    rows.push([
-        ("objoid", oid(subject.object)),
-        ("classoid", oid(DATABASES)),
-        ("description", text(&*words)),
-    ])
+    for info in instance.databases().list() {
+        if let Some(words) = database_comment(snapshot, &info) {
+            rows.push([
+                ("objoid", oid(info.oid)),
+                ("classoid", oid(DATABASES)),
+                ("description", text(&*words)),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// `pg_db_role_setting`: the settings of databases, for every role.
+pub fn database_settings(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
+    let Some(instance) = &snapshot.instance else {
+        return Ok(());
+    };
+    for info in instance.databases().list() {
+        if !info.settings.is_empty() {
+            let settings = info.setting_texts().map(Datum::Text);
+            rows.push([
+                ("setdatabase", oid(info.oid)),
+                ("setrole", oid(0)),
+                ("setconfig", Datum::array(settings.collect())),
+            ])?;
+        }
+    }
+    Ok(())
 }
 
 /// `pg_settings`

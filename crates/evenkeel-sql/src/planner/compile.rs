@@ -119,7 +119,7 @@ pub fn transaction_tag(command: &TransactionCommand) -> &'static str {
 fn utility_tag(command: &Command) -> &'static str {
     match command {
         Command::Transaction(command) => transaction_tag(command),
-        Command::Set(_) => "SET",
+        Command::Set(_) | Command::SetFromCurrent { .. } => "SET",
         Command::Reset(_) => "RESET",
         Command::AlterSystem(_) => "ALTER SYSTEM",
         Command::SetConstraints { .. } => "SET CONSTRAINTS",

@@ -42,6 +42,11 @@ impl Session {
                 self.set_setting(name, value.as_deref(), *local)?;
                 done("SET")
             }
+            Command::SetFromCurrent { name, local } => {
+                let value = self.setting(name)?;
+                self.set_setting(name, Some(&value), *local)?;
+                done("SET")
+            }
             Command::Reset(name) => {
                 match name {
                     Some(name) => drop(self.settings.set(name, None, false)?),
@@ -109,16 +114,7 @@ impl Session {
     }
 
     fn set_setting(&mut self, name: &str, value: Option<&str>, local: bool) -> SqlResult<()> {
-        match (name, value) {
-            ("transaction_isolation" | "transaction_read_only", Some(_)) => {
-                return Err(SqlError::unsupported(format!("SET {name} = value"))
-                    .hint("Use SET TRANSACTION."));
-            }
-            ("default_transaction_isolation", Some("serializable")) => {
-                return Err(SqlError::unsupported("isolation level SERIALIZABLE"));
-            }
-            _ => {}
-        }
+        refuse_setting(name, value)?;
         if local && self.tx.block != super::Block::Explicit && !self.in_batch {
             self.warn(
                 SqlState::NO_ACTIVE_SQL_TRANSACTION,
@@ -148,7 +144,8 @@ impl Session {
         done("ALTER SYSTEM")
     }
 
-    fn setting(&self, name: &str) -> SqlResult<String> {
+    /// A setting's value as SHOW gives it.
+    pub(super) fn setting(&self, name: &str) -> SqlResult<String> {
         match name {
             "transaction_isolation" => {
                 Ok(crate::settings::isolation_name(self.tx.isolation).to_owned())
@@ -312,6 +309,19 @@ impl Session {
             _ => None,
         };
         Ok(())
+    }
+}
+
+/// Refuses settings that no SET changes, and values that are not built.
+pub(super) fn refuse_setting(name: &str, value: Option<&str>) -> SqlResult<()> {
+    match (name, value) {
+        ("transaction_isolation" | "transaction_read_only", Some(_)) => {
+            Err(SqlError::unsupported(format!("SET {name} = value")).hint("Use SET TRANSACTION."))
+        }
+        ("default_transaction_isolation", Some("serializable")) => {
+            Err(SqlError::unsupported("isolation level SERIALIZABLE"))
+        }
+        _ => Ok(()),
     }
 }
 

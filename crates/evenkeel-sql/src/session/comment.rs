@@ -47,16 +47,19 @@ impl Session {
             }
             Commented::Database(name) => {
                 let own = self.seat.info();
-                if name.text != *own.name {
-                    if self.engine.databases().named(&name.text).is_some() {
-                        let what = "COMMENT ON another DATABASE than the current one";
-                        return Err(SqlError::unsupported(what));
-                    }
+                let own_oid = own.oid;
+                let named = self.engine.databases().named(&name.text);
+                let Some(named) = named else {
                     let message = format!("database \"{}\" does not exist", name.text);
                     self.notice("WARNING", SqlState::INVALID_CATALOG_NAME, message);
                     return Ok(());
+                };
+                if named.oid != own_oid {
+                    let text = comment.text.as_deref();
+                    return self.comment_on_database(&name.text, text).await;
                 }
-                Subject::of(DATABASES, own.oid)
+                self.comment_on_own_database().await?;
+                Subject::of(DATABASES, own_oid)
             }
             Commented::Type(name) => {
                 let info = self.named_created(name)?;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use evenkeel_planner::ast::{
-    CommandOption, DatabaseChange as Change, DatabaseCommand, Name, OptionValue,
+    CommandOption, DatabaseChange as Change, DatabaseCommand, DatabaseSetting, Name, OptionValue,
 };
 
 use evenkeel_engine::block_on;
 
 use super::Session;
-use crate::databases::{Closed, DatabaseChange, NewDatabase};
+use super::commands::refuse_setting;
+use crate::databases::{Closed, DatabaseChange, NewDatabase, SettingChange};
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::parser::options::{flag, placed, required};
 use crate::protocol::Oid;
@@ -122,6 +123,13 @@ impl Session {
                 }
                 options.change
             }
+            Change::Setting(setting) => {
+                databases.expect(name)?;
+                DatabaseChange {
+                    setting: Some(self.database_setting(setting)?),
+                    ..DatabaseChange::default()
+                }
+            }
             Change::Rename(to) => {
                 let oid = databases.expect(name)?.oid;
                 if oid == self.seat.info().oid {
@@ -138,6 +146,59 @@ impl Session {
             }
         };
         databases.alter(self.tx.txn()?, name, &change).await
+    }
+
+    fn database_setting(&mut self, setting: &DatabaseSetting) -> SqlResult<SettingChange> {
+        let current;
+        let (name, value) = match setting {
+            DatabaseSetting::Reset(None) => return Ok(SettingChange::ResetAll),
+            DatabaseSetting::Reset(Some(name)) => (name, None),
+            DatabaseSetting::Set(name, value) => (name, value.as_deref()),
+            DatabaseSetting::FromCurrent(name) => {
+                current = self.setting(name)?;
+                (name, Some(current.as_str()))
+            }
+        };
+        refuse_setting(name, value)?;
+        let (name, without_effect) = self.settings.of_database(name, value)?;
+        if let Some(without_effect) = without_effect {
+            self.notice("NOTICE", SqlState::SUCCESS, without_effect);
+        }
+        Ok(match value {
+            Some(value) => SettingChange::Set(name, value.to_owned()),
+            None => SettingChange::Reset(name),
+        })
+    }
+
+    /// Comments on another database than the session's: its catalog is not open here, so the
+    /// comment is in its row.
+    pub(super) async fn comment_on_database(
+        &mut self,
+        name: &str,
+        text: Option<&str>,
+    ) -> SqlResult<()> {
+        let databases = Arc::clone(self.engine.databases());
+        let change = DatabaseChange {
+            comment: Some(Some(Arc::from(text.unwrap_or_default()))),
+            ..DatabaseChange::default()
+        };
+        databases.alter(self.tx.txn()?, name, &change).await
+    }
+
+    /// A comment of the session's own database goes to its catalog, and takes the place of one that
+    /// another database's session gave it.
+    pub(super) async fn comment_on_own_database(&mut self) -> SqlResult<()> {
+        let databases = Arc::clone(self.engine.databases());
+        let own = databases.list();
+        let own = own.iter().find(|info| info.oid == self.seat.info().oid);
+        let Some(own) = own.filter(|own| own.comment.is_some()) else {
+            return Ok(());
+        };
+        let change = DatabaseChange {
+            comment: Some(None),
+            ..DatabaseChange::default()
+        };
+        databases.alter(self.tx.txn()?, &own.name, &change).await
     }
 
     /// Closes a database to all but this session; 55006, with this message, if others stay in it.

@@ -136,7 +136,12 @@ pub struct Session {
 
 impl Session {
     fn new(engine: Arc<SqlEngine>, seat: Seat, params: SessionParams) -> SqlResult<Session> {
-        let settings = Settings::new(&params.user, &engine.config().settings, &params.settings)?;
+        let settings = Settings::new(
+            &params.user,
+            &engine.config().settings,
+            &seat.info().settings,
+            &params.settings,
+        )?;
         let effective = Effective::of(&settings, &params.user, None)?;
         let catalog = engine.databases().catalog(seat.info().oid)?;
         let memory = engine.memory().session(engine.config().session_memory);

@@ -48,7 +48,9 @@ pub struct SettingsView {
 struct Layers {
     /// The server's configuration, which every session starts with.
     loaded: Arc<Loaded>,
-    /// The client's start-up message: what RESET restores.
+    /// ALTER DATABASE … SET.
+    database: Arc<Values>,
+    /// The client's start-up message. RESET restores this, or the database's, or the server's.
     client: Arc<Values>,
     /// SET and its kind.
     session: Arc<Values>,
@@ -57,7 +59,7 @@ struct Layers {
 impl Layers {
     /// The value that RESET restores.
     fn reset(&self, name: &str) -> Option<&str> {
-        match self.client.get(name) {
+        match self.client.get(name).or_else(|| self.database.get(name)) {
             Some(value) => Some(value),
             None => self.loaded.get(name).map(|given| &*given.value),
         }
@@ -166,17 +168,19 @@ impl SettingsView {
         let given = layers.loaded.get(setting.name);
         let is_set = layers.session.contains_key(setting.name);
         let of_client = layers.client.contains_key(setting.name);
+        let of_database = layers.database.contains_key(setting.name);
         let place = given.and_then(|given| match &given.source {
-            Source::File { path, line } if !is_set && !of_client => {
+            Source::File { path, line } if !is_set && !of_client && !of_database => {
                 Some((path.display().to_string(), *line))
             }
             _ => None,
         });
-        let source = match (is_set, of_client, given) {
-            (true, ..) => "session",
-            (_, true, _) => "client",
-            (.., Some(given)) => given.source.name(),
-            (.., None) => "default",
+        let source = match given {
+            _ if is_set => "session",
+            _ if of_client => "client",
+            _ if of_database => "database",
+            Some(given) => given.source.name(),
+            None => "default",
         };
         let (min_val, max_val) = setting.kind.range().unzip();
         SettingInfo {
@@ -203,6 +207,7 @@ impl SettingsView {
         let layers = &self.layers;
         let loaded = layers.loaded.values().map(|(name, _)| name);
         let names: BTreeSet<&Arc<str>> = loaded
+            .chain(layers.database.keys())
             .chain(layers.client.keys())
             .chain(layers.session.keys())
             .collect();
@@ -239,12 +244,22 @@ pub struct SettingsMark {
 }
 
 impl Settings {
-    /// Settings with values from the server's configuration and the client's start.
+    /// Settings with values from the server's configuration, the database and the client's start.
+    /// A value of the database's that is no longer valid has no effect, so that the database can be
+    /// entered and the value changed.
     pub fn new(
         user: &str,
         configuration: &Arc<Configuration>,
+        of_database: &[(Arc<str>, Arc<str>)],
         given: &[(String, String)],
     ) -> SqlResult<Settings> {
+        let mut database = Values::new();
+        for (name, value) in of_database {
+            match of_session(name, value, None) {
+                Ok(value) => drop(database.insert(Arc::from(&*key(name)), value.into())),
+                Err(error) => tracing::warn!("a setting of the database is skipped: {error}"),
+            }
+        }
         let mut client = Values::new();
         client.insert("session_authorization".into(), user.into());
         for (name, value) in given {
@@ -259,6 +274,7 @@ impl Settings {
             loaded_at,
             layers: Layers {
                 loaded: configuration.loaded(),
+                database: Arc::new(database),
                 client: Arc::new(client),
                 session: Arc::clone(&own),
             },
@@ -307,22 +323,7 @@ impl Settings {
         local: bool,
     ) -> SqlResult<Option<String>> {
         let name = key(name);
-        let setting = find(&name);
-        let value = match value {
-            Some(value) => Some(of_session(&name, value, self.layers.value(&name))?),
-            // As for SET, but that it needs no value.
-            None => {
-                let now = self.layers.reset(&name);
-                match now {
-                    Some(now) => of_session(&name, now, None).map(|_| None)?,
-                    None if name.contains('.') => None,
-                    None => return Err(unknown(&name)),
-                }
-            }
-        };
-        let why = setting
-            .zip(value.as_deref())
-            .and_then(|(setting, value)| setting.without_effect(value));
+        let (value, why) = self.check(&name, value)?;
         let change = |values: &mut Values| match &value {
             Some(value) => values.insert(Arc::from(&*name), value.as_str().into()),
             None => values.remove(&*name),
@@ -333,6 +334,38 @@ impl Settings {
         }
         self.generation += 1;
         Ok(why)
+    }
+
+    /// The name and the value of a setting that a database's sessions are to begin with, and why it
+    /// has no effect, if it has none; without a value as for RESET.
+    ///
+    /// # Errors
+    /// Those of SET.
+    pub fn of_database(
+        &self,
+        name: &str,
+        value: Option<&str>,
+    ) -> SqlResult<(String, Option<String>)> {
+        let name = key(name);
+        let (_, why) = self.check(&name, value)?;
+        Ok((name.into_owned(), why))
+    }
+
+    /// The value that is kept of a given one, and why it has no effect; a reset needs no value.
+    fn check(
+        &self,
+        name: &str,
+        value: Option<&str>,
+    ) -> SqlResult<(Option<String>, Option<String>)> {
+        let value = match (value, self.layers.reset(name)) {
+            (Some(value), _) => Some(of_session(name, value, self.layers.value(name))?),
+            (None, Some(now)) => of_session(name, now, None).map(|_| None)?,
+            (None, None) if name.contains('.') => None,
+            (None, None) => return Err(unknown(name)),
+        };
+        let why = find(name).zip(value.as_deref());
+        let why = why.and_then(|(setting, value)| setting.without_effect(value));
+        Ok((value, why))
     }
 
     /// RESET ALL.
@@ -611,7 +644,7 @@ mod tests {
     use super::*;
 
     fn settings() -> Settings {
-        Settings::new("me", &Arc::default(), &[]).unwrap()
+        Settings::new("me", &Arc::default(), &[], &[]).unwrap()
     }
 
     #[test]
@@ -646,7 +679,7 @@ mod tests {
         let server = Configuration::of(&[("synchronous_commit", "false")]).unwrap();
         let server = Arc::new(server);
         let given = [("application_name".to_owned(), "mine".to_owned())];
-        let mut s = Settings::new("me", &server, &given).unwrap();
+        let mut s = Settings::new("me", &server, &[], &given).unwrap();
         assert_eq!(s.show("synchronous_commit").unwrap(), "off");
         let before = row(&s, "synchronous_commit");
         assert_eq!((before.source, &*before.reset_val), ("command line", "off"));
@@ -667,7 +700,7 @@ mod tests {
         let server = Configuration::open(shared, directory, Vec::new()).unwrap();
         let server = Arc::new(server);
         let given = [("lock_timeout".to_owned(), "7s".to_owned())];
-        let mut s = Settings::new("me", &server, &given).unwrap();
+        let mut s = Settings::new("me", &server, &[], &given).unwrap();
         s.set("work_mem", Some("64MB"), false).unwrap();
         let text = "work_mem = 1MB\nlock_timeout = 1s\nstatement_timeout = 2s\n";
         let file = directory.join(evenkeel_settings::FILE);

@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn the_planners_settings_have_effect() {
         let server = Arc::default();
-        let mut settings = Settings::new("me", &server, &[]).unwrap();
+        let mut settings = Settings::new("me", &server, &[], &[]).unwrap();
         let defaults = PlannerSettings {
             work_mem: f64::from(64 << 20),
             ..PlannerSettings::default()

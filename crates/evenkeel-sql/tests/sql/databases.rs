@@ -307,3 +307,106 @@ async fn the_first_databases_may_be_changed_like_others() {
     assert_eq!(one(&mut a, "SELECT x FROM everywhere").await, "1");
     assert_sound(&engine);
 }
+
+/// DB-7.
+#[tokio::test]
+async fn sessions_begin_with_the_settings_of_their_database() {
+    const SHOWN: &str =
+        "SELECT setting, source, reset_val FROM pg_settings WHERE name = 'work_mem'";
+    let (_db, engine) = open(&SimDisk::new(31));
+    let mut main = session(&engine);
+    for sql in [
+        "CREATE DATABASE a",
+        "ALTER DATABASE a SET work_mem = '5MB'",
+        "ALTER DATABASE a SET app.x = 'of a'",
+        "ALTER DATABASE a SET search_path = s, public",
+    ] {
+        run(&mut main, sql).await.unwrap();
+    }
+    let mut a = connect(&engine, "a").unwrap();
+    assert_eq!(one(&mut a, SHOWN).await, "5120|database|5120");
+    assert_eq!(one(&mut a, "SHOW app.x").await, "of a");
+    assert_eq!(one(&mut a, "SHOW search_path").await, "s, public");
+    for reset in ["RESET work_mem", "RESET ALL", "DISCARD ALL"] {
+        run(&mut a, "SET work_mem = '7MB'").await.unwrap();
+        run(&mut a, reset).await.unwrap();
+        assert_eq!(one(&mut a, SHOWN).await, "5120|database|5120", "{reset}");
+    }
+    // Those that are there already go on, and the client's own come first.
+    run(&mut main, "ALTER DATABASE a SET work_mem = '6MB'")
+        .await
+        .unwrap();
+    assert_eq!(one(&mut a, "SHOW work_mem").await, "5MB");
+    let params = SessionParams {
+        user: "tester".into(),
+        database: "a".into(),
+        settings: vec![("work_mem".into(), "9MB".into())],
+        ..SessionParams::default()
+    };
+    let mut given = engine.session(params).unwrap();
+    assert_eq!(one(&mut given, SHOWN).await, "9216|client|9216");
+}
+
+#[tokio::test]
+async fn settings_and_comments_of_a_database_last() {
+    const COMMENT: &str =
+        "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname ~ '^a'";
+    let disk = SimDisk::new(33);
+    let (db, engine) = open(&disk);
+    let mut main = session(&engine);
+    for sql in [
+        "CREATE DATABASE a",
+        "ALTER DATABASE a SET work_mem = '5MB'",
+        "ALTER DATABASE postgres SET work_mem = '6MB'",
+        "COMMENT ON DATABASE a IS 'from postgres'",
+    ] {
+        run(&mut main, sql).await.unwrap();
+    }
+    let mut a = connect(&engine, "a").unwrap();
+    assert_eq!(one(&mut a, COMMENT).await, "from postgres");
+    let own = "COMMENT ON DATABASE a IS 'from a'";
+    run(&mut a, own).await.unwrap();
+    for session in [&mut a, &mut main] {
+        assert_eq!(one(session, COMMENT).await, "from a");
+    }
+    drop(a);
+    let renamed = "ALTER DATABASE a RENAME TO a2";
+    run(&mut main, renamed).await.unwrap();
+    drop(main);
+    engine.close().unwrap();
+    drop(engine);
+    db.close().unwrap();
+    drop(db);
+    let (_db, engine) = open(&disk);
+    let mut a = connect(&engine, "a2").unwrap();
+    assert_eq!(one(&mut a, "SHOW work_mem").await, "5MB");
+    let mut main = session(&engine);
+    assert_eq!(one(&mut main, "SHOW work_mem").await, "6MB");
+    assert_eq!(one(&mut main, COMMENT).await, "from a");
+    let changes = "ALTER DATABASE a2 RESET ALL; COMMENT ON DATABASE a2 IS NULL";
+    run(&mut main, changes).await.unwrap();
+    let count = "SELECT count(*) FROM pg_db_role_setting JOIN pg_database d ON d.oid = setdatabase
+        WHERE datname = 'a2'";
+    assert_eq!(one(&mut main, count).await, "0");
+    assert_eq!(one(&mut main, COMMENT).await, "NULL");
+}
+
+#[tokio::test]
+async fn a_transaction_changes_a_database_more_than_once() {
+    let (_db, engine) = open(&SimDisk::new(32));
+    let mut main = session(&engine);
+    run(&mut main, "CREATE DATABASE a").await.unwrap();
+    let changes = "BEGIN; ALTER DATABASE a SET work_mem = '5MB';
+        ALTER DATABASE a CONNECTION LIMIT 7; SAVEPOINT s; ALTER DATABASE a SET lock_timeout = 1;
+        ALTER DATABASE a SET lock_timeout = 2; ROLLBACK TO s; ALTER DATABASE a SET app.x = '1'";
+    run(&mut main, changes).await.unwrap();
+    // Another waits for its end, and loses nothing of it.
+    let other = crate::harness::background(&engine, "ALTER DATABASE a SET app.y = '2'");
+    crate::harness::until_blocked(&engine).await;
+    run(&mut main, "COMMIT").await.unwrap();
+    other.await.unwrap().unwrap();
+    let shown = "SELECT setconfig, datconnlimit FROM pg_db_role_setting JOIN pg_database d
+        ON d.oid = setdatabase";
+    let expected = "{work_mem=5MB,app.x=1,app.y=2}|7";
+    assert_eq!(one(&mut main, shown).await, expected);
+}

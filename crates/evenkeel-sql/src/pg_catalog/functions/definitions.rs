@@ -1,4 +1,4 @@
-//! Definitions of objects, privileges on them, and comments about them.
+//! Definitions of objects, and comments about them.
 
 use super::names::relation_oid;
 use super::{Definition, arg, flag_arg, lax, number_arg, oid_arg, strict, text_arg};
@@ -35,7 +35,7 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     strict("pg_get_serial_sequence", serial_sequence),
     lax("obj_description", description),
     strict("col_description", column_description),
-    lax("shobj_description", description),
+    strict("shobj_description", shared_description),
     strict("pg_relation_is_publishable", |snapshot, args| {
         let relation = snapshot.relation(super::relation_arg(snapshot, args, 0)?);
         Ok(Datum::Bool(matches!(relation, Some(Relation::Table(_)))))
@@ -57,20 +57,6 @@ pub(super) const FUNCTIONS: &[Definition] = &[
     lax("pg_my_temp_schema", |snapshot, _| {
         Ok(Datum::Oid(own_temporary(snapshot).unwrap_or(0)))
     }),
-    strict("has_any_column_privilege", yes),
-    strict("has_column_privilege", yes),
-    strict("has_database_privilege", yes),
-    strict("has_foreign_data_wrapper_privilege", yes),
-    strict("has_function_privilege", yes),
-    strict("has_language_privilege", yes),
-    strict("has_parameter_privilege", yes),
-    strict("has_schema_privilege", yes),
-    strict("has_sequence_privilege", yes),
-    strict("has_server_privilege", yes),
-    strict("has_table_privilege", yes),
-    strict("has_tablespace_privilege", yes),
-    strict("has_type_privilege", yes),
-    strict("pg_has_role", yes),
 ];
 
 /// An object in words, by the oids of its catalog and its own; a column by its number.
@@ -137,10 +123,6 @@ fn nothing(_: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {
     Ok(Datum::Null)
 }
 
-fn yes(_: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {
-    Ok(Datum::Bool(true))
-}
-
 /// The oid of the session's temporary schema, if there is one.
 fn own_temporary(snapshot: &CatalogView) -> Option<u32> {
     let own = snapshot.search_path.temporary()?;
@@ -165,8 +147,7 @@ fn proc(args: &[Datum], part: fn(&builtin::ProcDef) -> &'static str) -> SqlResul
     Ok(proc.map_or(Datum::Null, |proc| Datum::Text(part(proc).to_owned())))
 }
 
-/// `obj_description(oid, catalog)` and `shobj_description`; without a catalog that of an object in
-/// any of them.
+/// `obj_description(oid, catalog)`; without a catalog that of an object in any of them.
 fn description(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
     if args.iter().any(Datum::is_null) {
         return Ok(Datum::Null);
@@ -179,6 +160,14 @@ fn description(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
         }
         _ => shared_rows::descriptions_of(snapshot, object),
     };
+    Ok(found.map_or(Datum::Null, |text| Datum::Text(text.to_string())))
+}
+
+/// `shobj_description(oid, catalog)`
+fn shared_description(snapshot: &CatalogView, args: &[Datum]) -> SqlResult<Datum> {
+    let (object, catalog) = (oid_arg(args, 0)?, text_arg(args, 1)?);
+    let class = relations::find("pg_catalog", catalog).map_or(0, |def| def.oid);
+    let found = shared_rows::shared_description(snapshot, Subject::of(class, object));
     Ok(found.map_or(Datum::Null, |text| Datum::Text(text.to_string())))
 }
 

@@ -2,6 +2,7 @@
 
 mod definitions;
 mod names;
+mod privileges;
 mod server;
 mod sizes;
 
@@ -13,11 +14,12 @@ use crate::error::{SqlError, SqlResult, SqlState};
 use crate::types::Datum;
 
 /// All functions.
-const ALL: [&[Definition]; 4] = [
+const ALL: [&[Definition]; 5] = [
     names::FUNCTIONS,
     definitions::FUNCTIONS,
     sizes::FUNCTIONS,
     server::FUNCTIONS,
+    privileges::FUNCTIONS,
 ];
 
 /// A function's value for one row.

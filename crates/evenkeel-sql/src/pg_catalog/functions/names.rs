@@ -218,7 +218,7 @@ fn visible(_: &CatalogView, _: &[Datum]) -> SqlResult<Datum> {
 }
 
 /// A name's parts, folded as PostgreSQL folds them.
-fn name_parts(text: &str) -> SqlResult<Vec<String>> {
+pub(super) fn name_parts(text: &str) -> SqlResult<Vec<String>> {
     let invalid = || SqlError::new(SqlState::INVALID_NAME, "invalid name syntax");
     let name = evenkeel_planner::parser::parse_name(text).map_err(|_| invalid())?;
     Ok(name.parts.into_iter().map(|part| part.text).collect())
@@ -268,7 +268,7 @@ fn named_type(snapshot: &CatalogView, text: &str) -> SqlResult<SqlType> {
     type_among(text, &TypesOnly(created))
 }
 
-fn type_oid(snapshot: &CatalogView, text: &str) -> SqlResult<u32> {
+pub(super) fn type_oid(snapshot: &CatalogView, text: &str) -> SqlResult<u32> {
     if let Some(oid) = plain_oid(text) {
         return Ok(oid);
     }
@@ -305,7 +305,7 @@ fn proc_oid(text: &str) -> SqlResult<u32> {
 }
 
 /// A function by its name and the types of its arguments.
-fn procedure_oid(text: &str) -> SqlResult<u32> {
+pub(super) fn procedure_oid(text: &str) -> SqlResult<u32> {
     if let Some(oid) = plain_oid(text) {
         return Ok(oid);
     }
@@ -361,6 +361,6 @@ fn role_oid(snapshot: &CatalogView, text: &str) -> SqlResult<u32> {
     Err(missing(SqlState::UNDEFINED_OBJECT, "role", text))
 }
 
-fn missing(state: SqlState, what: &str, name: &str) -> SqlError {
+pub(super) fn missing(state: SqlState, what: &str, name: &str) -> SqlError {
     SqlError::new(state, format!("{what} \"{name}\" does not exist"))
 }
