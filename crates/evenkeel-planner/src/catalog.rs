@@ -15,6 +15,8 @@ pub trait Catalog: Send + Sync {
     /// # Errors
     /// Those of the catalog itself; a name that is not there is `None`.
     fn relation(&self, schema: Option<&str>, name: &str) -> PlanResult<Option<Arc<Relation>>>;
+    /// Whether the database, whose relations alone can be named, has this name.
+    fn is_database(&self, name: &str) -> bool;
     /// Whether a schema of that name exists.
     fn schema_exists(&self, schema: &str) -> bool;
     /// A type that was created, by name: in `schema` if one is given, else by the search path; in a
@@ -35,6 +37,10 @@ pub struct TypesOnly<F>(pub F);
 impl<F: Fn(Option<&str>, &str) -> Option<SqlType> + Send + Sync> Catalog for TypesOnly<F> {
     fn relation(&self, _: Option<&str>, _: &str) -> PlanResult<Option<Arc<Relation>>> {
         Ok(None)
+    }
+
+    fn is_database(&self, _: &str) -> bool {
+        false
     }
 
     fn schema_exists(&self, _: &str) -> bool {

@@ -66,6 +66,10 @@ impl Catalog for Tables {
         None
     }
 
+    fn is_database(&self, name: &str) -> bool {
+        name == "postgres"
+    }
+
     fn schema_exists(&self, schema: &str) -> bool {
         schema == "public"
     }

@@ -99,6 +99,10 @@ impl Catalog for Names {
         None
     }
 
+    fn is_database(&self, name: &str) -> bool {
+        name == "postgres"
+    }
+
     fn schema_exists(&self, schema: &str) -> bool {
         schema == "queries"
     }

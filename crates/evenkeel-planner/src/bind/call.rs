@@ -174,7 +174,7 @@ impl Binder<'_> {
         {
             return Ok(field_of(row.clone(), field.0, field.1, at));
         }
-        check_qualification(&call.name).map_err(|error| error.at(at))?;
+        self.check_qualification(&call.name, at)?;
         // Of the functions of `information_schema` there are those named so.
         let of_information = call.name.last().starts_with("_pg_");
         let in_catalog = match call.name.schema() {
@@ -342,25 +342,24 @@ impl Binder<'_> {
         }
     }
 
+    /// Refuses more than this database and a schema before a function's name.
+    fn check_qualification(&self, name: &ast::QualifiedName, at: Pos) -> PlanResult<()> {
+        let parts: Vec<&str> = name.parts.iter().map(|part| part.text.as_str()).collect();
+        match parts.as_slice() {
+            [] | [_] | [_, _] => Ok(()),
+            [database, _, _] => self.check_database(database, &parts, at),
+            _ => {
+                let shown = parts.join(".");
+                let message = format!("improper qualified name (too many dotted names): {shown}");
+                Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at))
+            }
+        }
+    }
+
     fn field_named(&self, row: &Expr, name: &str) -> Option<(usize, SqlType)> {
         let fields = self.row_fields(row)?;
         let hit = fields.iter().position(|(field, _)| **field == *name)?;
         Some((hit, fields[hit].1))
-    }
-}
-
-/// Refuses more than a schema before a function's name.
-fn check_qualification(name: &ast::QualifiedName) -> PlanResult<()> {
-    let shown = name.display();
-    match name.parts.len() {
-        0..=2 => Ok(()),
-        3 => Err(PlanError::unsupported(format!(
-            "cross-database references are not implemented: {shown}"
-        ))),
-        _ => {
-            let message = format!("improper qualified name (too many dotted names): {shown}");
-            Err(PlanError::new(SqlState::SYNTAX_ERROR, message))
-        }
     }
 }
 

@@ -98,13 +98,10 @@ impl Binder<'_> {
                 column,
                 at,
             ),
-            [database, _, _, _] => {
-                let message = format!(
-                    "cross-database references are not implemented: {}",
-                    names.join(".")
-                );
-                let _ = database;
-                Err(PlanError::unsupported(message).at(at))
+            [database, schema, table, column] => {
+                self.check_database(database, &names, at)?;
+                let schema = Some(*schema);
+                self.bind_qualified(TableRef { schema, table }, column, at)
             }
             _ => {
                 let dotted = names.join(".");
@@ -112,6 +109,16 @@ impl Binder<'_> {
                 Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at))
             }
         }
+    }
+
+    /// Refuses a name of parts of which the first is another database.
+    pub(super) fn check_database(&self, name: &str, parts: &[&str], at: Pos) -> PlanResult<()> {
+        if self.catalog.is_database(name) {
+            return Ok(());
+        }
+        let dotted = parts.join(".");
+        let message = format!("cross-database references are not implemented: {dotted}");
+        Err(PlanError::unsupported(message).at(at))
     }
 
     fn bind_plain_column(&mut self, column: &str, at: Pos) -> PlanResult<Expr> {

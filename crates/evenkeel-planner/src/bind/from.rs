@@ -209,7 +209,9 @@ impl Binder<'_> {
             );
             return Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(name.at()));
         }
-        if name.parts.len() == 3 {
+        if let [database, _, _] = name.parts.as_slice()
+            && !self.catalog.is_database(&database.text)
+        {
             let message = format!(
                 "cross-database references are not implemented: \"{}\"",
                 name.display()
@@ -220,7 +222,11 @@ impl Binder<'_> {
         if let Some(relation) = self.catalog.relation(schema, name.last())? {
             return Ok(relation);
         }
-        let message = format!("relation \"{}\" does not exist", name.display());
+        let shown = match schema {
+            Some(schema) => format!("{schema}.{}", name.last()),
+            None => name.last().to_owned(),
+        };
+        let message = format!("relation \"{shown}\" does not exist");
         let error = PlanError::new(SqlState::UNDEFINED_TABLE, message).at(name.at());
         let later = |text: &str| {
             let mut scopes = self.scopes.iter();

@@ -65,12 +65,11 @@ impl Binder<'_> {
                 schema: Some(schema),
                 table,
             },
-            [_, _, _] => {
-                let message = format!(
-                    "cross-database references are not implemented: {}.*",
-                    names.join(".")
-                );
-                return Err(PlanError::unsupported(message).at(at));
+            [database, schema, table] => {
+                let shown = [names.as_slice(), &["*"]].concat();
+                self.check_database(database, &shown, at)?;
+                let schema = Some(*schema);
+                TableRef { schema, table }
             }
             _ => {
                 let message = format!(

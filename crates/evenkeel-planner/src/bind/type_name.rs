@@ -154,7 +154,13 @@ fn type_named(ty: &TypeName, types: &dyn Catalog, home: Option<&Home>) -> PlanRe
         let message = format!("type \"{name}\" does not exist");
         PlanError::new(SqlState::UNDEFINED_OBJECT, message).at(at)
     };
-    if ty.name.parts.len() > 2 {
+    if let [database, _, _] = ty.name.parts.as_slice() {
+        if !types.is_database(&database.text) {
+            let shown = ty.name.display();
+            let message = format!("cross-database references are not implemented: {shown}");
+            return Err(PlanError::unsupported(message).at(at));
+        }
+    } else if ty.name.parts.len() > 3 {
         let message = format!(
             "improper qualified name (too many dotted names): {}",
             ty.name.display()

@@ -78,6 +78,10 @@ impl Catalog for Tables {
         None
     }
 
+    fn is_database(&self, name: &str) -> bool {
+        name == "postgres"
+    }
+
     fn schema_exists(&self, schema: &str) -> bool {
         ["public", "other", "pg_catalog", "information_schema"].contains(&schema)
     }

@@ -327,6 +327,12 @@ impl CatalogView {
         state.map_or(DATABASE_OID, |state| state.database_oid)
     }
 
+    /// Whether the session's database has this name.
+    pub fn is_database(&self, name: &str) -> bool {
+        let databases = self.instance.as_ref().map(|instance| instance.databases());
+        databases.is_some_and(|databases| *databases.name_of(self.database_oid()) == *name)
+    }
+
     /// A relation by oid.
     pub fn relation(&self, oid: u32) -> Option<Relation<'_>> {
         for table in self.tables.iter() {

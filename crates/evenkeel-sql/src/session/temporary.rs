@@ -45,8 +45,15 @@ impl Session {
     /// A relation's schema, if given, and last part; `pg_temp` is the session's own.
     ///
     /// # Errors
-    /// 42601 for a name of too many parts.
+    /// 42601 for a name of too many parts, 0A000 for one in another database.
     pub(super) fn split_name(&self, name: &QualifiedName) -> SqlResult<(Option<String>, String)> {
+        if let [database, _, _] = name.parts.as_slice()
+            && database.text != *self.seat.info().name
+        {
+            let shown = name.display();
+            let message = format!("cross-database references are not implemented: \"{shown}\"");
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+        }
         let (schema, name) = split_name(name)?;
         let path = &self.effective.search_path;
         Ok((schema.map(|schema| path.meant(&schema).to_owned()), name))

@@ -238,8 +238,21 @@ pub(super) fn relation_oid(snapshot: &CatalogView, text: &str) -> SqlResult<u32>
     let parts = name_parts(text)?;
     let found = match parts.as_slice() {
         [name] => snapshot.find(None, name),
-        [.., schema, name] => snapshot.find(Some(schema), name),
+        [schema, name] => snapshot.find(Some(schema), name),
+        [database, schema, name] => {
+            if !snapshot.is_database(database) {
+                let shown = parts.join(".");
+                let message = format!("cross-database references are not implemented: \"{shown}\"");
+                return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+            }
+            snapshot.find(Some(schema), name)
+        }
         [] => None,
+        _ => {
+            let shown = parts.join(".");
+            let message = format!("improper relation name (too many dotted names): {shown}");
+            return Err(SqlError::syntax(message));
+        }
     };
     found
         .map(|relation: Relation<'_>| relation.oid())

@@ -103,6 +103,10 @@ impl Catalog for Names {
         Ok(schemas.find_map(|schema| self.in_schema(schema, name)))
     }
 
+    fn is_database(&self, name: &str) -> bool {
+        self.cx.seed.database == name
+    }
+
     fn schema_exists(&self, schema: &str) -> bool {
         let schema = self.cx.seed.search_path.meant(schema);
         self.cx.view.schema_oid(schema).is_some()
@@ -261,6 +265,12 @@ impl Catalog for ViewNames<'_> {
         let Some(meant) = meant else { return Ok(None) };
         let relation = self.names.by_oid(meant.oid);
         Ok(relation.map(|relation| as_it_was(&relation, meant, self.names)))
+    }
+
+    /// The text may have been written in a database that this one is a copy of, or under another
+    /// name of it: the relations are known by their oids.
+    fn is_database(&self, _: &str) -> bool {
+        true
     }
 
     fn schema_exists(&self, schema: &str) -> bool {
