@@ -6,6 +6,7 @@ use evenkeel_engine::EngineError;
 use evenkeel_engine::memory::Reservation;
 use evenkeel_engine::table::Table;
 use evenkeel_expr::program::Program;
+use evenkeel_planner::bound::RowRule;
 use evenkeel_planner::plan::{Check, Node, NodeKind};
 use evenkeel_planner::relation::{Index, Relation};
 use evenkeel_types::row::{Kept, RowLayout};
@@ -133,19 +134,27 @@ impl Stored {
             assigned: &assigned,
         });
         for (at, (column, value)) in relation.columns.iter().zip(row).enumerate() {
-            if column.not_null && value.is_null() && !self.keeps(old, at)? {
+            let stored = column.not_null && !column.is_virtual();
+            if stored && value.is_null() && !self.keeps(old, at)? {
                 let row = self.shown(row, old, cx)?;
-                let types = relation.columns.iter().map(|column| column.ty);
+                let shown = shown_types(relation);
                 let cx = cx.env.session.types();
-                return Err(null_violation(relation.names(), &column.name, &row, types, cx).into());
+                return Err(null_violation(relation.names(), &column.name, &row, shown, cx).into());
             }
         }
         for check in checks {
             // NULL is no violation.
             if matches!(cx.eval(&check.condition, row)?, Datum::Bool(false)) {
-                let types = relation.columns.iter().map(|column| column.ty);
+                let shown = shown_types(relation);
                 let cx = cx.env.session.types();
-                return Err(check_violation(relation.names(), &check.name, row, types, cx).into());
+                let names = relation.names();
+                return Err(match &check.rule {
+                    RowRule::Check(name) => check_violation(names, name, row, shown, cx).into(),
+                    RowRule::NotNull(at) => {
+                        let name = &relation.columns[*at].name;
+                        null_violation(names, name, row, shown, cx).into()
+                    }
+                });
             }
         }
         let long = self.layout.encode_row(row, old, &self.indexed, bytes)?;
@@ -186,13 +195,20 @@ fn text(value: &Datum, ty: SqlType, types: &TypeContext) -> String {
     }
 }
 
-/// 23502 for a row of these types in a relation given by schema and name. The detail shows it as
+/// The types of a row that an error shows; none of values that are not stored.
+fn shown_types(relation: &Relation) -> impl Iterator<Item = Option<SqlType>> {
+    let columns = relation.columns.iter();
+    columns.map(|column| (!column.is_virtual()).then_some(column.ty))
+}
+
+/// 23502 for a row of these types in a relation given by schema and name; a value without one is
+/// not stored. The detail shows it as
 /// PostgreSQL does, long values shortened.
 pub fn null_violation(
     relation: (&str, &str),
     column: &str,
     row: &[Datum],
-    types: impl Iterator<Item = SqlType>,
+    types: impl Iterator<Item = Option<SqlType>>,
     cx: &TypeContext,
 ) -> TypeError {
     let message = format!(
@@ -209,7 +225,7 @@ pub fn check_violation(
     relation: (&str, &str),
     check: &str,
     row: &[Datum],
-    types: impl Iterator<Item = SqlType>,
+    types: impl Iterator<Item = Option<SqlType>>,
     cx: &TypeContext,
 ) -> TypeError {
     let message = format!(
@@ -221,8 +237,15 @@ pub fn check_violation(
         .constraint(relation, check)
 }
 
-fn failing(row: &[Datum], types: impl Iterator<Item = SqlType>, cx: &TypeContext) -> String {
+fn failing(
+    row: &[Datum],
+    types: impl Iterator<Item = Option<SqlType>>,
+    cx: &TypeContext,
+) -> String {
     let texts = row.iter().zip(types).map(|(value, ty)| {
+        let Some(ty) = ty else {
+            return "virtual".to_owned();
+        };
         let mut text = text(value, ty, cx);
         if text.len() > SHOWN_BYTES {
             text.truncate(text.floor_char_boundary(SHOWN_BYTES));

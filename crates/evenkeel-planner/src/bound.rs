@@ -383,6 +383,9 @@ pub struct RangeEntry {
     pub lateral: bool,
     /// Expressions and predicates of the indexes of a relation.
     pub indexes: Vec<IndexExprs>,
+    /// The values of its columns that are computed where they are read, by position, over the other
+    /// columns.
+    pub virtuals: Vec<(usize, Expr)>,
 }
 
 /// The expressions and the predicate of an index, over the columns of its entry.
@@ -567,7 +570,7 @@ pub struct Change {
     /// the new row.
     pub generated: Vec<(usize, Expr)>,
     /// CHECK constraints over the target's columns, which stand for the new row.
-    pub checks: Vec<(Arc<str>, Expr)>,
+    pub checks: Vec<(RowRule, Expr)>,
     /// RETURNING, if it was written.
     pub returning: Option<Returning>,
 }
@@ -596,8 +599,8 @@ pub struct ChangeShape {
     pub clauses: Vec<ClauseShape>,
     /// The positions of generated columns.
     pub generated: Vec<usize>,
-    /// The names of the CHECK constraints.
-    pub checks: Vec<Arc<str>>,
+    /// The CHECK constraints.
+    pub checks: Vec<RowRule>,
     /// [`Returning::action`].
     pub action: Option<usize>,
 }
@@ -613,6 +616,15 @@ pub struct ClauseShape {
     pub action: MergeAction,
     /// [`MergeClause::columns`]; of INSERT all, in their order.
     pub columns: Vec<usize>,
+}
+
+/// A rule of rows that a condition is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RowRule {
+    /// A CHECK constraint, by name.
+    Check(Arc<str>),
+    /// NOT NULL of the column at this position, whose value is computed where it is read.
+    NotNull(usize),
 }
 
 /// `ON CONFLICT`

@@ -11,6 +11,7 @@ use evenkeel_expr::program::Program;
 use evenkeel_types::SqlType;
 
 use crate::ast::{FrameExclude, FrameUnit, LockStrength, LockWait, MergeWhen};
+use crate::bound::RowRule;
 use crate::relation::{Oid, Relation, SystemColumn};
 
 /// A statement's plan.
@@ -380,8 +381,8 @@ pub enum Side {
 /// A CHECK constraint of a table whose rows are changed.
 #[derive(Debug)]
 pub struct Check {
-    /// Its name.
-    pub name: Arc<str>,
+    /// The rule.
+    pub rule: RowRule,
     /// Its condition over the columns of the row to be stored, which may not be false.
     pub condition: Program,
 }

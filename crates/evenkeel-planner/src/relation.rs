@@ -42,8 +42,8 @@ pub struct Relation {
     pub keys: Vec<KeyUse>,
     /// Size.
     pub size: RelationSize,
-    /// Its last columns, as many, that no name in the statement means: a view was made before them.
-    pub hidden: usize,
+    /// In the text of a view, the relation as it was when the view was made.
+    pub past: Option<Past>,
 }
 
 /// A foreign key of a relation, or one that refers to it.
@@ -57,7 +57,25 @@ pub struct KeyUse {
     pub columns: Vec<usize>,
 }
 
+/// A relation as it was is shown under the names that its columns had, without those that came
+/// later, which are the last ones.
+#[derive(Debug, Clone)]
+pub struct Past {
+    /// How many columns came later.
+    pub hidden: usize,
+    /// The names that the columns have now, and texts that are kept for the relation know.
+    pub names: Vec<Arc<str>>,
+}
+
 impl Relation {
+    /// The names by which texts that are kept for the relation refer to its columns.
+    pub fn kept_names(&self) -> Vec<Arc<str>> {
+        match &self.past {
+            Some(past) => past.names.clone(),
+            None => self.columns.iter().map(|c| Arc::clone(&c.name)).collect(),
+        }
+    }
+
     /// Whether a foreign key, of this table or to it, has the column.
     pub fn is_keyed(&self, column: usize) -> bool {
         self.keys.iter().any(|key| key.columns.contains(&column))
@@ -166,13 +184,28 @@ pub struct Column {
     pub default: Option<Arc<str>>,
     /// GENERATED AS IDENTITY, whose default takes the next number.
     pub identity: Option<Identity>,
-    /// GENERATED ALWAYS AS (…) STORED: the expression over the others, as SQL text.
-    pub generated: Option<Arc<str>>,
+    /// GENERATED ALWAYS AS (…)
+    pub generated: Option<GeneratedAs>,
     /// Statistics from ANALYZE.
     pub stats: Option<Arc<ColumnStatistics>>,
 }
 
+/// The value of a generated column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GeneratedAs {
+    /// The expression over the other columns, as SQL text.
+    pub text: Arc<str>,
+    /// VIRTUAL: it is computed where it is read, and NULL is stored.
+    pub is_virtual: bool,
+}
+
 impl Column {
+    /// Whether its value is computed where it is read.
+    #[must_use]
+    pub fn is_virtual(&self) -> bool {
+        self.generated.as_ref().is_some_and(|of| of.is_virtual)
+    }
+
     /// The type that it was declared with.
     #[must_use]
     pub fn declared(&self) -> SqlType {

@@ -152,7 +152,7 @@ impl Tables {
             indexes,
             checks: Vec::new(),
             keys: Vec::new(),
-            hidden: 0,
+            past: None,
             size: RelationSize {
                 pages: 10.0,
                 rows: 2260.0,

@@ -293,7 +293,7 @@ fn relation(oid: u32, types: &[SqlType], indexes: &[(bool, Vec<IndexColumn>)]) -
         checks: Vec::new(),
         keys: Vec::new(),
         size: RelationSize::default(),
-        hidden: 0,
+        past: None,
     }
 }
 

@@ -379,7 +379,7 @@ fn read_table(oid: u32, text: &str) -> (Relation, Vec<Row>) {
         checks: Vec::new(),
         keys: Vec::new(),
         size: RelationSize::default(),
-        hidden: 0,
+        past: None,
     };
     let context = context();
     let mut rows = Vec::new();

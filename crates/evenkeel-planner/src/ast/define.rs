@@ -526,8 +526,13 @@ pub enum ConstraintKind {
     },
     /// `FOREIGN KEY`, `REFERENCES`
     ForeignKey(Box<ForeignKey>),
-    /// `GENERATED ALWAYS AS (…) STORED`
-    Generated(WrittenExpr),
+    /// `GENERATED ALWAYS AS (expression)`
+    Generated {
+        /// The expression.
+        value: WrittenExpr,
+        /// `STORED`
+        stored: bool,
+    },
     /// One that is not built: its name.
     Unbuilt(&'static str),
 }

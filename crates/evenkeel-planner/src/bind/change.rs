@@ -75,6 +75,7 @@ impl Binder<'_> {
         };
         let rel = self.add_entry(entry, info);
         self.bind_indexes(rel)?;
+        self.bind_virtuals(rel)?;
         Ok((relation, rel))
     }
 
@@ -526,6 +527,7 @@ impl Binder<'_> {
             kind: RangeKind::Values(bound),
             lateral: false,
             indexes: Vec::new(),
+            virtuals: Vec::new(),
         };
         Ok(self.add_source(entry, &column_types))
     }
@@ -568,6 +570,7 @@ impl Binder<'_> {
             kind: RangeKind::Subquery(Arc::new(query)),
             lateral: false,
             indexes: Vec::new(),
+            virtuals: Vec::new(),
         };
         let (variables, from) = self.add_source(entry, &column_types);
         let mut values = Vec::with_capacity(shown.len());

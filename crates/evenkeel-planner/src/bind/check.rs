@@ -8,13 +8,14 @@ use super::scope::{EntryInfo, Place};
 use super::walk::{self, Enter};
 use super::{Binder, Home};
 use crate::ast;
-use crate::bound::{Expr, ExprKind};
+use crate::bound::{Expr, ExprKind, RowRule};
 use crate::catalog::Catalog;
 use crate::error::{PlanError, PlanResult};
 use crate::parser;
 use crate::planning::deparse;
 use crate::relation::Relation;
 use evenkeel_expr::call::Session;
+use evenkeel_types::SqlType;
 
 /// A CHECK constraint as it is stored and shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,20 +141,53 @@ pub(super) fn columns_of(bound: &Expr, relation: &Relation, what: &str) -> PlanR
     Ok(columns)
 }
 
+/// Puts the values of columns that are not stored in the places of the columns: the new row that a
+/// condition is over has none of them.
+fn put_values(condition: &mut Expr, virtuals: &[(usize, Expr)]) {
+    if let ExprKind::Var(var) = &condition.kind {
+        let value = virtuals.iter().find(|(column, _)| *column == var.column);
+        if let Some((_, value)) = value {
+            *condition = value.clone();
+        }
+        return;
+    }
+    walk::children_mut(condition, &mut |child| put_values(child, virtuals));
+}
+
+fn is_not_null(value: Expr) -> Expr {
+    Expr {
+        at: value.at,
+        ty: SqlType::Bool,
+        kind: ExprKind::IsNull {
+            arg: Box::new(value),
+            negated: true,
+            row: false,
+        },
+    }
+}
+
 impl Binder<'_> {
-    /// The CHECK constraints of the table that is changed.
+    /// The rules of rows of the table that is changed: NOT NULL of columns that are not stored, and
+    /// CHECK constraints.
     pub(super) fn bind_checks(
         &mut self,
         relation: &Relation,
         rel: usize,
-    ) -> PlanResult<Vec<(Arc<str>, Expr)>> {
+    ) -> PlanResult<Vec<(RowRule, Expr)>> {
         let mut bound = Vec::with_capacity(relation.checks.len());
+        let virtuals = self.scope().range_table[rel].virtuals.clone();
+        for (column, value) in &virtuals {
+            if relation.columns[*column].not_null {
+                bound.push((RowRule::NotNull(*column), is_not_null(value.clone())));
+            }
+        }
         for check in &relation.checks {
             let written = parser::parse_expr(&check.text)?;
-            let condition = self.of_kept(relation, |binder| {
+            let mut condition = self.of_kept(relation, |binder| {
                 binder.bind_check_condition(&written, relation, rel)
             })?;
-            bound.push((Arc::clone(&check.name), condition));
+            put_values(&mut condition, &virtuals);
+            bound.push((RowRule::Check(Arc::clone(&check.name)), condition));
         }
         Ok(bound)
     }

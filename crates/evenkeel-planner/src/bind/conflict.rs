@@ -26,6 +26,7 @@ impl Binder<'_> {
     ) -> PlanResult<OnConflict> {
         let update = conflict.update.as_ref();
         let excluded = update.map(|_| self.add_excluded(relation));
+        let excluded = excluded.transpose()?;
         let arbiter = self.bind_arbiter(conflict, relation, rel)?;
         let update = match (&conflict.update, excluded) {
             (Some(update), Some(excluded)) => {
@@ -51,7 +52,7 @@ impl Binder<'_> {
     }
 
     /// The row that was to be inserted.
-    fn add_excluded(&mut self, relation: &Arc<Relation>) -> usize {
+    fn add_excluded(&mut self, relation: &Arc<Relation>) -> PlanResult<usize> {
         let mut entry = entry_of(relation, "excluded");
         entry.kind = RangeKind::Excluded(Arc::clone(relation));
         let info = EntryInfo {
@@ -60,7 +61,9 @@ impl Binder<'_> {
             cte: None,
             join: false,
         };
-        self.add_entry(entry, info)
+        let rel = self.add_entry(entry, info);
+        self.bind_virtuals(rel)?;
+        Ok(rel)
     }
 
     fn bind_arbiter(

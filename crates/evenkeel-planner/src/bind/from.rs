@@ -196,6 +196,7 @@ impl Binder<'_> {
         let item = self.add_item(new.entry, new.info);
         if let FromNode::Entry(rel) = item.node {
             self.bind_indexes(rel)?;
+            self.bind_virtuals(rel)?;
         }
         Ok(item)
     }
@@ -252,7 +253,8 @@ impl Binder<'_> {
             relation: Some((Arc::clone(&relation.name), relation.oid)),
             ..no_info()
         };
-        let shown = relation.columns.len().saturating_sub(relation.hidden);
+        let shown = relation.columns.len();
+        let shown = shown.saturating_sub(relation.past.as_ref().map_or(0, |past| past.hidden));
         let columns = &relation.columns[..shown];
         let entry = RangeEntry {
             alias: Arc::clone(&relation.name),
@@ -266,6 +268,7 @@ impl Binder<'_> {
             },
             lateral: false,
             indexes: Vec::new(),
+            virtuals: Vec::new(),
         };
         Ok(NewEntry { entry, info })
     }
@@ -305,6 +308,7 @@ impl Binder<'_> {
                 },
                 lateral: false,
                 indexes: Vec::new(),
+                virtuals: Vec::new(),
             };
             let info = EntryInfo {
                 cte: Some(Arc::clone(&slot.name)),
@@ -342,6 +346,7 @@ impl Binder<'_> {
             kind: RangeKind::Subquery(Arc::new(bound)),
             lateral,
             indexes: Vec::new(),
+            virtuals: Vec::new(),
         };
         rename_columns("table", &mut entry, alias)?;
         let info = EntryInfo {

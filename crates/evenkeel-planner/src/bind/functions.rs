@@ -82,6 +82,7 @@ impl Binder<'_> {
             kind,
             lateral: true,
             indexes: Vec::new(),
+            virtuals: Vec::new(),
         };
         rename_columns("table", &mut entry, alias.as_ref())?;
         let mut item = self.add_functions(entry, alias.is_some());

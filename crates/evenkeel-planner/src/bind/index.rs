@@ -9,12 +9,11 @@ use evenkeel_types::{SqlState, SqlType};
 
 use super::Binder;
 use super::check::{Origin, columns_of, row_binder};
-use super::from::item_of;
 use super::scope::Place;
 use super::targets::given_name;
 use super::walk::{self, Enter};
 use crate::ast;
-use crate::bound::{Expr, ExprKind, IndexExprs, RangeEntry, RangeKind};
+use crate::bound::{Expr, ExprKind, IndexExprs, RangeKind};
 use crate::catalog::Catalog;
 use crate::error::{PlanError, PlanResult};
 use crate::parser;
@@ -213,19 +212,8 @@ impl Binder<'_> {
         relation: &Relation,
         rel: usize,
     ) -> PlanResult<Expr> {
+        let item = self.kept_item(relation, rel);
         let scope = self.scope();
-        // Under the relation's own names, whatever aliases the query gives.
-        let own = RangeEntry {
-            columns: relation
-                .columns
-                .iter()
-                .map(|c| Arc::clone(&c.name))
-                .collect(),
-            alias: Arc::clone(&relation.name),
-            ..scope.range_table[rel].clone()
-        };
-        let mut item = item_of(rel, &own);
-        item.relation = Some(relation.oid);
         let namespace = std::mem::replace(&mut scope.namespace, vec![item]);
         let bound = self.bind_in(place, written);
         let bound = match place {

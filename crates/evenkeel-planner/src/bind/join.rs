@@ -209,6 +209,7 @@ impl Binder<'_> {
             },
             lateral: false,
             indexes: Vec::new(),
+            virtuals: Vec::new(),
         };
         rename_columns("join expression", &mut entry, alias)?;
         let rel = self.add_join(entry, alias.is_some());

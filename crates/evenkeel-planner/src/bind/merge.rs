@@ -58,6 +58,7 @@ fn nameless(kind: RangeKind, types: Vec<SqlType>) -> RangeEntry {
         kind,
         lateral: false,
         indexes: Vec::new(),
+        virtuals: Vec::new(),
     }
 }
 

@@ -72,7 +72,7 @@ pub use check::{BoundCheck, bind_check, rename_check};
 pub use domains::{BoundDomainCheck, bind_domain_check, domain_mentions};
 pub use index::{BoundIndexExpr, bind_index_expression, bind_index_predicate, rename_index_expr};
 pub use mentions::{MentionKind, TypeMention, type_mentions};
-pub use row_value::{BoundRowValue, RowValue, bind_row_value, rename_generated};
+pub use row_value::{BoundRowValue, Kept, RowValue, bind_row_value, rename_generated};
 pub use type_name::type_of;
 pub use view::{BoundView, Reference, bind_view};
 

@@ -239,6 +239,7 @@ impl Binder<'_> {
             kind: RangeKind::Values(rows),
             lateral: false,
             indexes: Vec::new(),
+            virtuals: Vec::new(),
         };
         self.add_visible(entry)
     }

@@ -22,6 +22,7 @@ pub(super) fn entry_of(relation: &Arc<Relation>, alias: &str) -> RangeEntry {
         kind: RangeKind::Relation(Arc::clone(relation)),
         lateral: false,
         indexes: Vec::new(),
+        virtuals: Vec::new(),
     }
 }
 
@@ -74,6 +75,7 @@ impl Binder<'_> {
         let mut entry = entry_of(relation, name);
         entry.kind = RangeKind::Version(Arc::clone(relation));
         let rel = self.add_entry(entry, info);
+        self.bind_virtuals(rel)?;
         let scope = self.scope();
         let mut item = item_of(rel, &scope.range_table[rel]);
         item.columns_visible = false;

@@ -9,16 +9,18 @@ use evenkeel_types::{SqlState, SqlType};
 
 use super::check::{Origin, columns_of, row_binder};
 use super::from::item_of;
-use super::scope::Place;
+use super::scope::{NsItem, Place};
 use super::walk::{self, Enter};
 use super::{Binder, types};
 use crate::ast::{self, Pos};
-use crate::bound::{Bound, BoundStatement, Expr, ExprKind, FromNode, Query, Target};
+use crate::bound::{
+    Bound, BoundStatement, Expr, ExprKind, FromNode, Query, RangeEntry, RangeKind, Target,
+};
 use crate::catalog::Catalog;
 use crate::error::{PlanError, PlanResult};
 use crate::parser;
 use crate::planning::deparse;
-use crate::relation::Relation;
+use crate::relation::{Column, Relation};
 
 /// Purpose of a value.
 #[derive(Debug, Clone, Copy)]
@@ -26,16 +28,25 @@ pub enum RowValue<'a> {
     /// The column of this name gets another type; whether USING says how.
     Transform { column: &'a str, using: bool },
     /// The column of this name is generated.
-    Generated(&'a str),
+    Generated(&'a str, Kept),
     /// WHERE of COPY FROM.
     CopyWhere,
+}
+
+/// Where the value of a generated column is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    /// In the row.
+    Stored,
+    /// Nowhere: it is computed where it is read.
+    Virtual,
 }
 
 impl RowValue<'_> {
     fn place(self) -> Place {
         match self {
             RowValue::Transform { .. } => Place::Transform,
-            RowValue::Generated(_) => Place::Generated,
+            RowValue::Generated(..) => Place::Generated,
             RowValue::CopyWhere => Place::CopyWhere,
         }
     }
@@ -65,7 +76,7 @@ impl RowValue<'_> {
                 ),
                 "You might need to add an explicit cast.".to_owned(),
             ),
-            RowValue::Generated(column) => (
+            RowValue::Generated(column, _) => (
                 format!(
                     "column \"{column}\" is of type {to} but default expression is of type {}",
                     types::name(from)
@@ -110,7 +121,7 @@ pub fn bind_row_value(
     };
     let (bound, mut binder, rel) = expr(written, Origin::Written)?;
     let columns = match value {
-        RowValue::Generated(_) => {
+        RowValue::Generated(..) => {
             let columns = columns_of(&bound, relation, "a generated column over")?;
             refuse_generated(&columns, relation)?;
             columns
@@ -120,7 +131,7 @@ pub fn bind_row_value(
     };
     let text = deparse::over(relation, &bound, false);
     let pretty = deparse::over(relation, &bound, true);
-    if let RowValue::Generated(_) = value {
+    if let RowValue::Generated(..) = value {
         // The text is stored: it must mean what was written.
         let again = parser::parse_expr(&text);
         let again = again.and_then(|written| Ok(expr(&written, Origin::Kept)?.0));
@@ -132,8 +143,11 @@ pub fn bind_row_value(
     let from = bound.ty;
     let coerced = binder.coerce_to_target(bound, ty, CastContext::Assignment, Pos::NONE)?;
     let expr = coerced.ok_or_else(|| value.mismatch(from, ty))?;
-    if let RowValue::Generated(_) = value {
+    if let RowValue::Generated(_, kept) = value {
         refuse_changing(&expr)?;
+        if kept == Kept::Virtual {
+            refuse_created_types(&expr)?;
+        }
     }
     let scope = binder.scopes.pop().unwrap_or_default();
     let query = Query {
@@ -192,6 +206,24 @@ fn refuse_generated(columns: &[usize], relation: &Relation) -> PlanResult<()> {
     Err(error.detail("A generated column cannot reference another generated column."))
 }
 
+/// 0A000 for an expression with values of types that were created.
+fn refuse_created_types(bound: &Expr) -> PlanResult<()> {
+    let mut created = false;
+    walk::walk(bound, 0, &mut |node, _| {
+        let ty = node.ty.element().unwrap_or(node.ty);
+        created |= ty.created().is_some();
+        Enter::Yes
+    });
+    if !created {
+        return Ok(());
+    }
+    let message = "generation expression uses user-defined type";
+    let error = PlanError::new(SqlState::FEATURE_NOT_SUPPORTED, message);
+    Err(error.detail(
+        "Virtual generated columns that make use of user-defined types are not yet supported.",
+    ))
+}
+
 /// 42P17 for an expression whose value may change though its row does not.
 fn refuse_changing(bound: &Expr) -> PlanResult<()> {
     let mut changes = false;
@@ -212,18 +244,44 @@ fn refuse_changing(bound: &Expr) -> PlanResult<()> {
 }
 
 impl Binder<'_> {
-    /// The values of the generated columns of the table that is changed.
+    /// The values of the generated columns of the table that is changed, which are stored.
     pub(super) fn bind_generated(
         &mut self,
         relation: &Relation,
         rel: usize,
     ) -> PlanResult<Vec<(usize, Expr)>> {
+        self.generated_values(relation, rel, false)
+    }
+
+    /// The values of the columns of an entry that are computed where they are read.
+    pub(super) fn bind_virtuals(&mut self, rel: usize) -> PlanResult<()> {
+        let (RangeKind::Relation(relation)
+        | RangeKind::Version(relation)
+        | RangeKind::Excluded(relation)) = &self.scope().range_table[rel].kind
+        else {
+            return Ok(());
+        };
+        if relation.columns.iter().any(Column::is_virtual) {
+            let relation = Arc::clone(relation);
+            let bound = self.generated_values(&relation, rel, true)?;
+            self.scope().range_table[rel].virtuals = bound;
+        }
+        Ok(())
+    }
+
+    fn generated_values(
+        &mut self,
+        relation: &Relation,
+        rel: usize,
+        is_virtual: bool,
+    ) -> PlanResult<Vec<(usize, Expr)>> {
         let mut bound = Vec::new();
         for (at, column) in relation.columns.iter().enumerate() {
-            let Some(text) = &column.generated else {
+            let generated = column.generated.as_ref();
+            let Some(of) = generated.filter(|of| of.is_virtual == is_virtual) else {
                 continue;
             };
-            let written = parser::parse_expr(text)?;
+            let written = parser::parse_expr(&of.text)?;
             let value = self.of_kept(relation, |binder| {
                 binder.bind_over_row(&written, relation, rel, Place::Generated)
             })?;
@@ -231,10 +289,27 @@ impl Binder<'_> {
             let context = CastContext::Assignment;
             let to = column.declared();
             let value = self.coerce_to_target(value, to, context, Pos::NONE)?;
-            let mismatch = || RowValue::Generated(&column.name).mismatch(from, to);
+            let mismatch = || RowValue::Generated(&column.name, Kept::Virtual).mismatch(from, to);
             bound.push((at, value.ok_or_else(mismatch)?));
         }
         Ok(bound)
+    }
+
+    /// The item of a relation's entry under the relation's own names, whatever aliases the query
+    /// gives, and with all its columns.
+    pub(super) fn kept_item(&mut self, relation: &Relation, rel: usize) -> NsItem {
+        let own = RangeEntry {
+            columns: relation.kept_names(),
+            types: relation.columns.iter().map(Column::declared).collect(),
+            alias: Arc::clone(&relation.name),
+            kind: RangeKind::MergeAction,
+            lateral: false,
+            indexes: Vec::new(),
+            virtuals: Vec::new(),
+        };
+        let mut item = item_of(rel, &own);
+        item.relation = Some(relation.oid);
+        item
     }
 
     /// An expression in which only the columns of an entry of the range table have names.
@@ -245,9 +320,8 @@ impl Binder<'_> {
         rel: usize,
         place: Place,
     ) -> PlanResult<Expr> {
+        let item = self.kept_item(relation, rel);
         let scope = self.scope();
-        let mut item = item_of(rel, &scope.range_table[rel]);
-        item.relation = Some(relation.oid);
         let namespace = std::mem::replace(&mut scope.namespace, vec![item]);
         let place = std::mem::replace(&mut scope.place, place);
         let bound = self.bind_expr(written);

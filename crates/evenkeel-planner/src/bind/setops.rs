@@ -82,6 +82,7 @@ fn subquery_entry(alias: &str, query: Query) -> RangeEntry {
         kind: RangeKind::Subquery(Arc::new(query)),
         lateral: false,
         indexes: Vec::new(),
+        virtuals: Vec::new(),
     }
 }
 

@@ -331,10 +331,7 @@ impl Parser<'_> {
             let message = "for a generated column, GENERATED ALWAYS must be specified";
             return Err(PlanError::new(SqlState::SYNTAX_ERROR, message).at(at));
         }
-        Ok(match stored {
-            true => ConstraintKind::Generated(value),
-            false => ConstraintKind::Unbuilt("GENERATED ALWAYS AS (expression) VIRTUAL"),
-        })
+        Ok(ConstraintKind::Generated { value, stored })
     }
 
     /// Skips the content of a parenthesis, and the one that closes it.

@@ -273,7 +273,7 @@ impl Statement<'_> {
         let (names, conditions): (Vec<_>, Vec<_>) = change.checks.iter().cloned().unzip();
         let programs = self.programs_of(&conditions, &new_row, env)?;
         let checks = names.into_iter().zip(programs);
-        let checks = checks.map(|(name, condition)| plan::Check { name, condition });
+        let checks = checks.map(|(rule, condition)| plan::Check { rule, condition });
         Ok(checks.collect())
     }
 

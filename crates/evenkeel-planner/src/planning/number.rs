@@ -43,9 +43,18 @@ struct Renumber<'q> {
     names: &'q [Arc<[Arc<str>]>],
     /// The oids of the entries' relations, 0 for others.
     oids: &'q [Oid],
+    /// The values of columns that are computed where they are read, by entry and column.
+    virtuals: &'q [(usize, usize, Expr)],
 }
 
 impl Renumber<'_> {
+    /// The value of a column that is computed where it is read.
+    fn computed(&self, var: Var) -> Option<&Expr> {
+        let mut virtuals = self.virtuals.iter();
+        let found = virtuals.find(|(rel, column, _)| (*rel, *column) == (var.rel, var.column));
+        found.map(|(.., value)| value)
+    }
+
     /// A value that every row of an entry has, and that is NULL in rows that an outer join adds.
     fn of_row(&mut self, var: Var, value: Expr) -> Expr {
         let types = &self.entries[var.rel];
@@ -85,13 +94,19 @@ impl Change for Renumber<'_> {
                     *expr = self.of_row(var, oid);
                 } else if var.column == WHOLE_ROW {
                     let types = &self.entries[var.rel];
-                    let fields = types.iter().enumerate().map(|(column, ty)| Expr {
-                        kind: ExprKind::Var(numbered(rel, column)),
-                        ty: *ty,
-                        at: Pos::NONE,
+                    let fields = types.iter().enumerate().map(|(column, ty)| {
+                        let stored = || Expr {
+                            kind: ExprKind::Var(numbered(rel, column)),
+                            ty: *ty,
+                            at: Pos::NONE,
+                        };
+                        let value = self.computed(Var { column, ..var });
+                        value.cloned().unwrap_or_else(stored)
                     });
                     let row = row_of(&self.names[var.rel], fields.collect(), expr);
                     *expr = self.of_row(var, row);
+                } else if let Some(value) = self.computed(var) {
+                    *expr = self.of_row(var, retyped(value, expr));
                 } else {
                     expr.kind = ExprKind::Var(numbered(rel, var.column));
                 }
@@ -173,7 +188,7 @@ fn nullable_entries(query: &Query) -> Vec<Option<Option<usize>>> {
         nullable.then(|| match &entry.kind {
             RangeKind::Relation(relation) => {
                 let mut columns = relation.columns.iter();
-                let not_null = columns.position(|column| column.not_null);
+                let not_null = columns.position(|column| column.not_null && !column.is_virtual());
                 not_null.or((relation.kind != RelationKind::View).then_some(ROW_ID))
             }
             _ => None,
@@ -189,6 +204,28 @@ fn retyped(column: &Expr, like: &Expr) -> Expr {
         ty: column.ty,
         at: like.at,
     }
+}
+
+/// The values of the columns of a query's entries that are computed where they are read: by entry
+/// and column, over the numbered relations. Such a value is over stored columns alone.
+fn virtual_values(query: &Query, numbers: &Numbers) -> Vec<(usize, usize, Expr)> {
+    let mut values = Vec::new();
+    for (entry, of) in query.range_table.iter().enumerate() {
+        for (column, value) in &of.virtuals {
+            let mut value = value.clone();
+            number_row(&mut value, numbers.first + entry);
+            values.push((entry, *column, value));
+        }
+    }
+    values
+}
+
+/// Numbers the variables of an expression over one row.
+fn number_row(expr: &mut Expr, rel: usize) {
+    if let ExprKind::Var(var) = &mut expr.kind {
+        *var = numbered(rel, var.column);
+    }
+    walk::parts_mut(expr, &mut |part| number_row(part, rel));
 }
 
 /// A variable of a numbered relation.
@@ -227,6 +264,7 @@ pub(super) fn number(query: &mut Query, numbers: &Numbers) -> PlanResult<()> {
             _ => 0,
         })
         .collect();
+    let virtuals = virtual_values(query, numbers);
     let mut joins: Vec<Option<Vec<Expr>>> = Vec::with_capacity(entries.len());
     for entry in &query.range_table {
         let columns = match &entry.kind {
@@ -240,6 +278,7 @@ pub(super) fn number(query: &mut Query, numbers: &Numbers) -> PlanResult<()> {
                     entries: &entries,
                     names: &names,
                     oids: &oids,
+                    virtuals: &virtuals,
                 };
                 for column in &mut columns {
                     walk::change_expr(column, 0, &mut change);
@@ -259,6 +298,7 @@ pub(super) fn number(query: &mut Query, numbers: &Numbers) -> PlanResult<()> {
         entries: &entries,
         names: &names,
         oids: &oids,
+        virtuals: &virtuals,
     };
     walk::change_query(query, 0, &mut change);
     if change.refused {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::ast::MergeWhen;
 use crate::bound::{
-    ChangeKind, Expr, ExprKind, Frame, MergeAction, RowMark, SortKey, Sublink, SublinkKind,
+    ChangeKind, Expr, ExprKind, Frame, MergeAction, RowMark, RowRule, SortKey, Sublink, SublinkKind,
 };
 use crate::plan::{AggregateStrategy, Estimate, JoinType};
 use crate::relation::Relation;
@@ -251,7 +251,7 @@ pub(super) struct Change {
     /// CHECK constraints over the columns of `rel`, which stand for the new row.
     pub(super) generated: Vec<(usize, ExprRef)>,
     /// CHECK constraints.
-    pub(super) checks: Vec<(Arc<str>, ExprRef)>,
+    pub(super) checks: Vec<(RowRule, ExprRef)>,
 }
 
 /// MERGE.

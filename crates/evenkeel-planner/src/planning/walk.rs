@@ -161,6 +161,9 @@ pub(super) fn change_query(query: &mut Query, depth: usize, change: &mut dyn Cha
             let all = index.expressions.iter_mut().chain(&mut index.predicate);
             all.for_each(|expr| change_expr(expr, depth, change));
         }
+        for (_, value) in &mut entry.virtuals {
+            change_expr(value, depth, change);
+        }
         change.entry(entry, depth);
     }
     for node in &mut query.from {

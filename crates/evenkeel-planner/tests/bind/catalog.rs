@@ -119,7 +119,7 @@ fn catalogs() -> Vec<Relation> {
                 checks: Vec::new(),
                 keys: Vec::new(),
                 size: RelationSize::default(),
-                hidden: 0,
+                past: None,
             });
             continue;
         };
@@ -157,7 +157,7 @@ fn relation(oid: u32, text: &str) -> Relation {
         checks: Vec::new(),
         keys: Vec::new(),
         size: RelationSize::default(),
-        hidden: 0,
+        past: None,
     };
     for line in text.lines() {
         let (first, rest) = line.split_once(' ').unwrap();

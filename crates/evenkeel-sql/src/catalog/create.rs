@@ -5,7 +5,7 @@ use std::sync::Arc;
 use evenkeel_engine::{EngineError, TableLockMode, Transaction, WaitPolicy};
 use evenkeel_planner::relation::SystemColumn;
 
-use super::index::{IndexPlan, check_width, included, join_names, key_column};
+use super::index::{IndexPlan, check_width, included, join_names, key_column, refuse_virtual};
 use super::index_expr::{computed, index_key};
 use super::names::free_name;
 use super::parts::{TableParts, index_def};
@@ -499,6 +499,12 @@ fn constraint_plan(
         return Err(SqlError::new(SqlState::DUPLICATE_COLUMN, message));
     }
     let included = included(&parts.columns, &constraint.included, &|error, _| error)?;
+    let what = match constraint.kind {
+        ConstraintKind::Primary => "primary keys",
+        ConstraintKind::Unique => "unique constraints",
+    };
+    let keys = columns.iter().filter_map(|column| column.column);
+    refuse_virtual(&parts.columns, keys.chain(included.iter().copied()), what)?;
     let (words, label) = match constraint.kind {
         ConstraintKind::Primary => (String::new(), "pkey"),
         ConstraintKind::Unique => {

@@ -192,6 +192,20 @@ pub(super) fn check_width(columns: usize) -> SqlResult<()> {
     Err(SqlError::new(SqlState::TOO_MANY_COLUMNS, message))
 }
 
+/// 0A000 if one of the columns at these positions is computed where it is read: its value is not in
+/// the row that keys are made of.
+pub(super) fn refuse_virtual(
+    columns: &[ColumnInfo],
+    mut positions: impl Iterator<Item = usize>,
+    what: &str,
+) -> SqlResult<()> {
+    if positions.any(|at| columns.get(at).is_some_and(ColumnInfo::is_virtual)) {
+        let message = format!("{what} on virtual generated columns are not supported");
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
+    Ok(())
+}
+
 /// The positions of the columns of INCLUDE, which may have any type.
 pub(super) fn included(
     columns: &[ColumnInfo],
@@ -345,6 +359,11 @@ impl Catalog {
             classes.push(class.transpose()?.flatten());
         }
         let included = included(&parts.columns, &new.included, &no_column)?;
+        let keys = columns.iter().filter_map(|column| column.column);
+        let computed = expressions.iter().chain(&new.predicate);
+        let computed = computed.flat_map(|part| part.columns.iter().copied());
+        let all = keys.chain(included.iter().copied()).chain(computed);
+        refuse_virtual(&parts.columns, all, "indexes")?;
         let words = join_names(&parts.columns, (&columns, &included), &expressions);
         let name = match &new.name {
             Some(name) => name.clone(),

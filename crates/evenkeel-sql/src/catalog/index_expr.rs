@@ -106,7 +106,7 @@ pub(super) fn row_of(columns: &[ColumnInfo]) -> Relation {
         keys: Vec::new(),
         checks: Vec::new(),
         size: RelationSize::default(),
-        hidden: 0,
+        past: None,
     }
 }
 

@@ -54,6 +54,7 @@ use evenkeel_engine::table::Table;
 use evenkeel_engine::{
     Database, FileId, Isolation, TableLockMode, Tid, Transaction, WaitPolicy, Xid,
 };
+use evenkeel_planner::bind::Kept;
 
 use parking_lot::RwLock;
 
@@ -129,7 +130,7 @@ pub struct ColumnInfo {
     pub default: Option<Arc<str>>,
     /// GENERATED AS IDENTITY, with the sequence.
     pub identity: Option<(Identity, Oid)>,
-    /// GENERATED ALWAYS AS (…) STORED.
+    /// GENERATED ALWAYS AS (…)
     pub generated: Option<Arc<Generated>>,
     /// The stored bytes of its value in rows that were written before it was added.
     pub missing: Option<Arc<[u8]>>,
@@ -146,6 +147,25 @@ pub struct Generated {
     pub pretty: Arc<str>,
     /// Positions of the columns that it mentions, from 0.
     pub columns: Vec<usize>,
+    /// VIRTUAL: the value is computed where it is read, and NULL is stored.
+    pub is_virtual: bool,
+}
+
+impl Generated {
+    /// Where its value is.
+    pub fn kept(&self) -> Kept {
+        match self.is_virtual {
+            true => Kept::Virtual,
+            false => Kept::Stored,
+        }
+    }
+}
+
+impl ColumnInfo {
+    /// Whether its value is computed where it is read.
+    pub fn is_virtual(&self) -> bool {
+        self.generated.as_ref().is_some_and(|of| of.is_virtual)
+    }
 }
 
 /// A column that was dropped. Its number and its place in rows are not used again.

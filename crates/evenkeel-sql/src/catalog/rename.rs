@@ -238,7 +238,7 @@ impl Catalog {
                         column.generated = Some(Arc::new(Generated {
                             text: text.into(),
                             pretty: pretty.into(),
-                            columns: generated.columns.clone(),
+                            ..Generated::clone(generated)
                         }));
                     }
                     self.put_column(txn, parts, at).await?;

@@ -73,7 +73,7 @@ pub(crate) struct SystemTables {
     pub class: SystemTable,
     /// attrelid, attnum, attname, atttypid, atttypmod, the bytes of a slot or -1, attisdropped,
     /// the bytes of the missing value, adsrc; of a generated column its expression as psql shows it
-    /// and the columns that it mentions
+    /// and the columns that it mentions; whether that is computed where it is read
     pub attribute: SystemTable,
     /// indexrelid, indrelid, indisunique, indisprimary, indnullsnotdistinct, indkey, indoption,
     /// the builder if older snapshots must not read by it, indexprs and indpred as texts,
@@ -263,6 +263,7 @@ pub(super) fn attribute_row(
         text.map_or(Datum::Null, |text| Datum::from(&**text)),
         generated.map_or(Datum::Null, |generated| (&*generated.pretty).into()),
         generated.map_or(Datum::Null, mentioned),
+        Datum::Bool(generated.is_some_and(|generated| generated.is_virtual)),
     ])
 }
 
@@ -276,6 +277,7 @@ pub(super) fn dropped_row(table: Oid, column: &DroppedColumn) -> Vec<Datum> {
         Datum::Int4(-1),
         Datum::Int4(stored_width(column.width)),
         Datum::Bool(true),
+        Datum::Null,
         Datum::Null,
         Datum::Null,
         Datum::Null,
@@ -327,6 +329,7 @@ fn read_attribute(
             text: Arc::clone(text),
             pretty: pretty.into(),
             columns: fields.numbers()?,
+            is_virtual: fields.bool_or_false()?,
         })),
     };
     let column = ColumnInfo {
@@ -512,10 +515,10 @@ const DOMAIN_CONSTRAINT: [SqlType; 6] = [
 ];
 
 /// The columns of a row of `pg_attribute`.
-fn attribute_columns() -> [SqlType; 11] {
+fn attribute_columns() -> [SqlType; 12] {
     use SqlType::{Bool, Bytea, Int2Vector, Int4, Name, Oid, Text};
     [
-        Oid, Int4, Name, Oid, Int4, Int4, Bool, Bytea, Text, Text, Int2Vector,
+        Oid, Int4, Name, Oid, Int4, Int4, Bool, Bytea, Text, Text, Int2Vector, Bool,
     ]
 }
 

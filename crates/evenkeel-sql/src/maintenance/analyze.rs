@@ -144,7 +144,7 @@ fn columns_of(
     let mut columns = Vec::new();
     for (position, column) in table.columns.iter().enumerate() {
         let named = wanted.columns.iter().any(|name| **name == *column.name);
-        if !wanted.columns.is_empty() && !named {
+        if column.is_virtual() || (!wanted.columns.is_empty() && !named) {
             continue;
         }
         let mut values = Vec::with_capacity(sample.rows.len());

@@ -173,8 +173,9 @@ pub fn attributes(snapshot: &CatalogView, rows: &mut Rows) -> SqlResult<()> {
             row.push(("attnotnull", flag(column.not_null.is_some())));
             let has_default = column.default.is_some() || column.generated.is_some();
             row.push(("atthasdef", flag(has_default)));
-            if column.generated.is_some() {
-                row.push(("attgenerated", text("s")));
+            if let Some(generated) = &column.generated {
+                let kept = if generated.is_virtual { "v" } else { "s" };
+                row.push(("attgenerated", text(kept)));
             }
             row.push(("atthasmissing", flag(column.has_missing)));
             if let Some((identity, _)) = column.identity {

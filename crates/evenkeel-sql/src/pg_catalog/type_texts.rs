@@ -92,7 +92,7 @@ impl ShownTypes<'_> {
             column.generated = Some(Arc::new(Generated {
                 text: self.text(&generated.text, home).into(),
                 pretty: self.text(&generated.pretty, home).into(),
-                columns: generated.columns.clone(),
+                ..Generated::clone(generated)
             }));
         }
     }

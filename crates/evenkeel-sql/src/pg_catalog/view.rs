@@ -54,7 +54,7 @@ pub struct Column {
     pub default: Option<Arc<str>>,
     /// GENERATED AS IDENTITY, with the sequence's oid.
     pub identity: Option<(Identity, u32)>,
-    /// GENERATED ALWAYS AS (…) STORED.
+    /// GENERATED ALWAYS AS (…)
     pub generated: Option<Arc<Generated>>,
     /// `atthasmissing`
     pub has_missing: bool,

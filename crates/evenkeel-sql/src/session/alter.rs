@@ -6,6 +6,7 @@ use evenkeel_engine::{TableLockMode, WaitPolicy, block_on};
 use evenkeel_planner::ast::{
     self, AlterAction, AlterTable, ColumnChange, Constraint, ConstraintKind, Name, Pos,
 };
+use evenkeel_planner::bind::Kept;
 
 use super::Session;
 use super::alter_rows::{NewValue, RowWork};
@@ -452,8 +453,10 @@ impl Session {
             let all: Vec<_> = of.chain([(name.as_str(), new.ty, true)]).collect();
             new.generated =
                 Some(self.bound_generated(&table.name, written, &all, all.len() - 1)?);
-            work.rows.rewrite = true;
-            work.rows.generated.push(attnum);
+            if written.1 == Kept::Stored {
+                work.rows.rewrite = true;
+                work.rows.generated.push(attnum);
+            }
         }
         let mut missing = None;
         if let Some(default) = default_or_domain(&new) {

@@ -9,6 +9,7 @@ use evenkeel_engine::{CancelFlag, EngineError, Tid, Transaction, block_on};
 use evenkeel_exec::{NewRow, RowReader, settle};
 use evenkeel_expr::eval::{Env, NoSubplans};
 use evenkeel_expr::program::Program;
+use evenkeel_planner::bound::RowRule;
 use evenkeel_planner::plan::Check;
 
 use super::Session;
@@ -80,9 +81,12 @@ impl Session {
             mut checks,
         } = rows::checks::programs(&after, &cx)?;
         generated.retain(|(at, _)| work.generated.contains(&after.columns[*at].attnum));
-        let wanted = |check: &Check| {
-            let mut known = after.checks.iter().filter(|known| known.name == check.name);
-            known.any(|known| work.checks.contains(&known.oid))
+        let wanted = |check: &Check| match &check.rule {
+            RowRule::Check(name) => {
+                let mut known = after.checks.iter().filter(|known| known.name == *name);
+                known.any(|known| work.checks.contains(&known.oid))
+            }
+            RowRule::NotNull(at) => work.not_nulls.contains(&after.columns[*at].attnum),
         };
         checks.retain(wanted);
         let position = |table: &TableInfo, attnum: i16| {
@@ -95,6 +99,7 @@ impl Session {
         let values = values.filter_map(|(attnum, value)| Some((position(&after, attnum)?, value)));
         let not_nulls = work.not_nulls.iter();
         let not_nulls = not_nulls.filter_map(|attnum| position(&after, *attnum));
+        let not_nulls = not_nulls.filter(|at| !after.columns[*at].is_virtual());
         let rows = Rows {
             kept: kept.collect(),
             values: values.collect(),
@@ -267,21 +272,27 @@ impl Rows {
 
     fn check(&self, row: &[Datum], env: &Env<'_>) -> SqlResult<()> {
         let (schema, table) = (&*self.after.schema, &self.after.name);
-        if let Some(at) = self.not_nulls.iter().find(|at| row[**at].is_null()) {
-            let name = &self.after.columns[*at].name;
+        let null = |at: usize| {
+            let name = &self.after.columns[at].name;
             let message = format!("column \"{name}\" of relation \"{table}\" contains null values");
             let error = SqlError::new(SqlState::NOT_NULL_VIOLATION, message);
-            return Err(error.table(schema, &**table).column(&**name));
+            error.table(schema, &**table).column(&**name)
+        };
+        if let Some(at) = self.not_nulls.iter().find(|at| row[**at].is_null()) {
+            return Err(null(*at));
         }
         for check in &self.checks {
             // NULL is no violation.
             if matches!(env.eval(&check.condition, row)?, Datum::Bool(false)) {
+                let name = match &check.rule {
+                    RowRule::Check(name) => name,
+                    RowRule::NotNull(at) => return Err(null(*at)),
+                };
                 let message = format!(
-                    "check constraint \"{}\" of relation \"{table}\" is violated by some row",
-                    check.name
+                    "check constraint \"{name}\" of relation \"{table}\" is violated by some row"
                 );
                 let error = SqlError::new(SqlState::CHECK_VIOLATION, message);
-                return Err(error.table(schema, &**table).constraint(&*check.name));
+                return Err(error.table(schema, &**table).constraint(&**name));
             }
         }
         Ok(())

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use evenkeel_planner::ast::{self, ColumnChange};
+use evenkeel_planner::bind::Kept;
 
 use super::Session;
 use super::alter::Alteration;
@@ -101,16 +102,28 @@ impl Session {
         work: &mut Alteration<'_>,
     ) -> SqlResult<()> {
         let column = &table.columns[at];
-        if column.generated.is_none() {
+        let Some(generated) = &column.generated else {
             let rest = "is not a generated column";
             return Err(prerequisite(of_column(column, table, rest)));
+        };
+        let kept = generated.kept();
+        if kept == Kept::Virtual && !table.checks.is_empty() {
+            let what = "ALTER TABLE / SET EXPRESSION is not supported for virtual generated \
+                        columns in tables with check constraints";
+            return Err(refuse_virtual(what, table, column));
         }
         let all = table.columns.iter();
         let all = all.map(|column| (&*column.name, column.declared(), column.generated.is_some()));
         let all: Vec<_> = all.collect();
-        let made = self.bound_generated(&table.name, written, &all, at)?;
-        work.rows.rewrite = true;
-        work.rows.generated.push(column.attnum);
+        let made = self.bound_generated(&table.name, (written, kept), &all, at)?;
+        match kept {
+            Kept::Stored => {
+                work.rows.rewrite = true;
+                work.rows.generated.push(column.attnum);
+            }
+            Kept::Virtual if column.not_null.is_some() => work.rows.not_nulls.push(column.attnum),
+            Kept::Virtual => {}
+        }
         let made = Some(Arc::new(made));
         self.put_column(table.oid, at, |column| column.generated = made)
             .await
@@ -123,6 +136,11 @@ impl Session {
         if_exists: bool,
     ) -> SqlResult<()> {
         let column = &table.columns[at];
+        if column.is_virtual() {
+            let what =
+                "ALTER TABLE / DROP EXPRESSION is not supported for virtual generated columns";
+            return Err(refuse_virtual(what, table, column));
+        }
         if column.generated.is_some() {
             return self
                 .put_column(table.oid, at, |column| column.generated = None)
@@ -244,6 +262,12 @@ impl Session {
         let (catalog, txn, ddl) = self.ddl_parts()?;
         catalog.drop_sequence(txn, ddl, sequence.oid).await
     }
+}
+
+/// 0A000 for a change that a column which is computed where it is read cannot have.
+fn refuse_virtual(what: &str, table: &TableInfo, column: &ColumnInfo) -> SqlError {
+    let error = SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what);
+    error.detail(of_column(column, table, "is a virtual generated column.").replacen('c', "C", 1))
 }
 
 fn refuse_generated(table: &TableInfo, column: &ColumnInfo, instead: &str) -> SqlResult<()> {

@@ -7,6 +7,7 @@ use evenkeel_planner::ast::{
     self, CommandOption, Constraint, CreateIndex, Define, DropKind, ExprKind, FieldPart,
     IndexElement, KeyConstraint, QualifiedName, Role, SortDirection, TableElement,
 };
+use evenkeel_planner::bind::Kept;
 
 use evenkeel_planner::bind::BoundIndexExpr;
 
@@ -280,7 +281,7 @@ impl Session {
                 // Bound when all columns are known.
                 ast::ConstraintKind::Check(_)
                 | ast::ConstraintKind::ForeignKey(_)
-                | ast::ConstraintKind::Generated(_) => {}
+                | ast::ConstraintKind::Generated { .. } => {}
                 ast::ConstraintKind::Identity { always, options } => {
                     if new.sequence.is_some() && !serial {
                         let what = "identity specifications";
@@ -351,7 +352,7 @@ impl Session {
             let all = all.map(|(column, generated)| (&*column.name, column.ty, *generated));
             let all: Vec<_> = all.collect();
             if let Some(at) = columns.iter().position(|column| column.name == **name) {
-                columns[at].generated = Some(self.bound_generated(table, written, &all, at)?);
+                columns[at].generated = Some(self.bound_generated(table, *written, &all, at)?);
             }
         }
         Ok(())
@@ -362,7 +363,7 @@ impl Session {
     pub(super) fn bound_generated(
         &self,
         table: &str,
-        written: &ast::WrittenExpr,
+        written: (&ast::WrittenExpr, Kept),
         columns: &[(&str, SqlType, bool)],
         at: usize,
     ) -> SqlResult<Generated> {
@@ -838,17 +839,23 @@ fn in_order_of_making(
     made
 }
 
-/// The expression of a column that is generated.
-pub(super) fn generation(column: &ast::TableColumn) -> Option<&ast::WrittenExpr> {
+/// The expression of a column that is generated, and where its value is.
+pub(super) fn generation(column: &ast::TableColumn) -> Option<(&ast::WrittenExpr, Kept)> {
     let mut constraints = column.constraints.iter();
     constraints.find_map(|constraint| match &constraint.kind {
-        ast::ConstraintKind::Generated(written) => Some(written),
+        ast::ConstraintKind::Generated { value, stored } => Some((
+            value,
+            match stored {
+                true => Kept::Stored,
+                false => Kept::Virtual,
+            },
+        )),
         _ => None,
     })
 }
 
 fn is_generation(constraint: &Constraint) -> bool {
-    matches!(constraint.kind, ast::ConstraintKind::Generated(_))
+    matches!(constraint.kind, ast::ConstraintKind::Generated { .. })
 }
 
 /// A constraint of a table.
@@ -864,7 +871,7 @@ pub(super) fn added_constraint(constraint: &Constraint) -> SqlResult<NewConstrai
         | ast::ConstraintKind::NotNull(_)
         | ast::ConstraintKind::Check(_)
         | ast::ConstraintKind::ForeignKey(_)
-        | ast::ConstraintKind::Generated(_)
+        | ast::ConstraintKind::Generated { .. }
         | ast::ConstraintKind::Default(_)
         | ast::ConstraintKind::Identity { .. } => {
             Err(SqlError::internal("a constraint that is made elsewhere"))

@@ -48,7 +48,7 @@ fn refused_kind(kind: &ConstraintKind) -> Option<SqlError> {
         }
         ConstraintKind::Key(_) => syntax("unique constraints not possible for domains"),
         ConstraintKind::ForeignKey(_) => syntax("foreign key constraints not possible for domains"),
-        ConstraintKind::Identity { .. } | ConstraintKind::Generated(_) => SqlError::new(
+        ConstraintKind::Identity { .. } | ConstraintKind::Generated { .. } => SqlError::new(
             SqlState::FEATURE_NOT_SUPPORTED,
             "specifying GENERATED not supported for domains",
         ),

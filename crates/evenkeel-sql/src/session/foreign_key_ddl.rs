@@ -65,6 +65,11 @@ impl Session {
         };
         refuse_unlike(child, parent)?;
         let (columns, referenced) = key_columns(key, own, child, parent)?;
+        let positions = child.positions(&columns);
+        if positions.iter().any(|at| child.columns[*at].is_virtual()) {
+            let what = "foreign key constraints on virtual generated columns are not supported";
+            return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, what));
+        }
         let index = parent.unique_index(&parent.positions(&referenced));
         let index = index.ok_or_else(|| no_unique(parent))?.oid;
         let set_columns = set_columns(key, child, &columns)?;

@@ -154,6 +154,7 @@ impl Session {
                 text: Arc::clone(&generated.text),
                 pretty: Arc::clone(&generated.pretty),
                 columns: generated.columns.iter().map(|at| first + at).collect(),
+                is_virtual: generated.is_virtual,
             }),
             sequence,
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use evenkeel_expr::program::Program;
+use evenkeel_planner::bound::RowRule;
 use evenkeel_planner::plan::Check;
 use evenkeel_types::row::LargeRow;
 use smallvec::SmallVec;
@@ -11,7 +12,7 @@ use crate::catalog::TableInfo;
 use crate::error::{SqlError, SqlResult};
 use crate::exec::StatementCx;
 use crate::exec::row::{self, RowRules};
-use crate::types::{Datum, TypeContext};
+use crate::types::{Datum, SqlType, TypeContext};
 
 /// A [`RowMaker`]'s memory, for the next one.
 #[derive(Default)]
@@ -74,7 +75,7 @@ impl<'a> RowMaker<'a> {
             }
         }
         for (column, datum) in self.table.columns.iter().zip(&self.data) {
-            if column.not_null.is_some() && datum.is_null() {
+            if column.not_null.is_some() && datum.is_null() && !column.is_virtual() {
                 return Err(self.null_violation(&column.name));
             }
         }
@@ -101,15 +102,26 @@ impl<'a> RowMaker<'a> {
         let Some(check) = row::violated(checks, &self.data, cx)? else {
             return Ok(());
         };
+        let name = match &check.rule {
+            RowRule::Check(name) => name,
+            RowRule::NotNull(at) => {
+                return Err(self.null_violation(&self.table.columns[*at].name));
+            }
+        };
         let table = (&*self.table.schema, &*self.table.name);
-        let name = &check.name;
-        let types = self.table.columns.iter().map(|column| column.ty);
+        let types = self.shown_types();
         Err(evenkeel_exec::check_violation(table, name, &self.data, types, self.types).into())
+    }
+
+    /// The types of a row that an error shows; none of values that are not stored.
+    fn shown_types(&self) -> impl Iterator<Item = Option<SqlType>> {
+        let columns = self.table.columns.iter();
+        columns.map(|column| (!column.is_virtual()).then_some(column.ty))
     }
 
     fn null_violation(&self, column: &str) -> SqlError {
         let table = (&*self.table.schema, &*self.table.name);
-        let types = self.table.columns.iter().map(|column| column.ty);
+        let types = self.shown_types();
         evenkeel_exec::null_violation(table, column, &self.data, types, self.types).into()
     }
 }

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use evenkeel_planner::ast::WrittenExpr;
-use evenkeel_planner::bind::{self, BoundCheck, RowValue};
+use evenkeel_planner::bind::{self, BoundCheck, Kept, RowValue};
 use evenkeel_planner::parser;
 use evenkeel_planner::plan::NodeKind;
 use evenkeel_planner::quote::identifier;
-use evenkeel_planner::relation::{Column, Relation, RelationKind, RelationSize};
+use evenkeel_planner::relation::{Column, GeneratedAs, Relation, RelationKind, RelationSize};
 
 use super::names::Names;
 use crate::catalog::{Generated, TableInfo, split_domain};
 use crate::error::planner_error;
-use crate::error::{SqlError, SqlResult};
+use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::StatementCx;
 use crate::exec::row::{RowRules, RowSession};
 use crate::parser::parse::parse;
@@ -60,7 +60,7 @@ pub(super) fn over_columns<'a>(
         checks: Vec::new(),
         keys: Vec::new(),
         size: RelationSize::default(),
-        hidden: 0,
+        past: None,
     }
 }
 
@@ -147,7 +147,7 @@ pub fn programs(table: &TableInfo, cx: &Arc<StatementCx>) -> SqlResult<RowRules>
 /// PostgreSQL's of names and types, with positions.
 pub fn generated(
     text: &str,
-    written: &WrittenExpr,
+    (written, kept): (&WrittenExpr, Kept),
     table: &str,
     (columns, at): (&[(&str, SqlType, bool)], usize),
     cx: &Arc<StatementCx>,
@@ -155,18 +155,45 @@ pub fn generated(
     let row = columns.iter().map(|(name, ty, _)| (*name, *ty));
     let mut relation = over_columns(table, row);
     for (column, (.., generated)) in relation.columns.iter_mut().zip(columns) {
-        column.generated = generated.then(|| Arc::from(""));
+        column.generated = generated.then(|| GeneratedAs {
+            text: Arc::from(""),
+            is_virtual: false,
+        });
     }
     let missing = || SqlError::internal("a generated column is not there");
     let (name, ty, _) = columns.get(at).ok_or_else(missing)?;
     let (names, session) = (Names::new(Arc::clone(cx)), RowSession::new(Arc::clone(cx)));
-    let (value, relation) = (RowValue::Generated(name), Arc::new(relation));
+    if kept == Kept::Virtual {
+        refuse_created(name, *ty)?;
+    }
+    let (value, relation) = (RowValue::Generated(name, kept), Arc::new(relation));
     let bound = bind::bind_row_value(&written.expr, *ty, value, &relation, (&names, &session));
     let bound = bound.map_err(|error| planner_error(error, text))?;
     Ok(Generated {
         text: bound.text.into(),
         pretty: bound.pretty.into(),
         columns: bound.columns,
+        is_virtual: kept == Kept::Virtual,
+    })
+}
+
+/// 0A000 for a type that a column which is not stored cannot have.
+fn refuse_created(name: &str, ty: SqlType) -> SqlResult<()> {
+    let refused = |what: &str| {
+        let message = format!("virtual generated column \"{name}\" cannot have a {what} type");
+        Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message))
+    };
+    if let (_, Some(_)) = split_domain(ty) {
+        return refused("domain");
+    }
+    let element = ty.element().unwrap_or(ty);
+    if element.created().is_none() {
+        return Ok(());
+    }
+    refused("user-defined").map_err(|error| {
+        error.detail(
+            "Virtual generated columns that make use of user-defined types are not yet supported.",
+        )
     })
 }
 

@@ -11,7 +11,7 @@ use evenkeel_planner::ast::Statement;
 use evenkeel_planner::bind::{self, BoundView, TypeMention};
 use evenkeel_planner::bound::{Query, Target};
 use evenkeel_planner::catalog::Catalog;
-use evenkeel_planner::relation::Relation;
+use evenkeel_planner::relation::{Past, Relation};
 use evenkeel_planner::{PlanError, PlanResult, parser};
 use evenkeel_types::{IntervalStyle, SqlType, TimeZone, TypeContext};
 use parking_lot::Mutex;
@@ -292,6 +292,7 @@ fn as_it_was(now: &Relation, then: &ViewReference, names: &Names) -> Arc<Relatio
     let numbers = numbers(now, names);
     let named = |number: i16| then.columns.iter().find(|column| column.attnum == number);
     let mut relation = Relation::clone(now);
+    let kept_names = now.kept_names();
     // The names by which the text refers to its columns.
     relation.name = then.name.as_str().into();
     if let Some(schema) = &then.schema {
@@ -304,7 +305,10 @@ fn as_it_was(now: &Relation, then: &ViewReference, names: &Names) -> Arc<Relatio
             None => hidden += 1,
         }
     }
-    relation.hidden = hidden;
+    relation.past = Some(Past {
+        hidden,
+        names: kept_names,
+    });
     Arc::new(relation)
 }
 

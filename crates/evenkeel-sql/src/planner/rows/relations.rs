@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 
 use evenkeel_planner::relation::{
-    Check, Column, ColumnStatistics, Identity, Index, IndexColumn, IndexExpression, KeyUse,
-    Relation, RelationKind, RelationSize,
+    Check, Column, ColumnStatistics, GeneratedAs, Identity, Index, IndexColumn, IndexExpression,
+    KeyUse, Relation, RelationKind, RelationSize,
 };
 
 use crate::catalog::{
@@ -40,7 +40,10 @@ pub(super) fn relation_of(table: &TableInfo, view: &CatalogState) -> Relation {
             catalog::Identity::Always => Identity::Always,
             catalog::Identity::ByDefault => Identity::ByDefault,
         }),
-        generated: column.generated.as_ref().map(|it| Arc::clone(&it.text)),
+        generated: column.generated.as_ref().map(|it| GeneratedAs {
+            text: Arc::clone(&it.text),
+            is_virtual: it.is_virtual,
+        }),
         stats: table.stats.column(at).map(ColumnStats::for_planner),
     });
     let columns: Vec<Column> = columns.collect();
@@ -52,7 +55,7 @@ pub(super) fn relation_of(table: &TableInfo, view: &CatalogState) -> Relation {
         checks: table.checks.iter().map(|c| check(c)).collect(),
         keys: key_uses(table, view),
         size: size(table, &columns),
-        hidden: 0,
+        past: None,
         columns,
         indexes: table.indexes.iter().map(|i| index(table, i)).collect(),
     }
@@ -80,7 +83,7 @@ pub(super) fn view(view: &ViewInfo) -> Relation {
         checks: Vec::new(),
         keys: Vec::new(),
         size: RelationSize::default(),
-        hidden: 0,
+        past: None,
     }
 }
 
@@ -115,7 +118,7 @@ pub(super) fn sequence(sequence: &SequenceInfo) -> Relation {
             rows: 1.0,
             all_visible: 0.0,
         },
-        hidden: 0,
+        past: None,
     }
 }
 
@@ -298,6 +301,6 @@ fn described(def: &RelationDef) -> Relation {
         checks: Vec::new(),
         keys: Vec::new(),
         size: CATALOG_SIZE,
-        hidden: 0,
+        past: None,
     }
 }
