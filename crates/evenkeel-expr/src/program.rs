@@ -19,6 +19,9 @@ pub struct PartAssignment {
     pub ranges: Box<[(Option<Program>, Option<Program>)]>,
     /// Whether the value is an array, whose elements come in the place of the part's.
     pub slice: bool,
+    /// Of a part of a `jsonb`, whose subscripts are names and indexes: whether the first one is an
+    /// index, by which NULL becomes an array, and else an object.
+    pub json: Option<bool>,
     /// The value.
     pub value: Program,
 }

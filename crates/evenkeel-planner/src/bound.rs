@@ -35,6 +35,9 @@ pub struct PartAssignment {
     pub ranges: Vec<(Option<Expr>, Option<Expr>)>,
     /// Whether the value is an array, whose elements come in the place of the part's.
     pub slice: bool,
+    /// Of a part of a `jsonb`, whose subscripts are names and indexes: whether the first one is an
+    /// index, by which NULL becomes an array, and else an object.
+    pub json: Option<bool>,
     /// The value.
     pub value: Expr,
 }

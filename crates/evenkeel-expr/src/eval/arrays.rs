@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::Env;
 use crate::casts;
 use crate::error::{self, ExprResult};
+use crate::json;
 use crate::memory::{Charge, LARGE};
 use crate::pace::Pace;
 use crate::proc::Proc;
@@ -159,6 +160,9 @@ impl Env<'_> {
         assignment: &PartAssignment,
         row: &[Datum],
     ) -> ExprResult<Datum> {
+        if let Some(by_index) = assignment.json {
+            return self.assign_json(assignment, by_index, row);
+        }
         let (mut space, mut value_space) = (self.space(), self.space());
         let array = self.arg(&assignment.array, row, &mut space)?;
         let empty = ArrayValue::default();
@@ -192,6 +196,34 @@ impl Env<'_> {
             self.session.reserve(bytes)?;
         }
         self.made(Ok(Datum::Array(part.assign(array, values)?.into())))
+    }
+
+    fn assign_json(
+        &self,
+        assignment: &PartAssignment,
+        by_index: bool,
+        row: &[Datum],
+    ) -> ExprResult<Datum> {
+        let mut path = Vec::with_capacity(assignment.ranges.len());
+        for step in assignment
+            .ranges
+            .iter()
+            .filter_map(|(_, step)| step.as_ref())
+        {
+            path.push(match self.eval(step, row)? {
+                Datum::Text(name) => name,
+                Datum::Int4(index) => index.to_string(),
+                _ => {
+                    let message = "jsonb subscript in assignment must not be null";
+                    return Err(TypeError::new(SqlState::NULL_VALUE_NOT_ALLOWED, message));
+                }
+            });
+        }
+        let path: Vec<Option<&str>> = path.iter().map(|step| Some(step.as_str())).collect();
+        let (mut space, mut value_space) = (self.space(), self.space());
+        let json = self.arg(&assignment.array, row, &mut space)?;
+        let value = self.arg(&assignment.value, row, &mut value_space)?;
+        self.made(json::assign(self.session, (json, by_index), &path, value))
     }
 }
 

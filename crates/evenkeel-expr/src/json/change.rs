@@ -6,9 +6,10 @@ use evenkeel_types::{
 
 use super::path::index_of;
 use super::write::Tree;
-use super::{invalid, jsonb_of, path_of, texts};
+use super::{invalid, jsonb_of, path_of, root_of, texts};
 use crate::call::Call;
 use crate::error::ExprResult;
+use crate::session::Session;
 
 type Answer = ExprResult<Datum>;
 
@@ -125,11 +126,13 @@ enum Op {
     Create,
     InsertBefore,
     InsertAfter,
+    /// As `Create`, with all that the path lacks: for subscripts.
+    Assign,
 }
 
 impl Op {
     fn adds(self) -> bool {
-        matches!(self, Op::Create | Op::InsertBefore | Op::InsertAfter)
+        !matches!(self, Op::Delete | Op::Replace)
     }
 }
 
@@ -162,13 +165,45 @@ impl<'a> Change<'a, '_> {
         copy(&mut self.tree, self.new)
     }
 
+    /// Appends so many nulls.
+    fn pad(&mut self, count: i64) -> ExprResult<()> {
+        for _ in 0..count {
+            copy(&mut self.tree, JsonbRef::null())?;
+        }
+        Ok(())
+    }
+
+    /// Appends the new value within objects and arrays for the steps from `level` on.
+    fn new_path(&mut self, level: usize) -> ExprResult<()> {
+        for level in level..self.path.len() {
+            let step = self.step(level)?;
+            match index_of(step) {
+                Some(index) => {
+                    self.tree.builder.begin_array()?;
+                    self.pad(i64::from(index))?;
+                }
+                None => {
+                    self.tree.builder.begin_object()?;
+                    self.tree.room(step.len())?;
+                    self.tree.builder.key(step)?;
+                }
+            }
+        }
+        self.new_element()?;
+        for _ in level..self.path.len() {
+            self.tree.builder.end()?;
+        }
+        Ok(())
+    }
+
     /// Goes into a value; returns the one within it where the path goes on.
     fn enter(&mut self, value: JsonbRef<'a>, level: usize) -> ExprResult<Option<JsonbRef<'a>>> {
         let step = self.step(level)?;
         let last = level + 1 == self.path.len();
         match value.item() {
-            JsonbItem::Object(object) => self.enter_object(object, step, last),
+            JsonbItem::Object(object) => self.enter_object(object, step, level),
             JsonbItem::Array(array) => self.enter_array(array, step, level, last),
+            _ if self.op == Op::Assign => Err(scalar_in_path()),
             _ => {
                 copy(&mut self.tree, value)?;
                 Ok(None)
@@ -180,8 +215,9 @@ impl<'a> Change<'a, '_> {
         &mut self,
         object: JsonbObject<'a>,
         step: &str,
-        last: bool,
+        level: usize,
     ) -> ExprResult<Option<JsonbRef<'a>>> {
+        let last = level + 1 == self.path.len();
         self.tree.builder.begin_object()?;
         for (at, (key, value)) in object.iter().enumerate() {
             if key != step {
@@ -199,12 +235,18 @@ impl<'a> Change<'a, '_> {
                     return Err(invalid("cannot replace existing key").hint(hint));
                 }
                 Op::Delete => {}
-                Op::Replace | Op::Create => copy_field(&mut self.tree, key, self.new)?,
+                Op::Replace | Op::Create | Op::Assign => {
+                    copy_field(&mut self.tree, key, self.new)?;
+                }
             }
             return Ok(None);
         }
         if last && self.op.adds() {
             copy_field(&mut self.tree, step, self.new)?;
+        } else if self.op == Op::Assign {
+            self.tree.room(step.len())?;
+            self.tree.builder.key(step)?;
+            self.new_path(level + 1)?;
         }
         self.tree.builder.end()?;
         Ok(None)
@@ -232,6 +274,11 @@ impl<'a> Change<'a, '_> {
             at if at < 0 => at + length,
             at => at,
         };
+        if at < 0 && self.op == Op::Assign {
+            let level = level + 1;
+            let message = format!("path element at position {level} is out of range: {index}");
+            return Err(invalid(message));
+        }
         self.tree.builder.begin_array()?;
         if at < 0 && last && self.op.adds() {
             self.new_element()?;
@@ -245,7 +292,7 @@ impl<'a> Change<'a, '_> {
             if !last {
                 return Ok(Some(element));
             }
-            if matches!(self.op, Op::InsertBefore | Op::Create) {
+            if matches!(self.op, Op::InsertBefore | Op::Create | Op::Assign) {
                 self.new_element()?;
             }
             if matches!(self.op, Op::InsertBefore | Op::InsertAfter) {
@@ -256,7 +303,10 @@ impl<'a> Change<'a, '_> {
             }
             return Ok(None);
         }
-        if at >= 0 && last && self.op.adds() {
+        if self.op == Op::Assign {
+            self.pad(at - length)?;
+            self.new_path(level + 1)?;
+        } else if at >= 0 && last && self.op.adds() {
             self.new_element()?;
         }
         self.tree.builder.end()?;
@@ -283,6 +333,12 @@ impl<'a> Change<'a, '_> {
     }
 }
 
+/// 22023 for a path that goes on below a scalar.
+fn scalar_in_path() -> TypeError {
+    let detail = "The path assumes key is a composite object, but it is a scalar value.";
+    invalid("cannot replace existing key").detail(detail)
+}
+
 fn change(call: &Call<'_>, path: &[Option<&str>], new: JsonbRef<'_>, op: Op) -> Answer {
     let value = jsonb_of(call, 0);
     if value.is_scalar() {
@@ -299,11 +355,21 @@ fn change(call: &Call<'_>, path: &[Option<&str>], new: JsonbRef<'_>, op: Op) -> 
     if path.is_empty() || (empty && !op.adds()) {
         return unchanged(value);
     }
+    changed((call.session, value), path, new, op)
+}
+
+/// A value that is no scalar with a change at the end of a path, which has a step.
+fn changed(
+    (session, value): (&dyn Session, JsonbRef<'_>),
+    path: &[Option<&str>],
+    new: JsonbRef<'_>,
+    op: Op,
+) -> Answer {
     let mut change = Change {
         path,
         new,
         op,
-        tree: Tree::new(call.session),
+        tree: Tree::new(session),
         rest: Vec::new(),
     };
     let mut at = Some(value);
@@ -313,6 +379,39 @@ fn change(call: &Call<'_>, path: &[Option<&str>], new: JsonbRef<'_>, op: Op) -> 
         level += 1;
     }
     change.finish()
+}
+
+/// `jsonb[…] := value`, where NULL is an empty array if it is subscripted `by_index`, and an empty
+/// object if by a name.
+///
+/// # Errors
+/// 22023 for an index before the first element, or a path below a scalar; 22P02 for a name in an
+/// array.
+pub(crate) fn assign(
+    session: &dyn Session,
+    (value, by_index): (&Datum, bool),
+    path: &[Option<&str>],
+    new: &Datum,
+) -> Answer {
+    let empty;
+    let value = match value {
+        Datum::Null => {
+            let mut tree = Tree::new(session);
+            match by_index {
+                true => tree.builder.begin_array()?,
+                false => tree.builder.begin_object()?,
+            }
+            tree.builder.end()?;
+            empty = tree.finish()?;
+            &empty
+        }
+        value => value,
+    };
+    let value = root_of(value);
+    if value.is_scalar() {
+        return Err(scalar_in_path());
+    }
+    changed((session, value), path, root_of(new), Op::Assign)
 }
 
 /// `jsonb #- text[]`

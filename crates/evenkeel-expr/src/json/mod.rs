@@ -14,6 +14,7 @@ use evenkeel_types::{Datum, JsonbRef, SqlState, TypeError};
 use crate::call::Call;
 use crate::error::ExprResult;
 
+pub(crate) use change::assign;
 pub use change::{
     concatenate, delete_index, delete_key, delete_path, insert, pretty_text, set, set_lax,
     strip_nulls,
@@ -35,7 +36,12 @@ pub(crate) use write::{Out, Tree};
 
 /// A `jsonb` argument; `null` for an argument of another type.
 pub(crate) fn jsonb_of<'a>(call: &Call<'a>, at: usize) -> JsonbRef<'a> {
-    match call.arg(at) {
+    root_of(call.arg(at))
+}
+
+/// A `jsonb` value; `null` for a value of another type.
+fn root_of(value: &Datum) -> JsonbRef<'_> {
+    match value {
         Datum::Jsonb(value) => value.root(),
         _ => JsonbRef::null(),
     }

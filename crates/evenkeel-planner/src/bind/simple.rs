@@ -322,36 +322,13 @@ impl Binder<'_> {
         subscripts: &[ast::Subscript],
         at: Pos,
     ) -> PlanResult<Expr> {
-        let mut path = Vec::with_capacity(subscripts.len());
-        for subscript in subscripts {
-            let wrong = |message: &str, at| {
-                Err(PlanError::new(SqlState::DATATYPE_MISMATCH, message).at(at))
-            };
-            let step = match (&subscript.upper, subscript.slice) {
-                (Some(step), false) => self.bind_expr(step)?,
-                _ => {
-                    let at = subscript.upper.as_ref().or(subscript.lower.as_ref());
-                    let at = at.map_or_else(|| place::of(&json), |bound| bound.at);
-                    return wrong("jsonb subscript does not support slices", at);
-                }
-            };
-            let place = place::of(&step);
-            let from = step.ty;
-            let text = match from {
-                SqlType::Unknown => {
-                    self.coerce_to_target(step, SqlType::Text, CastContext::Implicit, Pos::NONE)?
-                }
-                _ => self.subscript_text(step)?,
-            };
-            match text {
-                Some(text) => path.push(text),
-                None => {
-                    let message = format!("subscript type {} is not supported", types::name(from));
-                    let hint = "jsonb subscript must be coercible to either integer or text.";
-                    let error = PlanError::new(SqlState::DATATYPE_MISMATCH, message);
-                    return Err(error.hint(hint).at(place));
-                }
-            }
+        let subscripts: Vec<&ast::Subscript> = subscripts.iter().collect();
+        let steps = self.jsonb_steps(&subscripts, place::of(&json))?;
+        let mut path = Vec::with_capacity(steps.len());
+        for step in steps {
+            let explicit = CastContext::Explicit;
+            let text = self.coerce_to_target(step, SqlType::Text, explicit, Pos::NONE)?;
+            path.extend(text);
         }
         let path = Expr {
             kind: ExprKind::Array {
@@ -364,14 +341,42 @@ impl Binder<'_> {
         self.make_op(&super::operators::plain("#>"), Some(json), path, at)
     }
 
-    /// A subscript of a `jsonb` as text: an integer, or a text.
-    fn subscript_text(&mut self, step: Expr) -> PlanResult<Option<Expr>> {
-        let (implicit, explicit) = (CastContext::Implicit, CastContext::Explicit);
-        let as_index = self.coerce_to_target(step.clone(), SqlType::Int4, implicit, Pos::NONE)?;
-        let Some(step) = as_index else {
-            return self.coerce_to_target(step, SqlType::Text, implicit, Pos::NONE);
-        };
-        self.coerce_to_target(step, SqlType::Text, explicit, Pos::NONE)
+    /// The subscripts of a `jsonb` that stands at `at`: each an integer or a text.
+    pub(super) fn jsonb_steps(
+        &mut self,
+        subscripts: &[&ast::Subscript],
+        at: Pos,
+    ) -> PlanResult<Vec<Expr>> {
+        let mut path = Vec::with_capacity(subscripts.len());
+        for subscript in subscripts {
+            let (Some(step), false) = (&subscript.upper, subscript.slice) else {
+                let bound = subscript.upper.as_ref().or(subscript.lower.as_ref());
+                let at = bound.map_or(at, |bound| bound.at);
+                let message = "jsonb subscript does not support slices";
+                return Err(PlanError::new(SqlState::DATATYPE_MISMATCH, message).at(at));
+            };
+            let step = self.bind_expr(step)?;
+            let (from, at) = (step.ty, place::of(&step));
+            path.push(self.jsonb_step(step)?.ok_or_else(|| {
+                let message = format!("subscript type {} is not supported", types::name(from));
+                let hint = "jsonb subscript must be coercible to either integer or text.";
+                let error = PlanError::new(SqlState::DATATYPE_MISMATCH, message);
+                error.hint(hint).at(at)
+            })?);
+        }
+        Ok(path)
+    }
+
+    /// A subscript of a `jsonb`: an integer if it can be one, or a text.
+    fn jsonb_step(&mut self, step: Expr) -> PlanResult<Option<Expr>> {
+        let implicit = CastContext::Implicit;
+        if step.ty != SqlType::Unknown {
+            let index = self.coerce_to_target(step.clone(), SqlType::Int4, implicit, Pos::NONE)?;
+            if index.is_some() {
+                return Ok(index);
+            }
+        }
+        self.coerce_to_target(step, SqlType::Text, implicit, Pos::NONE)
     }
 
     fn subscript_value(&mut self, value: Option<&ast::Expr>) -> PlanResult<Option<Expr>> {

@@ -21,11 +21,13 @@ pub(super) struct Slot {
     pub(super) part: Option<Part>,
 }
 
-/// An element or a slice of a column's array.
+/// An element or a slice of a column's array, or a part of its `jsonb`.
 #[derive(Debug, Clone)]
 pub(super) struct Part {
     ranges: Vec<Range>,
     slice: bool,
+    /// [`PartAssignment::json`]
+    json: Option<bool>,
     /// The type of a value for it.
     ty: SqlType,
 }
@@ -50,6 +52,7 @@ impl Part {
                 array,
                 ranges: self.ranges.clone(),
                 slice: self.slice,
+                json: self.json,
                 value,
             })),
         }
@@ -150,8 +153,18 @@ impl Binder<'_> {
         if subscripts.is_empty() {
             return Ok(None);
         }
+        if column.ty == SqlType::Jsonb {
+            let steps = self.jsonb_steps(&subscripts, target.name.at)?;
+            let by_index = steps.first().map(|step| step.ty == SqlType::Int4);
+            return Ok(Some(Part {
+                ranges: steps.into_iter().map(|step| (None, Some(step))).collect(),
+                slice: false,
+                json: by_index,
+                ty: SqlType::Jsonb,
+            }));
+        }
         let SqlType::Array(..) = column.ty else {
-            if column.ty == SqlType::Jsonb || column.ty.is_vector() || column.ty == SqlType::Name {
+            if column.ty.is_vector() || column.ty == SqlType::Name {
                 let message = format!(
                     "assigning a part of a column of type {} is not supported",
                     types::name(column.ty)
@@ -167,7 +180,13 @@ impl Binder<'_> {
             false => whole.element().unwrap_or(whole),
         };
         let ranges = self.bind_ranges(&subscripts)?;
-        Ok(Some(Part { ranges, slice, ty }))
+        let json = None;
+        Ok(Some(Part {
+            ranges,
+            slice,
+            json,
+            ty,
+        }))
     }
 
     /// A value for a column, or for a part of one.

@@ -111,11 +111,7 @@ impl Binder<'_> {
             },
             ast::SublinkKind::Array => match columns(&query).as_slice() {
                 [element] => {
-                    let array = match element {
-                        SqlType::Array(..) => Some(*element),
-                        _ => element.array_of(),
-                    };
-                    let Some(array) = array else {
+                    let Some(array) = element.arrays_with_its_modifier() else {
                         let name = types::name(*element);
                         let message = format!("could not find array type for data type {name}");
                         return Err(PlanError::new(SqlState::UNDEFINED_OBJECT, message));

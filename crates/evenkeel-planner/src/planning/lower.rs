@@ -338,6 +338,7 @@ impl Statement<'_> {
                 array: self.program(&part.array, layout, env)?,
                 ranges: self.ranges(&part.ranges, layout, env)?,
                 slice: part.slice,
+                json: part.json,
                 value: self.program(&part.value, layout, env)?,
             })),
             ExprKind::Row(fields) => self.row(fields, Arc::default(), layout, env)?,
