@@ -577,6 +577,8 @@ pub enum KeyAction {
 pub struct KeyConstraint {
     /// `PRIMARY KEY`, or else `UNIQUE`
     pub primary: bool,
+    /// `USING INDEX`, in the place of columns.
+    pub index: Option<Name>,
     /// The columns; none for a column's own constraint.
     pub columns: Vec<Name>,
     /// `INCLUDE (…)`

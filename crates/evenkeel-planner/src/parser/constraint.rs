@@ -153,8 +153,7 @@ impl Parser<'_> {
         let mut key = self.key_words()?;
         if self.accept_key(Kw::Using) {
             self.expect_key(Kw::Index)?;
-            self.col_id()?;
-            key.unbuilt = Some("USING INDEX");
+            key.index = Some(self.col_id()?);
             return Ok(key);
         }
         self.expect_char(b'(')?;

@@ -281,6 +281,7 @@ impl Parser<'_> {
         self.expect_key(if primary { Kw::Key } else { Kw::Unique })?;
         Ok(KeyConstraint {
             primary,
+            index: None,
             columns: Vec::new(),
             included: Vec::new(),
             nulls_not_distinct: !primary && self.null_treatment()?,

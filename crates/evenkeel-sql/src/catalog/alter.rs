@@ -323,7 +323,11 @@ pub fn refuse_nulls(table: &TableInfo, at: usize) -> SqlResult<()> {
 }
 
 /// 23502 if a row has NULL in one of the columns.
-fn check_no_nulls(txn: &mut Transaction, table: &TableInfo, columns: &[usize]) -> SqlResult<()> {
+pub(super) fn check_no_nulls(
+    txn: &mut Transaction,
+    table: &TableInfo,
+    columns: &[usize],
+) -> SqlResult<()> {
     let known = |&column: &usize| {
         let not_null = table.columns[column].not_null.as_ref();
         not_null.is_some_and(|constraint| constraint.validated)

@@ -315,6 +315,45 @@ impl IndexInfo {
     }
 }
 
+/// The key of a new index, with its names resolved.
+struct NewKeys {
+    columns: Vec<KeyColumn>,
+    classes: Vec<Option<&'static OperatorClass>>,
+    expressions: Vec<IndexExpr>,
+}
+
+fn new_keys(new: &NewIndex, table: &[ColumnInfo]) -> SqlResult<NewKeys> {
+    let mut keys = NewKeys {
+        columns: Vec::with_capacity(new.columns.len()),
+        classes: Vec::with_capacity(new.columns.len()),
+        expressions: Vec::new(),
+    };
+    for column in &new.columns {
+        let descending = column.descending;
+        let key = match &column.key {
+            NewIndexKey::Column(name) => {
+                let key = key_column(table, name, descending, column.nulls_first);
+                key.map_err(|error| no_column(error, name))?
+            }
+            NewIndexKey::Expression(expression) => {
+                key_type(expression.ty)?;
+                keys.expressions.push(expression.clone());
+                KeyColumn {
+                    column: None,
+                    ty: expression.ty,
+                    descending,
+                    nulls_first: column.nulls_first.unwrap_or(descending),
+                }
+            }
+        };
+        let class = column.class.as_deref();
+        let class = class.map(|name| OperatorClass::named(name, key.ty));
+        keys.classes.push(class.transpose()?.flatten());
+        keys.columns.push(key);
+    }
+    Ok(keys)
+}
+
 impl Catalog {
     /// Creates an index and fills it. `None` if the name is taken and IF NOT EXISTS was said.
     ///
@@ -333,37 +372,18 @@ impl Catalog {
             .await?;
         let mut parts = TableParts::of(&table);
         check_width(new.columns.len() + new.included.len())?;
-        let (mut columns, mut expressions) = (Vec::new(), Vec::new());
-        let mut classes = Vec::with_capacity(new.columns.len());
-        for column in &new.columns {
-            let descending = column.descending;
-            columns.push(match &column.key {
-                NewIndexKey::Column(name) => {
-                    let key = key_column(&parts.columns, name, descending, column.nulls_first);
-                    key.map_err(|error| no_column(error, name))?
-                }
-                NewIndexKey::Expression(expression) => {
-                    key_type(expression.ty)?;
-                    expressions.push(expression.clone());
-                    KeyColumn {
-                        column: None,
-                        ty: expression.ty,
-                        descending,
-                        nulls_first: column.nulls_first.unwrap_or(descending),
-                    }
-                }
-            });
-            let ty = columns.last().map(|column: &KeyColumn| column.ty);
-            let named = column.class.as_deref().zip(ty);
-            let class = named.map(|(name, ty)| OperatorClass::named(name, ty));
-            classes.push(class.transpose()?.flatten());
-        }
+        let keys = new_keys(new, &parts.columns)?;
         let included = included(&parts.columns, &new.included, &no_column)?;
-        let keys = columns.iter().filter_map(|column| column.column);
-        let computed = expressions.iter().chain(&new.predicate);
+        let named = keys.columns.iter().filter_map(|column| column.column);
+        let computed = keys.expressions.iter().chain(&new.predicate);
         let computed = computed.flat_map(|part| part.columns.iter().copied());
-        let all = keys.chain(included.iter().copied()).chain(computed);
+        let all = named.chain(included.iter().copied()).chain(computed);
         refuse_virtual(&parts.columns, all, "indexes")?;
+        let NewKeys {
+            columns,
+            classes,
+            expressions,
+        } = keys;
         let words = join_names(&parts.columns, (&columns, &included), &expressions);
         let name = match &new.name {
             Some(name) => name.clone(),

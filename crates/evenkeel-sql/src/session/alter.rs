@@ -6,7 +6,6 @@ use evenkeel_engine::{TableLockMode, WaitPolicy, block_on};
 use evenkeel_planner::ast::{
     self, AlterAction, AlterTable, ColumnChange, Constraint, ConstraintKind, Name, Pos,
 };
-use evenkeel_planner::bind::Kept;
 
 use super::Session;
 use super::alter_rows::{NewValue, RowWork};
@@ -14,8 +13,8 @@ use super::ddl::{added_constraint, generation, refuse_attributes, set_options};
 use super::schemas::is_missing;
 use super::sequences::no_column;
 use crate::catalog::{
-    ConstraintKind as KeyKind, NewColumn, NewConstraint, NewNotNull, Oid, StorageParameters,
-    TableInfo, check_column_name, is_system_column, second_primary_key,
+    ConstraintKind as KeyKind, Generated, NewColumn, NewConstraint, NewNotNull, Oid,
+    StorageParameters, TableInfo, check_column_name, is_system_column, second_primary_key,
 };
 use crate::error::{SqlError, SqlResult, SqlState};
 use crate::exec::row;
@@ -324,6 +323,9 @@ impl Session {
                     .await?;
                 Ok(())
             }
+            ConstraintKind::Key(key) if key.index.is_some() => {
+                self.add_key_by_index(table, constraint, key).await
+            }
             _ => self.add_key(table.oid, added_constraint(constraint)?).await,
         }
     }
@@ -446,17 +448,10 @@ impl Session {
             return Err(second_primary_key(&table.name));
         }
         let attnum = table.next_attnum();
-        if let Some(written) = generation(column) {
-            let of = table.columns.iter();
-            let of =
-                of.map(|column| (&*column.name, column.declared(), column.generated.is_some()));
-            let all: Vec<_> = of.chain([(name.as_str(), new.ty, true)]).collect();
-            new.generated =
-                Some(self.bound_generated(&table.name, written, &all, all.len() - 1)?);
-            if written.1 == Kept::Stored {
-                work.rows.rewrite = true;
-                work.rows.generated.push(attnum);
-            }
+        new.generated = self.added_generated(table, column, new.ty)?;
+        if new.generated.as_ref().is_some_and(|of| !of.is_virtual) {
+            work.rows.rewrite = true;
+            work.rows.generated.push(attnum);
         }
         let mut missing = None;
         if let Some(default) = default_or_domain(&new) {
@@ -493,6 +488,24 @@ impl Session {
             .extend(references.map(|constraint| (constraint, &column.name)));
         work.keys.extend(keys);
         Ok(())
+    }
+
+    /// The expression of a column that is added, if it is generated.
+    fn added_generated(
+        &self,
+        table: &TableInfo,
+        column: &ast::TableColumn,
+        ty: SqlType,
+    ) -> SqlResult<Option<Generated>> {
+        let Some(written) = generation(column) else {
+            return Ok(None);
+        };
+        let of = table.columns.iter();
+        let of = of.map(|column| (&*column.name, column.declared(), column.generated.is_some()));
+        let all: Vec<_> = of.chain([(column.name.text.as_str(), ty, true)]).collect();
+        let at = all.len() - 1;
+        self.bound_generated(&table.name, written, &all, at)
+            .map(Some)
     }
 
     /// Drops the generated columns over a column.

@@ -887,6 +887,10 @@ fn new_key(
     if let Some(clause) = key.unbuilt {
         return Err(SqlError::unsupported(clause));
     }
+    if key.index.is_some() {
+        let message = "cannot use an existing index in CREATE TABLE";
+        return Err(SqlError::new(SqlState::FEATURE_NOT_SUPPORTED, message));
+    }
     if !key.options.is_empty() {
         return Err(SqlError::unsupported("WITH of a constraint"));
     }

@@ -24,6 +24,7 @@ mod explain;
 mod foreign_key_ddl;
 mod foreign_keys;
 mod in_the_way;
+mod key_by_index;
 mod like;
 mod maintenance;
 mod notify;
