@@ -206,8 +206,8 @@ pub enum NodeKind {
         /// `columns` are the table's all the same. Never with a mark.
         only: bool,
     },
-    /// The same, of the rows whose places the bitmap has, in the order of the heap. `recheck` is asked
-    /// of a row of a page that is meant as a whole, `filter` of every row.
+    /// The same, of the rows whose places the bitmap has, in the order of the heap. `recheck` is
+    /// asked of a row of a page that is meant as a whole, `filter` of every row.
     BitmapHeapScan {
         relation: Arc<Relation>,
         columns: Vec<usize>,

@@ -10,6 +10,11 @@ use super::visibility::VisibilityChecker;
 use crate::error::EngineResult;
 use crate::types::{Tid, Xid};
 
+/// Wants all of a row, for [`read_page`].
+pub fn whole(row: &[u8]) -> Option<usize> {
+    Some(row.len())
+}
+
 /// Appends the rows of a page that the snapshot sees, as far as `wanted` says: how many of a row's
 /// first bytes, or nothing of it. It is asked under the page lock. Returns how many rows the
 /// snapshot sees.

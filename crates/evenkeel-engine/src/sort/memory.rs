@@ -71,8 +71,8 @@ impl InMemory {
         self.items.len()
     }
 
-    /// Makes room for so many entries more, with keys of so many bytes altogether: memory that is not
-    /// used costs nothing but addresses, and where those lack, room is made when it is needed.
+    /// Makes room for so many entries more, with keys of so many bytes altogether: memory that is
+    /// not used costs nothing but addresses, and where those lack, room is made when it is needed.
     pub fn expect(&mut self, entries: usize, bytes: usize) {
         if self.items.try_reserve_exact(entries).is_ok() {
             let _ = self.arena.try_reserve_exact(bytes);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use evenkeel_storage::BlockNumber;
 
-use super::read::whole;
 use super::{Direction, IndexScan, KeyRange, Table};
 use crate::error::EngineResult;
+use crate::heap::read::whole;
 use crate::heap::rows::RowBatch;
 use crate::memory::{Reservation, SessionMemory};
 use crate::ticket::CancelFlag;
@@ -107,8 +107,8 @@ impl TidBitmap {
         self.settled = self.places.len();
     }
 
-    /// The places that are in both. Of a page that is whole in one, all rows are meant: nothing tells
-    /// which of them the other has looked up.
+    /// The places that are in both. Of a page that is whole in one, all rows are meant: nothing
+    /// tells which of them the other has looked up.
     #[must_use]
     pub fn and(mut self, mut other: TidBitmap) -> TidBitmap {
         self.settle();

@@ -14,7 +14,7 @@ use super::{Direction, KeyKind, KeyRange, Table};
 use crate::btree::{self, LeafBatch, TreeScan, Visit};
 use crate::error::{EngineError, EngineResult};
 use crate::heap::layout::{HeapRead, LpState, PAGE_CAPACITY};
-use crate::heap::read::{Entry, Link, find_visible, read_page};
+use crate::heap::read::{Entry, Link, find_visible, read_page, whole};
 use crate::heap::rows::{Row, RowBatch, RowHandle};
 use crate::heap::visibility::VisibilityChecker;
 use crate::mutant::Mutant;
@@ -27,11 +27,6 @@ const SHORT_OF_SPACE: usize = PAGE_CAPACITY / 10;
 
 /// No key at all.
 const EMPTY: (Bound<&[u8]>, Bound<&[u8]>) = (Bound::Included(&[]), Bound::Excluded(&[]));
-
-/// Wants all of a row.
-pub(super) fn whole(row: &[u8]) -> Option<usize> {
-    Some(row.len())
-}
 
 /// A heap scan: page at a time, rows copied out, nothing locked or pinned between calls.
 pub struct Scan {
@@ -113,8 +108,8 @@ impl IndexScan {
         self
     }
 
-    /// Makes the scan give the rows' keys in the place of their bytes. Where the visibility map says
-    /// that a page's rows are visible to all, it is not read (TAB-19).
+    /// Makes the scan give the rows' keys in the place of their bytes. Where the visibility map
+    /// says that a page's rows are visible to all, it is not read (TAB-19).
     #[must_use]
     pub fn keys_only(mut self) -> IndexScan {
         self.keys_only = true;
@@ -141,8 +136,8 @@ impl IndexScan {
         self.table.blocks()
     }
 
-    /// The rows of the heap that were looked at since the last call, to see whether keys are those of
-    /// visible rows.
+    /// The rows of the heap that were looked at since the last call, to see whether keys are those
+    /// of visible rows.
     pub fn take_heap_rows(&mut self) -> u64 {
         std::mem::take(&mut self.heap_rows)
     }
@@ -174,7 +169,7 @@ impl IndexScan {
                     let more = order.next_page(&self.table, &self.snapshot, cancel, batch)?;
                     if self.keys_only {
                         self.heap_rows += batch.len() as u64;
-                        self.table.into_keys(self.index, batch)?;
+                        self.table.keys_of_rows(self.index, batch)?;
                     }
                     more
                 }
@@ -355,7 +350,7 @@ impl Table {
     }
 
     /// Puts the keys of rows into their places.
-    fn into_keys(&self, index: usize, batch: &mut RowBatch) -> EngineResult<()> {
+    fn keys_of_rows(&self, index: usize, batch: &mut RowBatch) -> EngineResult<()> {
         let extractor = &self.def.indexes[index].key;
         let (mut keys, mut key) = (RowBatch::new(), Vec::new());
         for (tid, row) in batch.iter() {
@@ -368,8 +363,8 @@ impl Table {
         Ok(())
     }
 
-    /// Copies the visible rows of some of a leaf's entries, and answers which these are. Others that
-    /// nobody will see are marked.
+    /// Copies the visible rows of some of a leaf's entries, and answers which these are. Others
+    /// that nobody will see are marked.
     fn visit_entries(
         &self,
         (index, snapshot): (usize, &Snapshot),

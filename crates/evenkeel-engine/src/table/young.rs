@@ -6,9 +6,9 @@ use std::ops::Bound;
 use evenkeel_storage::BlockNumber;
 
 use super::pass::Pass;
-use super::read::whole;
 use super::{Direction, KeyKind, Table};
 use crate::error::EngineResult;
+use crate::heap::read::whole;
 use crate::heap::rows::RowBatch;
 use crate::sort::KeySorter;
 use crate::temp::WorkLimits;

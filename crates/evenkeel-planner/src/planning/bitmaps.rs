@@ -26,7 +26,7 @@ struct Candidate {
     bitmap: Bitmap,
     /// The conditions that it answers: by position, with whether it does so wholly.
     answers: Vec<(usize, bool)>,
-    /// What is known of the rows that it finds.
+    /// Conditions that hold for the rows that it finds.
     recheck: Vec<ExprRef>,
 }
 
@@ -92,8 +92,8 @@ impl Statement<'_> {
         found
     }
 
-    /// The bitmap of rows for which any of the conditions of an OR holds, each by the cheapest index
-    /// for it.
+    /// The bitmap of rows for which any of the conditions of an OR holds, each by the cheapest
+    /// index for it.
     fn bitmap_of_any(
         &self,
         (rel, relation): (usize, &Relation),

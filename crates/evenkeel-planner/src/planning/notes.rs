@@ -26,7 +26,7 @@ impl Statement<'_> {
         };
         match &path.kind {
             PathKind::Scan { rel, .. } | PathKind::Bitmap { rel, .. } => {
-                notes.relation = Some(self.relation_names(*rel))
+                notes.relation = Some(self.relation_names(*rel));
             }
             PathKind::Index {
                 rel,

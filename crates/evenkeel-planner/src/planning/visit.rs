@@ -83,11 +83,8 @@ pub(super) fn exprs(path: &Path, f: &mut dyn FnMut(&Expr)) {
             filter,
             ..
         } => {
-            for (outer, inner) in keys {
-                f(outer);
-                f(inner);
-            }
-            condition.iter().chain(filter).for_each(|expr| f(expr));
+            let keys = keys.iter().flat_map(|(outer, inner)| [outer, inner]);
+            keys.chain(condition).chain(filter).for_each(|expr| f(expr));
         }
         PathKind::Sort { keys, .. } => keys.iter().for_each(|key| f(&key.expr)),
         PathKind::Aggregate {
@@ -102,11 +99,7 @@ pub(super) fn exprs(path: &Path, f: &mut dyn FnMut(&Expr)) {
         } => {
             partition.iter().chain(functions).for_each(|expr| f(expr));
             order.iter().for_each(|key| f(&key.expr));
-            for bound in [&frame.start, &frame.end] {
-                if let FrameBound::Preceding(value) | FrameBound::Following(value) = bound {
-                    f(value);
-                }
-            }
+            bound_exprs([&frame.start, &frame.end], f);
         }
         PathKind::Limit {
             offset,
@@ -125,6 +118,14 @@ pub(super) fn exprs(path: &Path, f: &mut dyn FnMut(&Expr)) {
         | PathKind::Append { .. }
         | PathKind::SetOperation { .. }
         | PathKind::RecursiveUnion { .. } => {}
+    }
+}
+
+fn bound_exprs(bounds: [&FrameBound; 2], f: &mut dyn FnMut(&Expr)) {
+    for bound in bounds {
+        if let FrameBound::Preceding(value) | FrameBound::Following(value) = bound {
+            f(value);
+        }
     }
 }
 
