@@ -15,8 +15,10 @@ use crate::ticket::CancelFlag;
 use crate::txn::Snapshot;
 use crate::types::Tid;
 
-/// Pages that are asked for ahead of use.
+/// The most pages that are asked for ahead of use.
 const AHEAD: usize = 32;
+/// They take this part of the pool at most.
+const PART: u64 = 16;
 /// Bytes of a place.
 const PLACE: usize = size_of::<u64>();
 
@@ -221,11 +223,13 @@ impl BitmapScan {
 
     /// Asks for pages that come soon.
     fn ask_ahead(&mut self) {
-        if self.asked > self.next + AHEAD / 2 {
+        let part = self.table.store().pool().frames() / PART;
+        let most = AHEAD.min(usize::try_from(part).unwrap_or(AHEAD));
+        if self.asked > self.next + most / 2 {
             return;
         }
         let from = self.asked.max(self.next);
-        let end = (self.next + AHEAD).min(self.places.len());
+        let end = (self.next + most).min(self.places.len());
         let Some(places) = self.places.get(from..end) else {
             return;
         };

@@ -323,7 +323,10 @@ impl Table {
     ) -> EngineResult<u64> {
         let tids = entries.tids();
         let mut visible = Vec::with_capacity(tids.len());
-        self.vm.visible_of(tids, &mut visible)?;
+        {
+            let _frames = self.reserve_for_reading();
+            self.vm.visible_of(tids, &mut visible)?;
+        }
         let trusts = self.has(Mutant::TrustStaleEntries);
         if !trusts && visible.contains(&true) && !self.indexes[index].is_unchanged(entries)? {
             visible.fill(false);

@@ -42,7 +42,7 @@ fn difference(statement: &Recorded) -> Option<String> {
     }
     for way in ways() {
         let found = answer(statement, &way);
-        if let Some(difference) = statement.difference(&found) {
+        if let Some(difference) = statement.difference_in_another_order(&found) {
             let plan = DATABASE.explained(&statement.text, &way);
             return Some(format!("{}: {difference}{plan}\n", way.name));
         }

@@ -112,7 +112,23 @@ fn shown(out: &mut String, sign: char, rows: &[String]) {
     }
 }
 
+/// A message without the value at its end, which is that of the row that is met first.
+fn without_value(message: &str) -> &str {
+    message.split_once(": \"").map_or(message, |(text, _)| text)
+}
+
 impl Recorded {
+    /// As [`Recorded::difference`], of a way that may meet the rows in another order.
+    pub fn difference_in_another_order(&self, found: &Answer) -> Option<String> {
+        let alike = match (&self.answer.error, &found.error) {
+            (Some(wanted), Some(found)) => {
+                wanted.0 == found.0 && without_value(&wanted.1) == without_value(&found.1)
+            }
+            _ => false,
+        };
+        if alike { None } else { self.difference(found) }
+    }
+
     /// How an answer differs from the recorded one.
     pub fn difference(&self, found: &Answer) -> Option<String> {
         let wanted = &self.answer;

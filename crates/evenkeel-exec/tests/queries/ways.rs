@@ -24,10 +24,14 @@ pub struct Way {
 /// Changes of the planner's settings.
 type Change = fn(&mut PlannerSettings);
 
-const CHANGES: [(&str, Change); 12] = [
+const CHANGES: [(&str, Change); 14] = [
     ("as usual", |_| {}),
     ("no seqscan", |settings| settings.seqscan = false),
     ("no indexscan", |settings| settings.indexscan = false),
+    ("no bitmapscan", |settings| settings.bitmapscan = false),
+    ("bitmapscan before all", |settings| {
+        (settings.seqscan, settings.indexscan) = (false, false);
+    }),
     ("no nestloop", |settings| settings.nestloop = false),
     ("no hashjoin", |settings| settings.hashjoin = false),
     ("neither nestloop nor hashjoin", |settings| {
